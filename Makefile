@@ -1,0 +1,37 @@
+# Every target prepares .venv by itself; `make setup` alone only does that.
+#   TORCH_INDEX=URL  take torch from this package index (https://download.pytorch.org/whl/cpu for the CPU build)
+#   PYTHON=...       the interpreter .venv is made with
+#   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
+#   ARGS="..."       demo, test, bench: passed on
+
+PYTHON ?= python3.11
+TORCH_VERSION ?= 2.13.0
+TORCH_INDEX ?=
+OMP_NUM_THREADS ?= 1
+ARGS ?=
+DATA ?=
+
+PY := .venv/bin/python
+export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+setup:  ## make or bring up to date .venv; does nothing when it is
+	@bash tools/setup.sh
+
+demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
+	$(PY) -m examples.translation.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
+
+test: setup  ## all tests
+	$(PY) -m pytest -q --durations=10 $(or $(ARGS),tests)
+
+check: setup  ## ruff, and mypy --strict on nas_core
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+bench: setup  ## speed against references; JSON in benchmarks/results
+	$(PY) -m benchmarks $(ARGS)

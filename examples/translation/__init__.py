@@ -1,0 +1,1 @@
+"""From a parallel corpus to a Pareto front of fast translation models, with the commands of fairseq and nas-ext."""

@@ -1,0 +1,13 @@
+"""fairseq plug-in: ``fairseq-train DATA --user-dir "$(nas-ext user-dir)" --arch mos_transformer ...``.
+
+Importing this package registers the models and tasks with fairseq. It translates between fairseq and ``nas_core``; what
+is computed lives there.
+"""
+
+from fairseq_ext import compat
+
+compat.prepare_fairseq()
+
+from fairseq_ext import criterion, model, task  # noqa: E402  registration needs a fairseq that can load its own checkpoints
+
+__all__ = ["compat", "criterion", "model", "task"]

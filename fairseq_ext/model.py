@@ -1,0 +1,265 @@
+"""fairseq models: the elastic translation network as encoder, decoder and registered architectures."""
+
+from __future__ import annotations
+
+import logging
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor
+
+from fairseq_ext.compat import check_precision, one_line_errors
+from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
+from nas_core.errors import CheckpointError
+from nas_core.space import Architecture, SearchSpace, hat_draw
+from nas_core.supernet.translation import Memory, Subnet, TranslationNet
+
+logger = logging.getLogger(__name__)
+
+
+class Encoder(FairseqEncoder):  # type: ignore[misc]
+    """Runs the network's encoder with the weights of the active architecture; hands both to the decoder."""
+
+    def __init__(self, model: TranslationModel, dictionary: Any) -> None:
+        super().__init__(dictionary)
+        self._owner = (model,)
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any) -> dict[str, list[Any]]:
+        model = self._owner[0]
+        subnet = model.active_subnet()
+        return {"subnet": [subnet], "memory": [model.net.encode(subnet, src_tokens)], "order": [None]}
+
+    def reorder_encoder_out(self, encoder_out: dict[str, list[Any]], new_order: Tensor) -> dict[str, list[Any]]:
+        """Only the row numbers are reordered: while decoding step by step the decoder reads its own cached keys and
+        values, and the memory itself is not needed again."""
+        order = encoder_out["order"][0]
+        return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
+
+    def max_positions(self) -> int:
+        return int(self._owner[0].args.max_source_positions)
+
+
+class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
+    """Runs the network's decoder: all positions in training, one position per call when decoding."""
+
+    def __init__(self, model: TranslationModel, dictionary: Any) -> None:
+        super().__init__(dictionary)
+        self._owner = (model,)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Any]],
+        incremental_state: dict[str, Any] | None = None,
+        features_only: bool = False,
+        **_: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        net = self._owner[0].net
+        subnet: Subnet = encoder_out["subnet"][0]
+        if incremental_state is None:
+            features = net.decode_features(subnet, prev_output_tokens, _memory(encoder_out))
+        else:
+            if "nas_ext_cache" not in incremental_state:
+                incremental_state["nas_ext_cache"] = net.start(subnet, _memory(encoder_out))
+            cache = incremental_state["nas_ext_cache"]
+            features = net.step_features(subnet, prev_output_tokens[:, -1], cache)[:, None]
+        if features_only:
+            return features, {"attn": [None], "output": subnet.output}
+        return torch.nn.functional.linear(features, subnet.output), {"attn": [None]}
+
+    def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
+        if "nas_ext_cache" in incremental_state:
+            incremental_state["nas_ext_cache"].reorder(new_order)
+
+    def max_positions(self) -> int:
+        return int(self._owner[0].args.max_target_positions)
+
+
+def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
+    memory: Memory = encoder_out["memory"][0]
+    order = encoder_out["order"][0]
+    return memory if order is None else memory.reorder(order)
+
+
+@register_model("mos_transformer")
+class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
+    """A supernet over a search space, or (with ``--subnet``) the static network of one architecture.
+
+    The architecture in use is :attr:`architecture`. While training, ``set_num_updates``, which fairseq calls before each
+    forward, draws one at random from the seed and the update number, so all workers, all micro-batches of an update and
+    a resumed run agree on it. In evaluation it is the largest unless ``eval_subnet`` names a file.
+    """
+
+    def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:
+        super().__init__(Encoder(self, source_dictionary), Decoder(self, target_dictionary))
+        self.args = args
+        self.net = net
+        self.space: SearchSpace = net.space
+        self.train_architecture = self.eval_architecture = self.space.largest()
+        if getattr(args, "eval_subnet", None):
+            self.eval_architecture = self.space.validate(Architecture.load(args.eval_subnet))
+        self._held: Architecture | None = None
+        self._held_subnet: Subnet | None = None
+
+    @staticmethod
+    def add_args(parser: ArgumentParser) -> None:
+        add_model_arguments(parser)
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: Any) -> TranslationModel:
+        with one_line_errors():
+            check_precision(args)
+            base_architecture(args)
+            space = resolve_space(args)
+            architecture = resolve_subnet(args, space)
+            source, target = task.source_dictionary, task.target_dictionary
+            config = model_config(args, source.pad(), static=architecture is not None)
+            widest = space.largest()
+            net = TranslationNet(
+                space if architecture is None else SearchSpace.of(architecture, like=space),
+                len(source),
+                len(target),
+                config,
+                (widest.number("encoder.embed_dim"), widest.number("decoder.embed_dim")),
+            )
+            model = cls(args, net, source, target)
+        what = f"supernet over {space!r}" if architecture is None else f"static network {architecture.key}"
+        logger.info("%s, experts: %s", what, config.mos.kind)
+        return model
+
+    # -- the architecture in use ---------------------------------------------------------------------------------------
+
+    @property
+    def architecture(self) -> Architecture:
+        if self._held is not None:
+            return self._held
+        return self.train_architecture if self.training else self.eval_architecture
+
+    def draw(self, update: int) -> Architecture:
+        """The random architecture of this update."""
+        how = self.args.architecture_draw
+        if how == "hat":
+            return hat_draw(self.space, update)
+        return self.space.sample(np.random.default_rng([int(getattr(self.args, "seed", 1)), update]), how)
+
+    def set_num_updates(self, num_updates: int) -> None:
+        super().set_num_updates(num_updates)
+        self.train_architecture = self.draw(num_updates)
+
+    @contextmanager
+    def using(self, architecture: Architecture, freeze: bool = False) -> Iterator[None]:
+        """Run with this architecture; ``freeze`` mixes and slices its weights once for the whole block, which is right
+        only while no weight changes."""
+        previous = self._held, self._held_subnet
+        self._held, self._held_subnet = architecture, None
+        if freeze:
+            self._held_subnet = self.net.select(architecture)
+        try:
+            yield
+        finally:
+            self._held, self._held_subnet = previous
+
+    def active_subnet(self) -> Subnet:
+        return self._held_subnet if self._held_subnet is not None else self.net.select(self.architecture)
+
+    # -- fairseq's interface -------------------------------------------------------------------------------------------
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, **kwargs: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        decoded: tuple[Tensor, dict[str, Any]] = self.decoder(prev_output_tokens, encoder_out, **kwargs)
+        return decoded
+
+    def max_positions(self) -> tuple[int, int]:
+        return self.encoder.max_positions(), self.decoder.max_positions()
+
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, *args: Any, **kwargs: Any) -> Any:
+        with one_line_errors():
+            self._check_state(state_dict)
+        return super().load_state_dict(state_dict, strict, *args, **kwargs)
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        own = self.state_dict()
+        if not any(name.startswith("net.") for name in state):
+            raise CheckpointError("the checkpoint holds another kind of model; expected one of --arch mos_/hat_transformer*")
+        wrong = next((n for n in own if n in state and own[n].shape != state[n].shape), None)
+        missing = next((n for n in own if n not in state), None)
+        extra = next((n for n in state if n not in own), None)
+        if wrong or missing or extra:
+            what = (
+                f"{wrong} has shape {tuple(state[wrong].shape)}, expected {tuple(own[wrong].shape)}"
+                if wrong
+                else f"{missing} is missing" if missing else f"{extra} is not part of this model"
+            )
+            raise CheckpointError(
+                f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
+                " with, or take a subnet out of a supernet with 'nas-ext extract'"
+            )
+
+
+def base_architecture(args: Namespace) -> None:
+    """Base: HAT's WMT space, neuron-wise experts."""
+    _defaults(args, search_space="hat_wmt14_en_de", mos="neuron")
+
+
+def _defaults(args: Namespace, **values: Any) -> None:
+    defaults = {
+        "mos_experts": 2,
+        "mos_router_hidden": 128,
+        "mos_router_layers": 2,
+        "mos_router_dropout": 0.0,
+        "mos_own_router": False,
+        "subnet": None,
+        "architecture_draw": "gene",
+        "dropout": 0.1,
+        "attention_dropout": 0.0,
+        "activation_dropout": 0.0,
+        "normalize_before": False,
+        "share_all_embeddings": False,
+        "share_decoder_input_output_embed": False,
+        "max_source_positions": 1024,
+        "max_target_positions": 1024,
+        **values,
+    }
+    for name, value in defaults.items():
+        if getattr(args, name, None) is None:
+            setattr(args, name, value)
+
+
+_SIZES: dict[str, dict[str, Any]] = {
+    "": {"search_space": "hat_wmt14_en_de"},
+    "_wmt_en_de": {"search_space": "hat_wmt14_en_de", "dropout": 0.3, "attention_dropout": 0.1},
+    "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.3},
+    "_small": {"search_space": "hat_small", "dropout": 0.1},
+}
+
+
+def _register_architectures() -> None:
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    for size, values in _SIZES.items():
+        for family, mos in (("mos_transformer", "neuron"), ("hat_transformer", "none")):
+            name = family + size
+            if name in ARCH_MODEL_REGISTRY:
+                continue
+
+            def fill(args: Namespace, values: dict[str, Any] = values, mos: str = mos) -> None:
+                _defaults(args, **{"mos": mos, **values})
+
+            fill.__name__ = name
+            register_model_architecture("mos_transformer", name)(fill)
+
+
+_register_architectures()

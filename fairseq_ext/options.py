@@ -1,0 +1,102 @@
+"""Command-line options of the models, and what they mean."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from nas_core.errors import CheckpointError, ConfigError
+from nas_core.layers import MoSConfig
+from nas_core.layers.mos import KINDS
+from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
+from nas_core.supernet.translation import TranslationConfig
+
+DRAWS = ("gene", "architecture", "hat")
+
+
+def add_model_arguments(parser: ArgumentParser) -> None:
+    """Options that fairseq-train shows for these architectures; each has its default from the architecture."""
+    add = parser.add_argument
+    add("--search-space", metavar="NAME|FILE", help="a space of 'nas-ext space list' or a YAML file")
+    add("--subnet", metavar="ARCH.json", help="train this one architecture of the space as a static network")
+    add("--mos", choices=KINDS, help="experts of feed-forward layers: none, mixed per layer, or mixed per neuron")
+    add("--mos-experts", type=int, metavar="M", help="experts per linear layer")
+    add("--mos-router-hidden", type=int, metavar="N", help="width of the routers' hidden layers")
+    add("--mos-router-layers", type=int, metavar="N", help="linear layers of a router")
+    add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
+    add("--mos-own-router", action="store_true", default=None, help="layer-wise: one router per linear, not per layer")
+    add("--architecture-draw", choices=DRAWS, help="draw each gene uniformly, or architectures, or HAT's random stream")
+    add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
+    add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
+    add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
+    add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
+    add("--share-all-embeddings", action="store_true", default=None, help="one table for source, target and output")
+    add("--share-decoder-input-output-embed", action="store_true", default=None, help="one table for target and output")
+    add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
+    add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
+
+
+def resolve_space(args: Namespace) -> SearchSpace:
+    """The space, written into ``args`` in full so that a checkpoint does not depend on a name or a file."""
+    stored = getattr(args, "search_space_json", None)
+    space = space_from_dict(json.loads(stored), "checkpoint") if stored else get_space(args.search_space)
+    args.search_space_json = json.dumps(space_to_dict(space))
+    return space
+
+
+def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
+    """The one architecture of a static network, or None for a supernet; written into ``args`` like the space.
+
+    Raises:
+        ArchitectureError: the file is none, or its architecture lies outside the space.
+    """
+    stored = getattr(args, "subnet_json", None)
+    if stored:
+        return Architecture(json.loads(stored))
+    if not args.subnet:
+        return None
+    architecture = space.validate(Architecture.load(args.subnet))
+    args.subnet_json = json.dumps(architecture.to_dict())
+    return architecture
+
+
+def model_config(args: Namespace, padding_idx: int, static: bool) -> TranslationConfig:
+    """The settings that are not searched; a static network has no experts.
+
+    Raises:
+        ConfigError: an option this network does not have.
+    """
+    if str(getattr(args, "left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
+        raise ConfigError("--left-pad-target is set; this decoder expects padding on the right of the target, drop it")
+    mos = MoSConfig(
+        kind="none" if static else args.mos,
+        experts=args.mos_experts,
+        router_hidden=args.mos_router_hidden,
+        router_layers=args.mos_router_layers,
+        router_dropout=args.mos_router_dropout,
+        share_router=False if args.mos_own_router else None,
+    )
+    return TranslationConfig(
+        share_all_embeddings=args.share_all_embeddings,
+        share_decoder_embeddings=args.share_decoder_input_output_embed,
+        dropout=args.dropout,
+        attention_dropout=args.attention_dropout,
+        activation_dropout=args.activation_dropout,
+        norm_first=args.normalize_before,
+        padding_idx=padding_idx,
+        mos=mos,
+    )
+
+
+def model_arguments(state: dict[str, Any], path: str) -> Namespace:
+    """The model's options inside a loaded fairseq checkpoint.
+
+    Raises:
+        CheckpointError: the checkpoint was not written by this plug-in.
+    """
+    settings = state.get("cfg") or {}
+    args = settings.get("model") if hasattr(settings, "get") else None
+    if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
+        raise CheckpointError(f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*; it cannot be opened")
+    return args

@@ -1,0 +1,177 @@
+"""``--task supernet_translation``: translation with a supernet's ways of training and of validating.
+
+Annotations are not postponed in this module: fairseq reads the options from the field types.
+"""
+
+import logging
+from argparse import SUPPRESS, ArgumentError, ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import metrics
+from fairseq.dataclass import ChoiceEnum
+from fairseq.optim.amp_optimizer import AMPOptimizer
+from fairseq.tasks import TASK_REGISTRY, register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from fairseq_ext.compat import one_line_errors
+from fairseq_ext.model import TranslationModel
+from nas_core.errors import ConfigError
+from nas_core.space import Architecture
+
+logger = logging.getLogger(__name__)
+
+_LOSSES = ("loss", "nll_loss")
+_SAMPLING = ChoiceEnum(["spos", "sandwich"])
+_SELECT = ChoiceEnum(["mean", "smallest", "largest"])
+
+
+@dataclass
+class SupernetTranslationConfig(TranslationConfig):  # type: ignore[misc]
+    supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
+        default="spos",
+        metadata={"help": "same as --sampling: one random subnet per update, or also the largest and the smallest"},
+    )
+    valid_random: int = field(
+        default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
+    )
+    select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
+        default="mean", metadata={"help": "whose validation loss is 'loss' and so selects checkpoint_best.pt"}
+    )
+
+
+class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
+    """fairseq's translation task for a supernet.
+
+    Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation 2)
+    trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, so that
+    learning rates, clipping and the reported loss keep their meaning.
+
+    Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
+    ``--select-checkpoint`` says.
+    """
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """``--sampling`` under a name of its own: fairseq writes every option into all groups of settings that have its
+        name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate."""
+        super().add_args(parser)
+        with suppress(ArgumentError):
+            parser.add_argument("--sampling", dest="supernet_sampling", choices=[c.value for c in _SAMPLING], default=SUPPRESS)
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        model = super().build_model(cfg, from_checkpoint)
+        with one_line_errors():
+            if not isinstance(model, TranslationModel):
+                raise ConfigError(
+                    "--task supernet_translation needs --arch mos_transformer* or hat_transformer*;"
+                    " use --task translation for other models"
+                )
+        names = ", ".join(self.validated(model))
+        logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
+        return model
+
+    def validated(self, model: TranslationModel) -> dict[str, Architecture]:
+        """The fixed architectures that are validated, by name; one if the space holds only one."""
+        space = model.space
+        named = {"smallest": space.smallest(), "largest": space.largest()}
+        rng = np.random.default_rng(0)
+        for index in range(self.cfg.valid_random):
+            named[f"random{index + 1}"] = space.sample(rng)
+        return named if space.cardinality() > 1 else {"largest": space.largest()}
+
+    def train_step(
+        self,
+        sample: dict[str, Any],
+        model: Any,
+        criterion: Any,
+        optimizer: Any,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        supernet = _unwrap(model)
+        if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
+            result: tuple[Any, Any, dict[str, Any]] = super().train_step(
+                sample, model, criterion, optimizer, update_num, ignore_grad
+            )
+            return result
+        model.train()
+        model.set_num_updates(update_num)
+        space = supernet.space
+        named = {"random": supernet.train_architecture, "largest": space.largest(), "smallest": space.smallest()}
+        outputs = {}
+        total, size = 0.0, 0
+        for index, (name, architecture) in enumerate(named.items()):
+            last = index == len(named) - 1
+            with supernet.using(architecture), nullcontext() if last else _no_sync(model):
+                with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
+                    loss, size, outputs[name] = criterion(model, sample)
+                loss = loss / len(named) * (0 if ignore_grad else 1)
+                optimizer.backward(loss)
+            total = total + loss.detach()
+        return total, size, _combine(outputs, "mean")
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        supernet = _unwrap(model)
+        outputs = {}
+        loss, size = None, 0
+        for name, architecture in self.validated(supernet).items():
+            model.eval()
+            step = super().valid_step if name == "largest" else _criterion_only
+            with supernet.using(architecture):
+                loss, size, outputs[name] = step(sample, model, criterion)
+        return loss, size, _combine(outputs, self.cfg.select_checkpoint)
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """fairseq's own metrics, and ``<architecture>_loss`` in bits per token like its ``loss``."""
+        super().reduce_metrics(logging_outputs, criterion)
+        total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
+        names = {key for log in logging_outputs for key in log if key.startswith("subnet:")}
+        for key in sorted(names):
+            value = sum(float(log.get(key, 0)) for log in logging_outputs)
+            metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / np.log(2), total, round=3)
+
+
+def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+    with torch.no_grad():
+        result: tuple[Any, Any, dict[str, Any]] = criterion(model, sample)
+    return result
+
+
+def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
+    """One logging output of several: counts of one of them (the tokens are the same), the losses by ``select``, and each
+    architecture's loss under its own key."""
+    combined = dict(outputs.get("largest") or next(iter(outputs.values())))
+    for key in _LOSSES:
+        values = {name: output[key] for name, output in outputs.items() if key in output}
+        if values:
+            combined[key] = values[select] if select in values else sum(values.values()) / len(values)
+    for name, output in outputs.items():
+        combined[f"subnet:{name}"] = output["loss"]
+    return combined
+
+
+def _unwrap(model: Any) -> TranslationModel:
+    while not isinstance(model, TranslationModel) and hasattr(model, "module"):
+        model = model.module
+    assert isinstance(model, TranslationModel)
+    return model
+
+
+@contextmanager
+def _no_sync(model: Any) -> Iterator[None]:
+    """Gradients of the sandwich are exchanged between workers once, with its last part."""
+    with model.no_sync() if hasattr(model, "no_sync") else nullcontext():
+        yield
+
+
+def _device_type(sample: dict[str, Any]) -> str:
+    return str(sample["target"].device.type)
+
+
+if "supernet_translation" not in TASK_REGISTRY:
+    register_task("supernet_translation", dataclass=SupernetTranslationConfig)(SupernetTranslationTask)

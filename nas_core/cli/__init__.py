@@ -1,0 +1,118 @@
+"""The command `nas-ext`.
+
+Each command is a module of this folder with a line in `COMMANDS`. The module offers either ``app`` (a `typer.Typer`
+with sub-commands) or ``command`` (one function). Only the module that was asked for is imported, so that commands which
+need no torch start at once.
+
+Every `NasExtError` ends as one line on stderr and exit code 2. With ``--debug`` the traceback is shown as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import typer
+
+from nas_core import __version__
+from nas_core.errors import NasExtError
+
+__all__ = ["COMMANDS", "Command", "main"]
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+class Command(NamedTuple):
+    """One line of the table of commands."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS = (
+    Command("space", "nas_core.cli.space", "List and show search spaces."),
+    Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
+    Command("search", "nas_core.cli.search", "Search architectures under constraints."),
+    Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
+    Command("report", "nas_core.cli.report", "Tables and plots of a finished search."),
+    Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
+    Command("doctor", "nas_core.cli.doctor", "Show which hosts and accelerators are usable."),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `nas-ext` with `argv` (default: the process arguments) and return its exit code."""
+    arguments, debug = _take_debug(list(sys.argv[1:] if argv is None else argv))
+    try:
+        _build(arguments)(arguments or ["--help"], prog_name="nas-ext")
+    except SystemExit as exit_:  # how typer ends, with or without a usage error
+        return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except KeyboardInterrupt:
+        return _fail("interrupted", debug, EXIT_INTERRUPTED)
+    except NasExtError as error:
+        return _fail(str(error), debug)
+    except BrokenPipeError:  # the reader of our output, such as head, has left
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}; check the path, its rights and the free space", debug)
+    return 0
+
+
+def _take_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments without ``--debug``, which may stand anywhere before a ``--``."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [argument for argument in arguments[:end] if argument != "--debug"]
+    return kept + arguments[end:], len(kept) < end
+
+
+def _build(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the requested command in full and the others by name only."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.callback()(_global_options)
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for command in COMMANDS:
+        if importlib.util.find_spec(command.module) is None:
+            continue
+        if command.name != wanted:
+            app.command(command.name, help=command.help)(_name_only)
+            continue
+        module = importlib.import_module(command.module)
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=command.name, help=command.help)
+        else:
+            app.command(command.name, help=command.help)(module.command)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nas-ext {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Neural architecture search for fairseq, timm, NNI and NASLib."""
+
+
+def _name_only() -> None:
+    """Stands for a command that was not asked for in the list of commands."""
+
+
+def _fail(message: str, debug: bool, code: int = EXIT_ERROR) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"nas-ext: error: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,192 @@
+"""``nas-ext doctor``: which hosts and accelerators are usable here, and how to get what is not.
+
+Each package is imported in a process of its own: a host whose import raises, hangs or takes the interpreter down is a
+finding to report, not an end of the report.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from nas_core import __version__
+from nas_core.optional import install_line
+
+__all__ = ["HOSTS", "Host", "command", "diagnose"]
+
+_IMPORT_TIMEOUT_S = 120
+_MARK = "nas-ext-probe:"
+
+
+class Host(NamedTuple):
+    """An optional package and what to look for."""
+
+    name: str
+    distributions: tuple[str, ...]
+    modules: tuple[str, ...]
+    """All of these have to import for the host to be usable."""
+
+
+HOSTS = (
+    Host("fairseq", ("fairseq-fixed", "fairseq"), ("fairseq",)),
+    Host("timm", ("timm",), ("timm",)),
+    Host("nni", ("nni",), ("nni", "nni.nas.strategy")),
+    Host("naslib", ("naslib",), ("naslib",)),
+    Host("onnx", ("onnx",), ("onnx", "onnxruntime")),
+)
+
+
+def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
+    """Show which hosts and accelerators are usable, with versions and the pip line for what is not."""
+    findings = diagnose()
+    typer.echo(json.dumps(findings, indent=2) if as_json else _table(findings))
+
+
+def diagnose() -> dict[str, Any]:
+    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``, ``hosts``.
+
+    ``torch`` and each host have ``installed``, ``importable``, ``version``, ``error`` (why it does not import) and
+    ``install`` (the shell line; None when the package is usable). Accelerators have ``kind`` and ``name``.
+    """
+    torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install 'torch>=2.6,<2.14'")
+    return {
+        "nas_ext": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "accelerators": torch.pop("accelerators", []),
+        "torch": torch,
+        "hosts": {host.name: _examine(host, install_line(host.name)) for host in HOSTS},
+    }
+
+
+def _examine(host: Host, install: str) -> dict[str, Any]:
+    finding: dict[str, Any] = {
+        "installed": all(_is_present(module) for module in host.modules),
+        "importable": False,
+        "version": _version(host.distributions),
+        "error": None,
+        "install": install,
+    }
+    if not finding["installed"]:
+        return finding
+    answer = _run_probe(host.modules)
+    finding["version"] = finding["version"] or answer.get("version")
+    finding["error"] = answer.get("error")
+    finding["importable"] = finding["error"] is None
+    if finding["importable"]:
+        finding["install"] = None
+    for extra in ("accelerators", "torchvision_fix"):
+        if extra in answer:
+            finding[extra] = answer[extra]
+    return finding
+
+
+def _is_present(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _version(distributions: tuple[str, ...]) -> str | None:
+    for name in distributions:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _run_probe(modules: tuple[str, ...]) -> Mapping[str, Any]:
+    """What `probe` finds in a fresh interpreter with the search path of this one."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+    code = f"from nas_core.cli.doctor import probe; probe({modules!r})"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_IMPORT_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"the import did not end within {_IMPORT_TIMEOUT_S} s"}
+    except OSError as error:
+        return {"error": f"cannot start {sys.executable}: {error}"}
+    answers = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if not answers:
+        return {"error": f"the import ended the interpreter (exit code {done.returncode})"}
+    answer: dict[str, Any] = json.loads(answers[-1].removeprefix(_MARK))
+    return answer
+
+
+def probe(modules: tuple[str, ...]) -> None:
+    """Import the modules here and print one marked line of JSON; run in a process of its own."""
+    answer: dict[str, Any] = {}
+    try:
+        if modules[0] in ("timm", "nni", "naslib"):
+            from nas_core.torchvision_fix import apply_torchvision_fix
+
+            answer["torchvision_fix"] = apply_torchvision_fix()
+        for name in modules:
+            module = importlib.import_module(name)
+            answer.setdefault("version", getattr(module, "__version__", None))
+        if modules[0] == "torch":
+            answer["accelerators"] = _accelerators()
+    except BaseException as error:  # some packages leave by sys.exit
+        lines = str(error).strip().splitlines() or [""]
+        answer["error"] = f"{type(error).__name__}: {lines[0]}".removesuffix(": ")
+    version = answer.get("version")
+    answer["version"] = None if version is None else str(version)
+    print(f"\n{_MARK}{json.dumps(answer)}", flush=True)
+
+
+def _accelerators() -> list[dict[str, str]]:
+    """The devices torch can compute on beside the CPU; one that fails a first addition is not listed."""
+    import torch
+
+    found = [{"kind": "cuda", "name": torch.cuda.get_device_name(i)} for i in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        found.append({"kind": "mps", "name": platform.processor() or "Apple"})
+    return [device for device in found if _adds(device["kind"])]
+
+
+def _adds(kind: str) -> bool:
+    import torch
+
+    try:
+        return float(torch.ones(2, device=kind).sum()) == 2.0
+    except RuntimeError:
+        return False
+
+
+def _table(findings: Mapping[str, Any]) -> str:
+    accelerators = [f"{device['kind']} ({device['name']})" for device in findings["accelerators"]]
+    lines = [
+        f"{'nas-ext':<12} {findings['nas_ext']}",
+        f"{'python':<12} {findings['python']} on {findings['platform']}",
+        f"{'accelerator':<12} {', '.join(accelerators) or 'none: the CPU is used'}",
+    ]
+    for name, finding in {"torch": findings["torch"], **findings["hosts"]}.items():
+        version = finding["version"] or "(version unknown)"
+        if finding["importable"]:
+            note = ", torchvision is a CUDA build beside a CPU torch: repaired on import"
+            lines.append(f"{name:<12} {version}{note if finding.get('torchvision_fix') else ''}")
+        elif finding["installed"]:
+            lines.append(f"{name:<12} {version}, does not import: {finding['error']}")
+            lines.append(f"{'':<12} -> {finding['install']}")
+        else:
+            lines.append(f"{name:<12} not installed")
+            lines.append(f"{'':<12} -> {finding['install']}")
+    return "\n".join(lines)

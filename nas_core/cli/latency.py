@@ -1,0 +1,180 @@
+"""``nas-ext latency``: measure architectures, fit a latency model to the measurements, check a model."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.latency import (
+    LatencyModel,
+    MLPConfig,
+    MLPModel,
+    TimingConfig,
+    TranslationConfig,
+    TranslationWorkload,
+    fit,
+    judge,
+    list_models,
+    load_latency_data,
+    load_model,
+    measure,
+    model_class,
+    reference_architecture,
+)
+from nas_core.latency import collect as collect_latencies
+from nas_core.latency.data import LatencyData
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.metrics import table as quality_table
+from nas_core.space import Architecture, SearchSpace, get_space
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
+
+_TIMING, _TRANSLATION = TimingConfig(), TranslationConfig()
+
+
+@app.command("collect")
+def collect(
+    space: Annotated[str, typer.Option(help="Name of a search space, or a YAML file.")],
+    out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
+    samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
+    vocab: Annotated[int | None, typer.Option(min=1, help="Words of both vocabularies.")] = None,
+    source_vocab: Annotated[int | None, typer.Option(min=1, help="Words of the source vocabulary.")] = None,
+    target_vocab: Annotated[int | None, typer.Option(min=1, help="Words of the target vocabulary.")] = None,
+    source_length: Annotated[int, typer.Option(min=1, help="Words of the sentence.")] = _TRANSLATION.source_length,
+    target_length: Annotated[int, typer.Option(min=1, help="Decoder steps.")] = _TRANSLATION.target_length,
+    beam: Annotated[int, typer.Option(min=1, help="Hypotheses at a time.")] = _TRANSLATION.beam,
+    threads: Annotated[int, typer.Option(min=1, help="Threads torch computes with.")] = _TIMING.threads,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed passes of each architecture.")] = _TIMING.repeats,
+    warmup: Annotated[int, typer.Option(min=0, help="Untimed passes before.")] = _TIMING.warmup,
+    seed: Annotated[int, typer.Option(min=0, help="Of the list of architectures.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = _TIMING.device,
+) -> None:
+    """Measure translation architectures, a reference between them. Run it again to go on or to add samples."""
+    _expect_jsonl(out)
+    searched = get_space(space)
+    both = vocab or _TRANSLATION.source_vocab
+    workload = TranslationConfig(
+        source_vocab=source_vocab or both,
+        target_vocab=target_vocab or both,
+        source_length=source_length,
+        target_length=target_length,
+        beam=beam,
+    )
+    timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, device=device)
+    build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
+    described = {"kind": "translation", **asdict(workload)}
+    dataset = collect_latencies(out, searched, build, samples, timing, described, seed)
+    data = dataset.data()
+    typer.echo(
+        f"{len(data)} architectures of {searched.name} in {out}: {data.latency_ms.min():.2f} to"
+        f" {data.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {threads} thread(s)"
+    )
+
+
+@app.command("fit")
+def fit_(
+    data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a HAT table (.csv, .npz).")],
+    out: Annotated[Path, typer.Option(help="The model: .json, or .npz (smaller, for an MLP).")],
+    model: Annotated[str, typer.Option(help="linear, mlp or hat-mlp (HAT's hyper-parameters).")] = "linear",
+    holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the MLP's training.")] = 0,
+    drift: Annotated[str, typer.Option(help="Estimate slow drift from the rows' order: auto, on, off.")] = "auto",
+    space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
+    table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
+) -> None:
+    """Fit a latency model and print its quality on measurements it has not seen."""
+    measured = load_latency_data(data, get_space(space) if space else None, table)
+    fitted = fit(measured, lambda: _new_model(model, measured, seed), holdout, seed, drift)
+    fitted.model.save(out)
+    typer.echo(quality_table(fitted.tables()))
+    typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
+
+
+@app.command("check")
+def check(
+    model: Annotated[Path, typer.Option(help="A model of 'fit'.")],
+    data: Annotated[Path | None, typer.Option(help="Other measurements to judge it by.")] = None,
+    architecture: Annotated[Path | None, typer.Option(help="An architecture (JSON) to predict and to measure.")] = None,
+    table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Timed passes; default as collected.")] = None,
+) -> None:
+    """Judge a latency model by other measurements, or by measuring one architecture now."""
+    if (data is None) == (architecture is None):
+        raise ConfigError("check needs either --data or --architecture, and only one of them")
+    fitted = load_model(model)
+    if data is not None:
+        typer.echo(_check_data(fitted, load_latency_data(data, fitted.space, table)))
+    elif architecture is not None:
+        typer.echo(_check_architecture(fitted, Architecture.load(architecture), repeats, str(model)))
+
+
+def _check_data(model: LatencyModel, data: LatencyData) -> str:
+    rows = {"as measured": judge(model, data)}
+    own, other = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
+    if own != other:
+        typer.echo(f"note: measured were {other}, the model was fitted to {own}", err=True)
+    elif model.info.get("reference_ms") and data.info.get("reference_ms"):
+        state = model.info["reference_ms"] / data.info["reference_ms"]
+        rows["in the machine state of the fit"] = judge(model, data.scaled(state))
+    return quality_table(rows)
+
+
+def _check_architecture(model: LatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
+    settings = model.info.get("settings") or {}
+    workload = dict(settings.get("workload") or {})
+    if workload.pop("kind", None) != "translation":
+        raise ConfigError(f"{path} was fitted to a table, which does not say what to measure: give --data instead")
+    timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})})
+    now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
+    if now != then:
+        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
+    config = TranslationConfig(**workload)
+    predicted_ms = float(model.predict(architecture)[0])
+    low, high = (predicted_ms * factor for factor in model.interval)
+    measured = measure(
+        _translation(model.space, architecture, config, timing),
+        _translation(model.space, reference_architecture(model.space), config, timing),
+        timing,
+    )
+    corrected_ms = measured.corrected_ms(model.info["reference_ms"])
+    return "\n".join(
+        [
+            f"{'architecture':26} {architecture.key}",
+            f"{'predicted':26} {predicted_ms:9.2f} ms   ({low:.2f} to {high:.2f} in nine of ten cases)",
+            f"{'measured, as in the fit':26} {corrected_ms:9.2f} ms   prediction {predicted_ms / corrected_ms - 1:+.1%}",
+            f"{'measured, as it is now':26} {measured.raw_ms:9.2f} ms   +- {measured.std_ms:.2f} over {timing.repeats} passes",
+            *(f"{'  ' + part:26} {value:9.2f} ms" for part, value in measured.parts_ms.items()),
+        ]
+    )
+
+
+def _translation(
+    space: SearchSpace, architecture: Architecture, config: TranslationConfig, timing: TimingConfig
+) -> TranslationWorkload:
+    return TranslationWorkload(space, architecture, config, timing.device)
+
+
+def _new_model(name: str, data: LatencyData, seed: int) -> LatencyModel:
+    if name == "hat-mlp":
+        return MLPModel(data.space, data.source, MLPConfig.hat(seed=seed))
+    if name == MLPModel.kind:
+        return MLPModel(data.space, data.source, MLPConfig(seed=seed))
+    if name not in list_models():
+        raise unknown_choice("latency model", name, [*list_models(), "hat-mlp"])
+    return model_class(name)(data.space, data.source)
+
+
+def _device(machine: Any) -> str:
+    return str(machine.get("device_name", "another machine")) if isinstance(machine, dict) else "another machine"
+
+
+def _expect_jsonl(path: Path) -> None:
+    if path.suffix != ".jsonl":
+        raise ConfigError(f"--out is {path}, expected a name ending in .jsonl")

@@ -1,0 +1,34 @@
+"""``nas-ext user-dir``: the folder for fairseq's ``--user-dir``."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import typer
+
+from nas_core.errors import MissingHostError
+
+__all__ = ["command", "user_dir"]
+
+
+def user_dir() -> str:
+    """The installed `fairseq_ext` folder, found without importing it (and with it fairseq).
+
+    Raises:
+        MissingHostError: the installation has no such folder.
+    """
+    spec = importlib.util.find_spec("fairseq_ext")
+    if spec is None or spec.origin is None or not spec.submodule_search_locations:
+        raise MissingHostError(
+            "the folder fairseq_ext is not part of this installation: install nas-ext again, from a checkout with "
+            "make setup or with pip install --no-build-isolation -e '.[fairseq]'"
+        )
+    return spec.submodule_search_locations[0]
+
+
+def command() -> None:
+    """Print the folder for fairseq's --user-dir.
+
+    Use it as: fairseq-train DATA --user-dir "$(nas-ext user-dir)" --arch mos_transformer ...
+    """
+    typer.echo(user_dir())

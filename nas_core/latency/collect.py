@@ -1,0 +1,103 @@
+"""Measure many architectures of a space into a file, and go on where an earlier run stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from nas_core.errors import ConfigError
+from nas_core.files import read_jsonl
+from nas_core.latency.dataset import LatencyDataset
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import TimingConfig, Workload, measure, time_passes_ms
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["collect", "planned_architectures", "reference_architecture"]
+
+BuildWorkload = Callable[[Architecture], Workload]
+
+_MOST_DRAWS = 50
+"""Draws per architecture asked for, after which a space counts as exhausted."""
+
+
+def collect(
+    path: str | Path,
+    space: SearchSpace,
+    build: BuildWorkload,
+    samples: int,
+    timing: TimingConfig,
+    workload: dict[str, Any],
+    seed: int = 0,
+    progress: bool | None = None,
+) -> LatencyDataset:
+    """Bring the file up to ``samples`` measured architectures.
+
+    The architectures are the smallest, the largest, and then random ones (each gene uniform) in an order that depends
+    on the seed alone: a second call with the same settings measures only what is missing, also with more samples.
+
+    Args:
+        build: gives the workload of an architecture.
+        workload: what is measured, as plain types; part of the settings that have to be the same to go on.
+        progress: a bar on stderr; None shows it on a terminal only.
+
+    Raises:
+        ConfigError: the file was begun with other settings or on another machine, or the space holds fewer
+        architectures. DataError: the file is damaged or something else.
+    """
+    settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
+    machine = describe_machine(timing.device, timing.threads)
+    planned = planned_architectures(space, samples, seed)
+    dataset = None
+    if Path(path).exists() and read_jsonl(path):
+        dataset = LatencyDataset.read(path)
+        dataset.must_match(space, settings, machine)
+        done = set(dataset.architectures())
+        planned = [architecture for architecture in planned if architecture not in done]
+        if not planned:
+            return dataset
+    reference = build(reference_architecture(space))
+    if dataset is None:
+        state_ms = float(np.median(time_passes_ms(reference, timing)))
+        dataset = LatencyDataset.begin(path, space, settings, machine, state_ms)
+    hidden = None if progress is None else not progress
+    for architecture in tqdm(planned, "measuring", unit="architecture", disable=hidden):
+        dataset.append(architecture, measure(build(architecture), reference, timing))
+    return dataset
+
+
+def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:
+    """The first ``samples`` different architectures of the seed's list: smallest, largest, random ones.
+
+    Raises:
+        ConfigError: so many different ones were not found in 50 draws for each.
+    """
+    if samples < 1:
+        raise ConfigError(f"{samples} samples were asked for, expected at least 1")
+    rng = np.random.default_rng(seed)
+    found = dict.fromkeys([space.smallest(), space.largest()])
+    draws = 0
+    while len(found) < samples:
+        if draws == _MOST_DRAWS * samples:
+            raise ConfigError(
+                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) found {len(found)}"
+                f" different ones, {samples} were asked for: ask for fewer"
+            )
+        found[space.sample(rng)] = None
+        draws += 1
+    return list(found)[:samples]
+
+
+def reference_architecture(space: SearchSpace) -> Architecture:
+    """What the machine's state is measured with: the lower middle option of every choice."""
+    slots = space.slots
+    row = []
+    for choice in space.choices:
+        for options in choice.options:
+            by_size = np.argsort([choice.code(option) for option in options], kind="stable")
+            row.append(int(by_size[(len(options) - 1) // 2]))
+    return space.architecture(slots.canonical(np.array([row], np.int16))[0])

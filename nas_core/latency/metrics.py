@@ -1,0 +1,90 @@
+"""How good a latency model is on measurements it has not seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+from nas_core.space import SearchSpace
+from nas_core.space.slots import ABSENT, Rows
+
+__all__ = ["Quality", "kendall_tau", "mape_percent", "option_coverage_percent", "quality", "r2", "table"]
+
+Floats = NDArray[np.float64]
+
+
+def mape_percent(predicted_ms: Floats, measured_ms: Floats) -> float:
+    """Mean absolute error relative to the measurement, in percent."""
+    return float(np.mean(np.abs(predicted_ms / measured_ms - 1)) * 100)
+
+
+def r2(predicted_ms: Floats, measured_ms: Floats) -> float:
+    """Share of the measurements' variance that is explained; NaN if they do not vary."""
+    variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))
+    return 1 - float(np.sum((predicted_ms - measured_ms) ** 2)) / variance if variance > 0 else math.nan
+
+
+def kendall_tau(predicted_ms: Floats, measured_ms: Floats) -> float:
+    """Kendall's tau-b between predicted and measured order; NaN if either is constant."""
+    return float(kendalltau(predicted_ms, measured_ms).statistic)
+
+
+def option_coverage_percent(space: SearchSpace, rows: Rows) -> float:
+    """Of all options of all genes and layers of the space, how many percent occur in the rows."""
+    seen = sum(len(set(column.tolist()) - {ABSENT}) for column in rows.T)
+    return 100 * seen / int(space.slots.sizes.sum())
+
+
+@dataclass(frozen=True)
+class Quality:
+    """A model against ``count`` measurements; NaN where a number does not exist."""
+
+    count: int
+    mape_percent: float
+    r2: float
+    kendall_tau: float
+    coverage_percent: float
+    """Share of the measurements inside the model's 90 % interval; far below 90 means its interval cannot be trusted."""
+    options_percent: float = math.nan
+    """Share of the space's options that occur in the measurements the model was fitted to."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: what does not exist is None."""
+        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
+
+
+def quality(
+    predicted_ms: Floats, measured_ms: Floats, interval: tuple[float, float], options_percent: float = math.nan
+) -> Quality:
+    """All numbers at once; ``interval`` holds the lower and upper bound of measured / predicted."""
+    ratio = measured_ms / predicted_ms
+    inside = (ratio >= interval[0]) & (ratio <= interval[1])
+    return Quality(
+        len(measured_ms),
+        mape_percent(predicted_ms, measured_ms),
+        r2(predicted_ms, measured_ms),
+        kendall_tau(predicted_ms, measured_ms),
+        float(inside.mean() * 100),
+        options_percent,
+    )
+
+
+def table(rows: dict[str, Quality]) -> str:
+    """A text table with one line for each name."""
+    width = max(10, *(len(name) for name in rows))
+    lines = [f"{'':{width}} {'rows':>6} {'MAPE %':>8} {'R2':>8} {'tau':>8} {'coverage %':>11} {'options %':>10}"]
+    for name, q in rows.items():
+        lines.append(
+            f"{name:{width}} {q.count:6d} {q.mape_percent:8.2f} {_text(q.r2, 4):>8} {_text(q.kendall_tau, 4):>8}"
+            f" {q.coverage_percent:11.1f} {_text(q.options_percent, 1):>10}"
+        )
+    return "\n".join(lines)
+
+
+def _text(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "-"

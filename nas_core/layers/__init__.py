@@ -1,0 +1,16 @@
+"""What a layer computes: elastic layers, and feed-forward layers whose experts are mixed for the architecture."""
+
+from nas_core.layers.linear import ElasticEmbedding, ElasticLayerNorm, ElasticLinear
+from nas_core.layers.mos import MoSConfig, MoSLinear, Router
+from nas_core.layers.transformer import ElasticDecoderLayer, ElasticEncoderLayer
+
+__all__ = [
+    "ElasticDecoderLayer",
+    "ElasticEmbedding",
+    "ElasticEncoderLayer",
+    "ElasticLayerNorm",
+    "ElasticLinear",
+    "MoSConfig",
+    "MoSLinear",
+    "Router",
+]

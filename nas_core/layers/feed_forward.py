@@ -1,0 +1,61 @@
+"""The elastic feed-forward layer, with or without experts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.layers.linear import ElasticLinear
+from nas_core.layers.mos import MoSConfig, MoSLinear, Router
+from nas_core.layers.weights import Affine
+
+
+class FeedForwardWeights(NamedTuple):
+    fc1: Affine
+    fc2: Affine
+
+
+class ElasticFeedForward(nn.Module):
+    """``fc2(relu(fc1(x)))`` of elastic width; with experts, both linears are mixed for the architecture."""
+
+    def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig) -> None:
+        super().__init__()
+        self.fc1: ElasticLinear | MoSLinear
+        self.fc2: ElasticLinear | MoSLinear
+        self.routers = nn.ModuleList()
+        if mos.kind == "none":
+            self.fc1, self.fc2 = ElasticLinear(embed_dim, ffn_dim), ElasticLinear(ffn_dim, embed_dim)
+            return
+        self.fc1, self.fc2 = MoSLinear(embed_dim, ffn_dim, mos), MoSLinear(ffn_dim, embed_dim, mos)
+        if mos.kind == "neuron":
+            self.routers.extend([Router(features, mos, ffn_dim), Router(features, mos, embed_dim)])
+        else:
+            self.routers.extend(Router(features, mos) for _ in range(1 if mos.shared else 2))
+
+    def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
+        """Coefficients of fc1 and of fc2 (the same tensor if the router is shared); empty without experts."""
+        if not len(self.routers):
+            return ()
+        assert encoding is not None, "routers need the architecture's encoding"
+        first = self.routers[0](encoding, ffn_dim)
+        return first, self.routers[1](encoding, embed_dim) if len(self.routers) == 2 else first
+
+    def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> FeedForwardWeights:
+        if isinstance(self.fc1, MoSLinear) and isinstance(self.fc2, MoSLinear):
+            first, second = self.routing(embed_dim, ffn_dim, encoding)
+            return FeedForwardWeights(
+                self.fc1.select(embed_dim, ffn_dim, first), self.fc2.select(ffn_dim, embed_dim, second)
+            )
+        assert isinstance(self.fc1, ElasticLinear) and isinstance(self.fc2, ElasticLinear)
+        return FeedForwardWeights(self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim))
+
+
+def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
+    """``x`` (.., C) to (.., C); ``dropout`` is applied to the hidden units."""
+    hidden = F.relu(F.linear(x, *weights.fc1), inplace=not torch.is_grad_enabled())
+    if dropout:
+        hidden = F.dropout(hidden, dropout)
+    return F.linear(hidden, *weights.fc2)

@@ -1,0 +1,172 @@
+"""Elastic encoder and decoder layers.
+
+A layer computes with weights handed to it and holds no state of the architecture: ``select`` gives the weights of one
+architecture, ``forward`` takes them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.layers.attention import (
+    CrossAttentionWeights,
+    ElasticCrossAttention,
+    ElasticSelfAttention,
+    SelfAttentionWeights,
+    attend,
+    cross_attention,
+    self_attention,
+    split_heads,
+)
+from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
+from nas_core.layers.linear import ElasticLayerNorm
+from nas_core.layers.mos import MoSConfig
+from nas_core.layers.weights import Affine
+
+
+class Dropouts(NamedTuple):
+    """Probabilities in force: zero outside training."""
+
+    residual: float = 0.0
+    attention: float = 0.0
+    activation: float = 0.0
+
+
+class EncoderLayerWeights(NamedTuple):
+    self_attn: SelfAttentionWeights
+    self_attn_norm: Affine
+    ffn: FeedForwardWeights
+    ffn_norm: Affine
+
+
+class DecoderLayerWeights(NamedTuple):
+    self_attn: SelfAttentionWeights
+    self_attn_norm: Affine
+    cross_attn: CrossAttentionWeights
+    cross_attn_norm: Affine
+    ffn: FeedForwardWeights
+    ffn_norm: Affine
+
+
+KeysValues = tuple[Tensor, Tensor]
+
+
+def norm(x: Tensor, affine: Affine) -> Tensor:
+    return F.layer_norm(x, affine.weight.shape, affine.weight, affine.bias)
+
+
+class ElasticEncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each with a residual connection and a layer norm (after it, or before)."""
+
+    def __init__(
+        self, embed_dim: int, ffn_dim: int, qkv_dim: int, features: int, mos: MoSConfig, norm_first: bool = False
+    ) -> None:
+        super().__init__()
+        self.norm_first = norm_first
+        self.self_attn = ElasticSelfAttention(embed_dim, qkv_dim)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim)
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
+        self.ffn_norm = ElasticLayerNorm(embed_dim)
+
+    def select(self, embed_dim: int, ffn_dim: int, heads: int, encoding: Tensor | None) -> EncoderLayerWeights:
+        return EncoderLayerWeights(
+            self.self_attn.select(embed_dim, heads),
+            self.self_attn_norm.select(embed_dim),
+            self.ffn.select(embed_dim, ffn_dim, encoding),
+            self.ffn_norm.select(embed_dim),
+        )
+
+    def forward(self, x: Tensor, weights: EncoderLayerWeights, mask: Tensor | None, drop: Dropouts) -> Tensor:
+        """``x`` (B, S, C) to (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
+        first = self.norm_first
+        y = norm(x, weights.self_attn_norm) if first else x
+        x = _residual(x, self_attention(y, weights.self_attn, mask, drop.attention), weights.self_attn_norm, drop, first)
+        y = norm(x, weights.ffn_norm) if first else x
+        return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
+
+
+class ElasticDecoderLayer(nn.Module):
+    """Causal self-attention, encoder-decoder attention and feed-forward."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        memory_dim: int,
+        ffn_dim: int,
+        qkv_dim: int,
+        features: int,
+        mos: MoSConfig,
+        norm_first: bool = False,
+    ) -> None:
+        super().__init__()
+        self.norm_first = norm_first
+        self.self_attn = ElasticSelfAttention(embed_dim, qkv_dim)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim)
+        self.cross_attn = ElasticCrossAttention(embed_dim, memory_dim, qkv_dim)
+        self.cross_attn_norm = ElasticLayerNorm(embed_dim)
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
+        self.ffn_norm = ElasticLayerNorm(embed_dim)
+
+    def select(
+        self,
+        embed_dim: int,
+        memory_dim: int,
+        ffn_dim: int,
+        self_heads: int,
+        cross_heads: int,
+        encoding: Tensor | None,
+    ) -> DecoderLayerWeights:
+        return DecoderLayerWeights(
+            self.self_attn.select(embed_dim, self_heads),
+            self.self_attn_norm.select(embed_dim),
+            self.cross_attn.select(embed_dim, memory_dim, cross_heads),
+            self.cross_attn_norm.select(embed_dim),
+            self.ffn.select(embed_dim, ffn_dim, encoding),
+            self.ffn_norm.select(embed_dim),
+        )
+
+    def forward(
+        self, x: Tensor, weights: DecoderLayerWeights, memory: KeysValues, mask: Tensor | None, drop: Dropouts
+    ) -> Tensor:
+        """All positions at once: ``x`` (B, T, C) to (B, T, C).
+
+        ``memory`` are this layer's keys and values of the encoder's output, ``mask`` (B, 1, 1, S) is True at its tokens.
+        """
+        y = norm(x, weights.self_attn_norm) if self.norm_first else x
+        y = self_attention(y, weights.self_attn, None, drop.attention, causal=True)
+        x = _residual(x, y, weights.self_attn_norm, drop, self.norm_first)
+        return self._read_and_transform(x, weights, memory, mask, drop)
+
+    def step(
+        self, x: Tensor, weights: DecoderLayerWeights, past: KeysValues | None, memory: KeysValues, mask: Tensor | None
+    ) -> tuple[Tensor, KeysValues]:
+        """One position: ``x`` (B, 1, C) to (B, 1, C), and the keys and values (B, H, t + 1, D) to hand in next time."""
+        none = Dropouts()
+        y = norm(x, weights.self_attn_norm) if self.norm_first else x
+        q, k, v = split_heads(F.linear(y, *weights.self_attn.in_proj), 3, weights.self_attn.heads)
+        if past is not None:
+            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
+        y = attend(q, k, v, weights.self_attn.out_proj, None, 0.0)
+        x = _residual(x, y, weights.self_attn_norm, none, self.norm_first)
+        return self._read_and_transform(x, weights, memory, mask, none), (k, v)
+
+    def _read_and_transform(
+        self, x: Tensor, weights: DecoderLayerWeights, memory: KeysValues, mask: Tensor | None, drop: Dropouts
+    ) -> Tensor:
+        first = self.norm_first
+        y = norm(x, weights.cross_attn_norm) if first else x
+        y = cross_attention(y, memory, weights.cross_attn, mask, drop.attention)
+        x = _residual(x, y, weights.cross_attn_norm, drop, first)
+        y = norm(x, weights.ffn_norm) if first else x
+        return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
+
+
+def _residual(x: Tensor, update: Tensor, affine: Affine, drop: Dropouts, norm_first: bool) -> Tensor:
+    if drop.residual:
+        update = F.dropout(update, drop.residual)
+    x = x + update
+    return x if norm_first else norm(x, affine)

@@ -1,0 +1,31 @@
+"""The weights of one subnet, as nested tuples whose field names are the parameter names of its static model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+
+class Affine(NamedTuple):
+    """Weight and bias of a linear layer ``(O, I), (O,)`` or of a layer norm ``(C,), (C,)``."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+def named_tensors(value: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """``(name, tensor)`` of every tensor in nested tuples, lists and named tuples; other values are passed over."""
+    if isinstance(value, Tensor):
+        yield prefix, value
+        return
+    fields: Iterator[tuple[Any, Any]]
+    if hasattr(value, "_fields"):
+        fields = zip(value._fields, value, strict=True)
+    elif isinstance(value, tuple | list):
+        fields = iter(enumerate(value))
+    else:
+        return
+    for name, item in fields:
+        yield from named_tensors(item, f"{prefix}.{name}" if prefix else str(name))

@@ -1,0 +1,59 @@
+"""Late imports of packages that only some features need."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from nas_core.errors import MissingHostError
+
+__all__ = ["install_line", "require"]
+
+# Where `pip install 'nas-ext[EXTRA]'` alone is not the whole truth.
+_INSTALL_LINES = {
+    # Source only: it compiles against the torch already installed, which an isolated build would not see.
+    "fairseq": (
+        "pip install 'setuptools<81' wheel cython numpy && pip install --no-build-isolation 'nas-ext[fairseq]'"
+    ),
+    # Not published as a package.
+    "naslib": (
+        "pip install fvcore networkx scikit-learn && git clone https://github.com/automl/NASLib"
+        ' && export PYTHONPATH="$PWD/NASLib:$PYTHONPATH"'
+    ),
+}
+
+
+def install_line(extra: str) -> str:
+    """The shell line that installs the packages of an extra."""
+    return _INSTALL_LINES.get(extra, f"pip install 'nas-ext[{extra}]'")
+
+
+def require(module: str, feature: str, extra: str) -> ModuleType:
+    """Import an optional module now, or say how to get it.
+
+    Args:
+        module: dotted name of the module to import ("onnx", "nni.nas.strategy").
+        feature: what the user asked for, as the start of the message ("exporting to ONNX").
+        extra: the extra of this distribution that brings the package.
+
+    Returns:
+        The imported module.
+
+    Raises:
+        MissingHostError: the package, or something it needs, is not installed, or its import fails in any other way;
+            the original exception is the cause.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        absent = (error.name or module).partition(".")[0]
+        if absent == module.partition(".")[0] and error.name != absent:
+            what = f"{error.name or module}, which this version of {absent} does not have"
+        else:
+            what = f"the package {absent}, which is not installed"
+        raise MissingHostError(f"{feature} needs {what}: run {install_line(extra)}") from error
+    except Exception as error:  # some hosts fail on import with whatever their first incompatible line raises
+        raise MissingHostError(
+            f"{feature} needs the package {module.partition('.')[0]}, which is installed but does not import "
+            f"({type(error).__name__}: {error}): put in the version known to work, {install_line(extra)}"
+        ) from error

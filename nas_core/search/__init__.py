@@ -1,0 +1,24 @@
+"""Which architecture to take: strategies behind ask/tell, constraints, the Pareto archive, and runs that resume."""
+
+from nas_core.search.archive import Entry, ParetoArchive
+from nas_core.search.base import Strategy
+from nas_core.search.constraints import Constraint, InfeasibleError
+from nas_core.search.evolution import EvolutionConfig, HATEvolution
+from nas_core.search.finalists import Finalist
+from nas_core.search.random_search import RandomConfig, RandomSearch
+from nas_core.search.run import SearchResult, search
+
+__all__ = [
+    "Constraint",
+    "Entry",
+    "EvolutionConfig",
+    "Finalist",
+    "HATEvolution",
+    "InfeasibleError",
+    "ParetoArchive",
+    "RandomConfig",
+    "RandomSearch",
+    "SearchResult",
+    "Strategy",
+    "search",
+]

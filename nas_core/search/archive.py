@@ -1,0 +1,128 @@
+"""The architectures no other one beats in every metric."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import read_json, write_atomic, write_json
+from nas_core.space import Architecture
+
+__all__ = ["Entry", "ParetoArchive", "write_table"]
+
+FORMAT = "nas-ext/pareto"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An architecture with everything known about it."""
+
+    architecture: Architecture
+    metrics: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.architecture.key,
+            "metrics": dict(sorted(self.metrics.items())),
+            "genes": self.architecture.to_dict(),
+        }
+
+
+class ParetoArchive:
+    """Keeps what is not dominated: nothing else is at most as large in all objectives and smaller in one.
+
+    All objectives are minimised. What is kept, and its order (by the objectives' values, then by key), depends on what
+    was added and not on the order of adding; different architectures with equal values are all kept.
+
+    Args:
+        objectives: metric names, the first sorted by first, e.g. ``("loss", "latency_ms", "params_m")``.
+    """
+
+    def __init__(self, objectives: Sequence[str]) -> None:
+        if not objectives or len(set(objectives)) != len(objectives):
+            raise ConfigError(f"objectives are {list(objectives)}; expected at least one name, none twice")
+        self.objectives = tuple(objectives)
+        self._entries: dict[Architecture, Entry] = {}
+        self._vectors = np.zeros((0, len(self.objectives)))
+
+    def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
+        """Whether the architecture enters. One with a missing or non-finite objective, or known already, does not."""
+        vector = np.array(self.vector(metrics))
+        if architecture in self._entries or not np.isfinite(vector).all():
+            return False
+        if bool(((self._vectors <= vector).all(1) & (self._vectors < vector).any(1)).any()):
+            return False
+        beaten = np.atleast_1d((self._vectors >= vector).all(1) & (self._vectors > vector).any(1))
+        kept = [entry for entry, out in zip(self._entries.values(), beaten, strict=True) if not out]
+        self._entries = {entry.architecture: entry for entry in [*kept, Entry(architecture, dict(metrics))]}
+        self._vectors = np.concatenate([self._vectors[~beaten], vector[None]])
+        return True
+
+    def vector(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
+        """The objectives' values; NaN where one is missing."""
+        return tuple(float(metrics.get(name, math.nan)) for name in self.objectives)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The front, sorted."""
+        return sorted(self._entries.values(), key=self._order)
+
+    def _order(self, entry: Entry) -> tuple[tuple[float, ...], str]:
+        return self.vector(entry.metrics), entry.architecture.key
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __contains__(self, architecture: object) -> bool:
+        return architecture in self._entries
+
+    def save(self, path: str | Path) -> None:
+        """As JSON, or as CSV when ``path`` ends in .csv."""
+        if str(path).endswith(".csv"):
+            write_table(path, self.entries, self.objectives)
+        else:
+            entries = [entry.to_dict() for entry in self.entries]
+            write_json(path, {"format": FORMAT, "version": VERSION, "objectives": self.objectives, "entries": entries})
+
+    @classmethod
+    def load(cls, path: str | Path) -> ParetoArchive:
+        """From the JSON of :meth:`save`.
+
+        Raises:
+            DataError: the file is missing or holds something else.
+        """
+        content = read_json(path)
+        if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version", 0) > VERSION:
+            raise DataError(f"{path} is no Pareto archive; expected format {FORMAT!r}, version up to {VERSION}")
+        archive = cls(content["objectives"])
+        for entry in content["entries"]:
+            archive.add(Architecture(entry["genes"]), entry["metrics"])
+        return archive
+
+
+def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
+    """Entries as CSV: key, the metrics (``first`` ahead of the others), then one column per gene; layers by spaces."""
+    metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
+    genes = sorted({name for entry in entries for name in entry.architecture})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["key", *metrics, *genes])
+    for entry in entries:
+        row = {name: json.dumps(value) for name, value in entry.metrics.items()}
+        for name, gene in entry.architecture.items():
+            row[name] = " ".join(map(str, gene)) if isinstance(gene, tuple) else str(gene)
+        writer.writerow([entry.architecture.key, *(row.get(name, "") for name in [*metrics, *genes])])
+    write_atomic(path, text.getvalue())

@@ -1,0 +1,96 @@
+"""Hard constraints: a predicted metric that must not exceed a limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.errors import ConstraintError
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.slots import Rows
+
+__all__ = ["Constraint", "InfeasibleError", "violation"]
+
+PredictRows = Callable[[Rows], NDArray[np.floating]]
+"""Predicts a metric ``(n,)`` for rows of option indices ``(n, slots)``."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """``metric <= limit``, where the metric is predicted for many rows of the space at once.
+
+    A prediction that is no number counts as a violation: an architecture the model cannot judge is not let through.
+
+    Raises:
+        ConstraintError: the limit is not a positive number, or the predictor returns another shape than ``(n,)``.
+    """
+
+    name: str
+    """The metric with its unit, as it stands in the journal: ``latency_ms``, ``params_m``, ``flops_g``."""
+    limit: float
+    """Largest value allowed, in the metric's unit."""
+    predict_rows: PredictRows
+    """Vectorised predictor: rows ``(n, slots)`` -> values ``(n,)``."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.limit) and self.limit > 0):
+            raise ConstraintError(f"limit of {self.name} is {self.limit}; expected a number above 0")
+
+    @classmethod
+    def per_architecture(
+        cls, name: str, limit: float, space: SearchSpace, predict: Callable[[Architecture], float]
+    ) -> Constraint:
+        """From a function of one architecture; each row is computed once. Some hundred times slower than rows."""
+        known: dict[bytes, float] = {}
+
+        def predict_rows(rows: Rows) -> NDArray[np.floating]:
+            values = np.empty(len(rows))
+            for index, row in enumerate(rows):
+                key = row.tobytes()
+                if key not in known:
+                    known[key] = float(predict(space.architecture(row)))
+                values[index] = known[key]
+            return values
+
+        return cls(name, limit, predict_rows)
+
+    @property
+    def label(self) -> str:
+        """For people and for names of searches: ``latency_ms<=8``."""
+        return f"{self.name}<={self.limit:g}"
+
+    def values(self, rows: Rows) -> NDArray[np.float64]:
+        """The predicted metric ``(n,)``."""
+        values = np.asarray(self.predict_rows(rows), np.float64)
+        if values.shape != (len(rows),):
+            raise ConstraintError(
+                f"the predictor of {self.name} returned shape {values.shape} for {len(rows)} rows;"
+                f" expected one value per row, shape ({len(rows)},)"
+            )
+        return values
+
+
+class InfeasibleError(ConstraintError):
+    """Nothing within the limits was found; the message and the attributes say how far away the space is."""
+
+    acceptance: float
+    """Share of the distinct architectures tried that met all limits."""
+    bounds: dict[str, float]
+    """The smallest value of each constrained metric seen."""
+    closest: Architecture
+    """The architecture with the least violation, summed over the constraints relative to their limits."""
+
+
+def violation(constraints: Sequence[Constraint], values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """How far each candidate is outside ``(n,)``: sum over the constraints of (value - limit) / limit where positive.
+
+    0 is feasible; NaN predictions count as infinitely far. (The order is Optuna's: feasible first, then least sum.)
+    """
+    total = np.zeros(len(values[0]) if values else 0)
+    for constraint, value in zip(constraints, values, strict=True):
+        total += np.maximum(np.nan_to_num(value, nan=np.inf, neginf=-np.inf) / constraint.limit - 1.0, 0.0)
+    return total

@@ -1,0 +1,155 @@
+"""The record of a search on disk, from which it is continued."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import yaml
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import append_jsonl, read_jsonl, write_atomic
+from nas_core.space import Architecture
+
+__all__ = ["Journal", "plain_metrics", "settle_config"]
+
+FORMAT = "nas-ext/search"
+VERSION = 1
+
+
+def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    """Metrics as JSON holds them, sorted by name: numbers, or None for what is no finite number."""
+    plain: dict[str, float | None] = {}
+    for name in sorted(metrics):
+        try:
+            value = float(metrics[name])
+        except (TypeError, ValueError):
+            value = math.nan
+        plain[str(name)] = value if math.isfinite(value) else None
+    return plain
+
+
+def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
+    """Write the run's settings to ``path`` (YAML), or compare them with those that stand there.
+
+    ``notes`` (versions, paths) are kept for the reader and not compared. Returns whether the run existed.
+
+    Raises:
+        ConfigError: the folder belongs to a run with other settings; the first difference is named.
+    """
+    if not path.exists():
+        content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
+        write_atomic(path, yaml.safe_dump(content, sort_keys=False))
+        return False
+    found, wanted = _flat(_settings(path)), _flat(settings)
+    for name in [*wanted, *found]:
+        if found.get(name) != wanted.get(name):
+            raise ConfigError(
+                f"{path.parent} holds a search with {name} = {found.get(name, 'nothing')!r}, now it is"
+                f" {wanted.get(name, 'nothing')!r}; give the same settings to continue it, or another folder"
+            )
+    return True
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        content = None
+    settings = content.get("settings") if isinstance(content, dict) and content.get("format") == FORMAT else None
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{path} was not written by a search; give another folder for the run")
+    return settings
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+class Journal:
+    """One JSON line per evaluation, in order; first read back, then appended to.
+
+    A search is deterministic given the results of its evaluations, so the journal is its whole state: to resume, the
+    search runs from the start and takes its results from here as long as there are any. No second file can disagree
+    with it. A line half written by a killed process is dropped; only that evaluation is repeated.
+
+    Used as a context manager, it keeps other processes out of the same run.
+
+    Raises:
+        ConfigError: another process is running this search. DataError: the journal is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.replayed = 0
+        """Evaluations taken from the journal."""
+        self.written = 0
+        """Evaluations added to it."""
+        self._records: list[dict[str, Any]] = []
+        self._lock: int | None = None
+
+    def __enter__(self) -> Journal:
+        self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise ConfigError(
+                f"another process is searching in {self.path.parent}; wait for it, or give another folder"
+            ) from None
+        self._records = read_jsonl(self.path) if self.path.exists() else []
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)  # which gives the lock back, as the end of the process does
+            self._lock = None
+
+    def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:
+        """The recorded metrics of the next evaluation, or None when the journal is used up.
+
+        Raises:
+            DataError: the journal has another evaluation at this place.
+        """
+        if self.replayed == len(self._records):
+            return None
+        record = self._records[self.replayed]
+        if (record.get("search"), record.get("genes")) != (search, architecture.to_dict()):
+            raise DataError(
+                f"{self.path}, line {self.replayed + 1} holds the evaluation of {record.get('key')} for"
+                f" {record.get('search')!r}, but the search now asks for {architecture.key} for {search!r}: the journal"
+                " was changed or made by another release; give another folder to search anew"
+            )
+        if not isinstance(record.get("metrics"), dict):
+            raise DataError(f"{self.path}, line {self.replayed + 1} has no metrics; give another folder to search anew")
+        self.replayed += 1
+        return plain_metrics(record["metrics"])
+
+    def append(
+        self, search: str, architecture: Architecture, metrics: Mapping[str, float | None], error: str | None = None
+    ) -> None:
+        """Write one evaluation and wait until it is on the disk. No times are kept: equal runs give equal journals."""
+        record: dict[str, Any] = {
+            "index": self.replayed + self.written,
+            "search": search,
+            "key": architecture.key,
+            "metrics": dict(metrics),
+            "genes": architecture.to_dict(),
+        }
+        if error is not None:
+            record["error"] = error
+        append_jsonl(self.path, record)
+        self.written += 1

@@ -1,0 +1,241 @@
+"""A search in this process: strategies are driven, results kept on disk, the run can be killed and continued."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from nas_core import __version__
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import write_json
+from nas_core.search.archive import Entry, ParetoArchive
+from nas_core.search.base import Strategy
+from nas_core.search.constraints import Constraint
+from nas_core.search.finalists import Finalist, choose_finalists, save_finalists
+from nas_core.search.journal import Journal, plain_metrics, settle_config
+from nas_core.space import Architecture, space_to_dict
+
+__all__ = ["SearchResult", "search"]
+
+_log = logging.getLogger(__name__)
+
+MAX_FAILURES = 10
+"""A search stops when this many evaluations in a row have failed: then it is not the architectures' fault."""
+
+Evaluate = Callable[[Architecture], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a finished search found."""
+
+    archive: ParetoArchive
+    """All evaluated architectures that no other beats."""
+    best: dict[str, Entry]
+    """Search -> the best architecture within its limits, whichever search evaluated it; missing if all failed."""
+    finalists: list[Finalist]
+    """The best of each search first, then a spread over the Pareto front."""
+    evaluations: int
+    """Architectures evaluated, those of earlier, interrupted runs included."""
+    saved: int
+    """Evaluations that the cache made unnecessary, within a search and between searches."""
+    replayed: int
+    """Evaluations read from the journal of an interrupted run."""
+
+
+def search(
+    strategies: Mapping[str, Strategy],
+    evaluate: Evaluate,
+    out_dir: str | Path,
+    *,
+    objectives: Sequence[str] | None = None,
+    finalists: int = 8,
+    settings: Mapping[str, Any] | None = None,
+    notes: Mapping[str, Any] | None = None,
+    progress: bool = True,
+) -> SearchResult:
+    """Run the strategies one after the other on one shared cache of evaluations.
+
+    The run folder holds ``config.yaml`` (all settings), ``journal.jsonl`` (one line per evaluation; the state of the
+    search, see :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress, for whoever watches; never read
+    back), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). Called again on
+    the same folder with the same settings, however the first run ended, it continues and ends with identical files.
+
+    Args:
+        strategies: name -> strategy, all over one space; one per latency limit, for instance. An architecture evaluated
+            for one is not evaluated again for another.
+        evaluate: architecture -> metrics; must be deterministic for a resumed search to be identical. An exception is
+            recorded as a failed evaluation, except errors of the user's (`NasExtError`), which end the search.
+        out_dir: the run folder.
+        objectives: metrics of the Pareto archive, all minimised; default: the strategies' metric and the limited ones.
+        finalists: how many architectures to pick at the end (at least the best of each search).
+        settings: whatever else decides the result (checkpoint, data); compared when a run is continued.
+        notes: whatever else should stand in ``config.yaml``; not compared.
+        progress: whether to show a bar on stderr, if that is a terminal.
+
+    Raises:
+        ConstraintError: nothing meets the limits of one of the strategies (before anything is evaluated).
+        ConfigError: the folder holds a run with other settings, or is in use.
+        NasExtError: evaluations keep failing, or the folder cannot be written; the journal stays good.
+    """
+    if not strategies:
+        raise ConfigError("no strategy to run; give at least one")
+    run = _Run(strategies, evaluate, Path(out_dir), objectives)
+    for strategy in strategies.values():
+        strategy.start()
+    run.folder.mkdir(parents=True, exist_ok=True)
+    settle_config(
+        run.folder / "config.yaml",
+        {
+            **(settings or {}),
+            "objectives": list(run.objectives),
+            "finalists": finalists,
+            "searches": {name: strategy.describe() for name, strategy in strategies.items()},
+            "space": space_to_dict(run.space),
+        },
+        {"nas_ext": __version__, "numpy": np.__version__, **(notes or {})},
+    )
+    with Journal(run.folder / "journal.jsonl") as run.journal:
+        total = sum(strategy.budget for strategy in strategies.values())
+        with tqdm(total=total, desc="search", unit="arch", disable=None if progress else True) as run.bar:
+            for name in strategies:
+                run.drive(name)
+        return run.finish(finalists)
+
+
+class _Run:
+    """The state of one call of :func:`search`."""
+
+    journal: Journal
+    bar: tqdm[Any]
+
+    def __init__(
+        self, strategies: Mapping[str, Strategy], evaluate: Evaluate, folder: Path, objectives: Sequence[str] | None
+    ) -> None:
+        self.strategies = strategies
+        self.evaluate = evaluate
+        self.folder = folder
+        self.space = next(iter(strategies.values())).space
+        if any(strategy.space != self.space for strategy in strategies.values()):
+            raise ConfigError("the strategies of one run search different spaces; run them apart")
+        limits = [c for strategy in strategies.values() for c in strategy.proposals.constraints]
+        self.predictors: dict[str, Constraint] = {constraint.name: constraint for constraint in limits}
+        metrics = [strategy.metric for strategy in strategies.values()]
+        self.objectives = tuple(objectives or dict.fromkeys([*metrics, *self.predictors]))
+        self.archive = ParetoArchive(self.objectives)
+        self.results: dict[Architecture, dict[str, float | None]] = {}
+        self.shared = 0
+        self.failures: list[tuple[str, Architecture, dict[str, float | None], str]] = []
+
+    def drive(self, name: str) -> None:
+        strategy = self.strategies[name]
+        self.bar.set_description(name)
+        generation = strategy.generation
+        while asked := strategy.ask(1):
+            strategy.tell(asked[0], self._result(name, asked[0]))
+            self.bar.update()
+            if strategy.generation != generation or strategy.finished:
+                generation = strategy.generation
+                self._write_progress(name)
+        self._flush_failures()
+
+    def _result(self, name: str, architecture: Architecture) -> dict[str, float | None]:
+        if architecture in self.results:
+            self.shared += 1
+            return self.results[architecture]
+        metrics = self.journal.replay(name, architecture)
+        if metrics is None:
+            metrics = self._evaluate(name, architecture)
+        self.results[architecture] = metrics
+        self.archive.add(architecture, _numbers(metrics))
+        return metrics
+
+    def _evaluate(self, name: str, architecture: Architecture) -> dict[str, float | None]:
+        """Metrics, in the journal before they are used; failures wait there until the next success (or the end)."""
+        row = self.space.rows([architecture])
+        predicted = {metric: float(constraint.values(row)[0]) for metric, constraint in self.predictors.items()}
+        metric = self.strategies[name].metric
+        try:
+            measured = dict(self.evaluate(architecture))
+            metrics = plain_metrics({**predicted, **measured})
+            problem = None if metrics.get(metric) is not None else f"{metric} is {measured.get(metric, 'missing')}"
+        except NasExtError:
+            raise
+        except Exception as error:
+            metrics, problem = plain_metrics(predicted), f"{type(error).__name__}: {error}"
+            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
+        if problem is None:
+            self._flush_failures()
+            self.journal.append(name, architecture, metrics)
+            return metrics
+        self.failures.append((name, architecture, metrics, problem))
+        if len(self.failures) >= MAX_FAILURES:
+            kept = len(self.results) + 1 - len(self.failures)
+            raise NasExtError(
+                f"{len(self.failures)} evaluations in a row failed, the last one with {problem}; mend the cause and"
+                f" start again with the same settings: the {kept} results before are kept"
+            )
+        return metrics
+
+    def _flush_failures(self) -> None:
+        for name, architecture, metrics, problem in self.failures:
+            self.journal.append(name, architecture, metrics, problem)
+        self.failures = []
+
+    def _best(self) -> dict[str, Entry]:
+        found = {name: strategy.best() for name, strategy in self.strategies.items()}
+        return {name: Entry(best[0], _numbers(self.results[best[0]])) for name, best in found.items() if best}
+
+    def _best_of_all(self) -> dict[str, Entry]:
+        """The best within each search's limits of everything evaluated, for whichever search it was."""
+        best: dict[str, Entry] = {}
+        architectures = list(self.results)
+        rows = self.space.rows(architectures)
+        for name, strategy in self.strategies.items():
+            within = [a for a, good in zip(architectures, strategy.proposals.feasible(rows), strict=True) if good]
+            entries = [Entry(architecture, _numbers(self.results[architecture])) for architecture in within]
+            scored = [entry for entry in entries if strategy.metric in entry.metrics]
+            if scored:
+                best[name] = min(scored, key=lambda entry, metric=strategy.metric: entry.metrics[metric])  # type: ignore[misc]
+        return best
+
+    @property
+    def saved(self) -> int:
+        return self.shared + sum(strategy.saved for strategy in self.strategies.values())
+
+    def _write_progress(self, current: str) -> None:
+        best = self._best()
+        if current in best:
+            metric = self.strategies[current].metric
+            self.bar.set_postfix({metric: f"{best[current].metrics[metric]:.4g}"})
+        searches = {
+            name: {
+                "generation": strategy.generation,
+                "finished": strategy.finished,
+                "proposed": strategy.proposed,
+                "best": best[name].to_dict() if name in best else None,
+            }
+            for name, strategy in self.strategies.items()
+        }
+        counts = {"evaluations": len(self.results), "saved": self.saved, "front": len(self.archive)}
+        write_json(self.folder / "state.json", {**counts, "searches": searches})
+        self.archive.save(self.folder / "pareto.csv")
+
+    def finish(self, count: int) -> SearchResult:
+        self._write_progress(list(self.strategies)[-1])
+        best = self._best_of_all()
+        if not best:
+            raise NasExtError(f"all {len(self.results)} evaluations failed; see 'error' in {self.journal.path}")
+        chosen = choose_finalists(best, self.archive, count)
+        save_finalists(self.folder, chosen)
+        return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed)
+
+
+def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if value is not None}

@@ -1,0 +1,125 @@
+"""One point of a search space, as an immutable value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from nas_core.errors import ArchitectureError
+from nas_core.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Option = int | float | str
+Gene = Option | tuple[Option, ...]
+
+FORMAT = "nas-ext/architecture"
+VERSION = 1
+
+
+class Architecture(Mapping[str, Gene]):
+    """A network's structure: gene name -> option, or -> one option per *existing* layer.
+
+    Frozen, hashable and canonical: genes of layers that do not exist are never stored, so two equal networks are equal
+    values. ``architecture["decoder.ffn_dim"]`` is ``(1024, 2048)`` for a decoder of two layers.
+
+    Raises:
+        ArchitectureError: a gene is neither a number, a name nor a sequence of these.
+    """
+
+    __slots__ = ("_genes", "_hash")
+
+    def __init__(self, genes: Mapping[str, Any]) -> None:
+        self._genes: dict[str, Gene] = {name: _freeze(name, genes[name]) for name in sorted(genes)}
+        self._hash = hash(tuple(self._genes.items()))
+
+    def __getitem__(self, name: str) -> Gene:
+        try:
+            return self._genes[name]
+        except KeyError:
+            raise ArchitectureError(
+                f"architecture has no gene {name!r}; it has: {', '.join(self._genes) or 'none'}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._genes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._genes)
+
+    def __len__(self) -> int:
+        return len(self._genes)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Architecture) and self._genes == other._genes
+
+    def __repr__(self) -> str:
+        return f"Architecture({self._genes!r})"
+
+    def __reduce__(self) -> tuple[type[Architecture], tuple[dict[str, Gene]]]:
+        return Architecture, (dict(self._genes),)
+
+    def number(self, name: str) -> int:
+        """The integer gene ``name``, for sizes and counts."""
+        value = self[name]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer")
+        return value
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """The per-layer integer gene ``name``."""
+        value = self[name]
+        if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
+            raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer per layer")
+        return value  # type: ignore[return-value]
+
+    @property
+    def key(self) -> str:
+        """A short name that is the same on every machine and in every process (for files, tables and caches)."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(gene) if isinstance(gene, tuple) else gene for name, gene in self._genes.items()}
+
+    def save(self, path: str | Path, **extra: Any) -> None:
+        """Write the architecture as JSON; ``extra`` (metrics, the space's name) is kept beside the genes."""
+        write_json(path, {"format": FORMAT, "version": VERSION, "genes": self.to_dict(), **extra})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Architecture:
+        """Read an architecture file.
+
+        Raises:
+            ArchitectureError: the file is JSON of another kind or of a newer version.
+            DataError: the file is missing or no JSON.
+        """
+        return cls.from_json(read_json(path), source=str(path))
+
+    @classmethod
+    def from_json(cls, content: Any, source: str = "architecture") -> Architecture:
+        if not isinstance(content, dict) or not isinstance(content.get("genes"), dict):
+            raise ArchitectureError(f'{source} is no architecture; expected {{"format": "{FORMAT}", "genes": ..}}')
+        if content.get("format", FORMAT) != FORMAT or content.get("version", VERSION) > VERSION:
+            raise ArchitectureError(
+                f"{source}: format {content.get('format')!r} version {content.get('version')!r},"
+                f" this release reads {FORMAT!r} up to version {VERSION}; upgrade nas-ext"
+            )
+        return cls(content["genes"])
+
+
+def _freeze(name: str, value: Any) -> Gene:
+    if isinstance(value, list | tuple):
+        return tuple(_freeze_option(name, option) for option in value)
+    return _freeze_option(name, value)
+
+
+def _freeze_option(name: str, value: Any) -> Option:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ArchitectureError(f"gene {name!r} is {value!r}; expected a number, a name, or a list of them per layer")
+    return value

@@ -1,0 +1,189 @@
+"""HAT's translation spaces, its draw order and its sub-transformer files.
+
+Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020: elastic embedding, feed-forward and head
+sizes, decoder depth, and "arbitrary" encoder-decoder attention, for which -1 reads the last encoder layer, 1 the last
+two and 2 the last three. Projections to queries, keys and values have a constant width (``qkv_dim``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nas_core.errors import ArchitectureError, DataError
+from nas_core.space.architecture import Architecture
+from nas_core.space.choice import Choice
+from nas_core.space.registry import register_space
+from nas_core.space.space import SearchSpace
+
+_CROSS_CODES = {-1: 1.0, 1: 2.0, 2: 3.0}
+"""Number of encoder layers read: what HAT's latency features contain instead of the option."""
+
+
+def translation_space(
+    name: str,
+    *,
+    embed_dims: Sequence[int],
+    ffn_dims: Sequence[int],
+    heads: Sequence[int],
+    encoder_layers: Sequence[int],
+    decoder_layers: Sequence[int],
+    qkv_dim: int,
+    hat_scales: bool = False,
+) -> SearchSpace:
+    """A space of HAT's shape.
+
+    ``hat_scales`` divides encodings by the constants of HAT's released configurations (640, 6, 2048, 6, .. whatever the
+    task), so that features agree with its latency tables; otherwise each choice is divided by its largest option.
+    """
+    scale = {"embed_dim": 640.0, "layers": 6.0, "ffn_dim": 2048.0, "heads": 6.0, "cross": 2.0} if hat_scales else {}
+    encoder, decoder = max(encoder_layers), max(decoder_layers)
+
+    def scalar(gene: str, options: Sequence[int]) -> Choice:
+        return Choice.make(gene, options, scale=scale.get(gene.split(".")[1], 0.0))
+
+    def layered(gene: str, options: Sequence[int], kind: str, codes: dict[Any, float] | None = None) -> Choice:
+        side = gene.split(".")[0]
+        depth = encoder if side == "encoder" else decoder
+        return Choice.make(gene, options, f"{side}.layers", depth, codes, scale.get(kind, 0.0))
+
+    choices = [
+        scalar("encoder.embed_dim", embed_dims),
+        scalar("encoder.layers", encoder_layers),
+        layered("encoder.ffn_dim", ffn_dims, "ffn_dim"),
+        layered("encoder.self_heads", heads, "heads"),
+        scalar("decoder.embed_dim", embed_dims),
+        scalar("decoder.layers", decoder_layers),
+        layered("decoder.ffn_dim", ffn_dims, "ffn_dim"),
+        layered("decoder.self_heads", heads, "heads"),
+        layered("decoder.cross_heads", heads, "heads"),
+        layered("decoder.arbitrary_cross", (-1, 1, 2), "cross", _CROSS_CODES),
+    ]
+    return SearchSpace(name, choices, {"qkv_dim": qkv_dim})
+
+
+def _wmt(name: str) -> SearchSpace:
+    return translation_space(
+        name,
+        embed_dims=(640, 512),
+        ffn_dims=(3072, 2048, 1024),
+        heads=(8, 4),
+        encoder_layers=(6,),
+        decoder_layers=(6, 5, 4, 3, 2, 1),
+        qkv_dim=512,
+        hat_scales=True,
+    )
+
+
+@register_space
+def hat_wmt14_en_de() -> SearchSpace:
+    return _wmt("hat_wmt14_en_de")
+
+
+@register_space
+def hat_wmt14_en_fr() -> SearchSpace:
+    return _wmt("hat_wmt14_en_fr")
+
+
+@register_space
+def hat_wmt19_en_de() -> SearchSpace:
+    return _wmt("hat_wmt19_en_de")
+
+
+@register_space
+def hat_iwslt14_de_en() -> SearchSpace:
+    return translation_space(
+        "hat_iwslt14_de_en",
+        embed_dims=(640, 512),
+        ffn_dims=(2048, 1024, 512),
+        heads=(4, 2),
+        encoder_layers=(6,),
+        decoder_layers=(6, 5, 4, 3, 2, 1),
+        qkv_dim=512,
+        hat_scales=True,
+    )
+
+
+@register_space
+def hat_small() -> SearchSpace:
+    """HAT's shape at a size that two processor cores train in minutes; at most 128/512 with 3+3 layers."""
+    return translation_space(
+        "hat_small",
+        embed_dims=(128, 96),
+        ffn_dims=(512, 384, 256),
+        heads=(4, 2),
+        encoder_layers=(3,),
+        decoder_layers=(3, 2, 1),
+        qkv_dim=128,
+    )
+
+
+def hat_draw(space: SearchSpace, update: int) -> Architecture:
+    """The architecture HAT trains at this update, bit for bit: Python's generator seeded with the update number, then
+    drawn in HAT's order (both widths, both depths, each encoder layer, each decoder layer, and one cross-attention
+    choice for every decoder layer of the *supernet*, existing or not)."""
+    stream = random.Random(update)
+
+    def draw(gene: str, layer: int = 0) -> Any:
+        return stream.choice(space.choice(gene).options[layer])
+
+    genes: dict[str, Any] = dict(space.fixed)
+    for gene in ("encoder.embed_dim", "decoder.embed_dim", "encoder.layers", "decoder.layers"):
+        genes[gene] = draw(gene)
+    per_layer = {
+        "encoder": ("encoder.ffn_dim", "encoder.self_heads"),
+        "decoder": ("decoder.ffn_dim", "decoder.self_heads", "decoder.cross_heads"),
+    }
+    for side, names in per_layer.items():
+        drawn = [[draw(name, layer) for name in names] for layer in range(genes[f"{side}.layers"])]
+        for index, name in enumerate(names):
+            genes[name] = [values[index] for values in drawn]
+    cross = "decoder.arbitrary_cross"
+    drawn_cross = [draw(cross, layer) for layer in range(len(space.choice(cross).options))]
+    genes[cross] = drawn_cross[: genes["decoder.layers"]]
+    return Architecture(genes)
+
+
+_HAT_KEYS = {
+    "encoder.embed_dim": "encoder-embed-dim-subtransformer",
+    "encoder.layers": "encoder-layer-num-subtransformer",
+    "encoder.ffn_dim": "encoder-ffn-embed-dim-all-subtransformer",
+    "encoder.self_heads": "encoder-self-attention-heads-all-subtransformer",
+    "decoder.embed_dim": "decoder-embed-dim-subtransformer",
+    "decoder.layers": "decoder-layer-num-subtransformer",
+    "decoder.ffn_dim": "decoder-ffn-embed-dim-all-subtransformer",
+    "decoder.self_heads": "decoder-self-attention-heads-all-subtransformer",
+    "decoder.cross_heads": "decoder-ende-attention-heads-all-subtransformer",
+    "decoder.arbitrary_cross": "decoder-arbitrary-ende-attn-all-subtransformer",
+}
+
+
+def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
+    """A HAT sub-transformer file (``configs/*/subtransformer/*.yml``) as an architecture.
+
+    Lists longer than the number of layers are cut, as HAT ignores the rest.
+
+    Raises:
+        DataError: the file is missing. ArchitectureError: it lacks one of HAT's keys or is no YAML.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"no file {path}; give a HAT sub-transformer YAML") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ArchitectureError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    missing = [key for key in _HAT_KEYS.values() if not isinstance(content, dict) or key not in content]
+    if missing:
+        raise ArchitectureError(f"{path}: key {missing[0]!r} is missing; expected HAT's ten '*-subtransformer' keys")
+    genes: dict[str, Any] = {"qkv_dim": qkv_dim}
+    for gene, key in _HAT_KEYS.items():
+        value = content[key]
+        depth = content[_HAT_KEYS[f"{gene.split('.')[0]}.layers"]]
+        if not isinstance(depth, int) or (isinstance(value, list) and len(value) < depth):
+            raise ArchitectureError(f"{path}: {key!r} is {value!r} with {depth!r} layers; expected a value per layer")
+        genes[gene] = value[:depth] if isinstance(value, list) else value
+    return Architecture(genes)

@@ -1,0 +1,347 @@
+"""The translation network: an elastic encoder-decoder transformer in HAT's space, with or without experts.
+
+One class serves as supernet (built from a search space) and as static subnet (built from the space of one architecture,
+``SearchSpace.of``). It computes with a :class:`Subnet`, the weights of one architecture, which is handed from the encoder
+to the decoder; the module itself remembers no architecture.
+
+Shapes: B batch, S/T source and target length, C channels, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.errors import CheckpointError, SpaceError
+from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm, MoSConfig
+from nas_core.layers.attention import cross_keys_values
+from nas_core.layers.positions import SinusoidalPositions
+from nas_core.layers.transformer import DecoderLayerWeights, Dropouts, EncoderLayerWeights, KeysValues, norm
+from nas_core.layers.weights import Affine, named_tensors
+from nas_core.space import Architecture, SearchSpace
+
+_READ_LAYERS = {-1: 1, 1: 2, 2: 3}
+"""Encoder layers that a decoder layer reads for each option of ``decoder.arbitrary_cross`` (HAT)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationConfig:
+    """Everything about a translation network that is not searched."""
+
+    share_all_embeddings: bool = False
+    """Source, target and output share one table (needs one joint vocabulary)."""
+    share_decoder_embeddings: bool = False
+    """Target input and output share one table."""
+    dropout: float = 0.0
+    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    attention_dropout: float = 0.0
+    """On attention probabilities; not scaled."""
+    activation_dropout: float = 0.0
+    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    norm_first: bool = False
+    """Layer norm before each sublayer instead of after it."""
+    padding_idx: int = 1
+    """Index of the padding token in both vocabularies."""
+    mos: MoSConfig = field(default_factory=MoSConfig)
+    """Experts of the feed-forward layers."""
+
+
+class Subnet(NamedTuple):
+    """The weights of one architecture; field names are the static model's parameter names."""
+
+    source_embedding: Tensor
+    target_embedding: Tensor
+    output: Tensor
+    encoder_layers: tuple[EncoderLayerWeights, ...]
+    decoder_layers: tuple[DecoderLayerWeights, ...]
+    encoder_norm: Affine | None
+    decoder_norm: Affine | None
+    architecture: Architecture
+
+
+class Memory(NamedTuple):
+    """What the decoder reads: outputs (B, S, C) of the last encoder layers, last first, and where tokens are (B, S)."""
+
+    outputs: tuple[Tensor, ...]
+    tokens: Tensor | None
+
+    def reorder(self, order: Tensor) -> Memory:
+        """Rows ``order`` of the batch."""
+        outputs = tuple(output.index_select(0, order) for output in self.outputs)
+        return Memory(outputs, None if self.tokens is None else self.tokens.index_select(0, order))
+
+
+class DecoderCache:
+    """Keys and values of the positions decoded so far and of the encoder's output, per decoder layer."""
+
+    def __init__(self, cross: list[KeysValues], masks: list[Tensor | None]) -> None:
+        self.length = 0
+        self.past: list[KeysValues | None] = [None] * len(cross)
+        self.cross = cross
+        self.masks = masks
+
+    def reorder(self, order: Tensor) -> None:
+        """Keep rows ``order`` (B,) of the batch: beams that moved, sentences that finished."""
+
+        def pick(pair: KeysValues) -> KeysValues:
+            return pair[0].index_select(0, order), pair[1].index_select(0, order)
+
+        self.past = [None if past is None else pick(past) for past in self.past]
+        self.cross = [pick(pair) for pair in self.cross]
+        self.masks = [None if mask is None else mask.index_select(0, order) for mask in self.masks]
+
+
+class TranslationNet(nn.Module):
+    """Encoder-decoder transformer of a search space with HAT's genes.
+
+    ``select(architecture)`` gives the weights of one architecture, mixing experts once; ``encode``/``decode`` (all target
+    positions) and ``start``/``step`` (one position) compute with them.
+
+    Raises:
+        SpaceError: the space lacks a gene that this network has.
+    """
+
+    reference_widths: Tensor
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        source_vocab: int,
+        target_vocab: int,
+        config: TranslationConfig | None = None,
+        reference_widths: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__()
+        self.space = space
+        self.config = config = config or TranslationConfig()
+        largest = space.largest()
+        for gene in _GENES:
+            if gene not in largest:
+                raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which a translation network needs")
+        source, target = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
+        self.qkv_dim = largest.number("qkv_dim")
+        self._build_embeddings(source_vocab, target_vocab, source, target)
+        widths = reference_widths or (source, target)
+        self.register_buffer("reference_widths", torch.tensor(widths))
+        self.source_positions, self.target_positions = SinusoidalPositions(widths[0]), SinusoidalPositions(widths[1])
+        features, mos, first = len(space.choices), config.mos, config.norm_first
+        self.encoder_layers = nn.ModuleList(
+            ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, first)
+            for ffn in _widest(space, "encoder.ffn_dim")
+        )
+        self.decoder_layers = nn.ModuleList(
+            ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, first)
+            for ffn in _widest(space, "decoder.ffn_dim")
+        )
+        self.encoder_norm = ElasticLayerNorm(source) if first else None
+        self.decoder_norm = ElasticLayerNorm(target) if first else None
+
+    def _build_embeddings(self, source_vocab: int, target_vocab: int, source: int, target: int) -> None:
+        config = self.config
+        if config.share_all_embeddings and source_vocab != target_vocab:
+            raise SpaceError(
+                f"share_all_embeddings needs one joint vocabulary, got {source_vocab} source and {target_vocab} target"
+                " tokens; preprocess with a joined dictionary"
+            )
+        if config.share_all_embeddings:
+            self.embedding = ElasticEmbedding(source_vocab, max(source, target), config.padding_idx)
+        else:
+            self.source_embedding = ElasticEmbedding(source_vocab, source, config.padding_idx)
+            self.target_embedding = ElasticEmbedding(target_vocab, target, config.padding_idx)
+            if not config.share_decoder_embeddings:
+                self.output = ElasticEmbedding(target_vocab, target, config.padding_idx)
+
+    # -- weights of one architecture -----------------------------------------------------------------------------------
+
+    def select(self, architecture: Architecture) -> Subnet:
+        """The weights of ``architecture``: slices of the supernet's, experts mixed by the routers.
+
+        Raises:
+            ArchitectureError: the architecture lies outside the space.
+        """
+        encoding = torch.from_numpy(self.space.encode(architecture)[0])
+        routed = encoding.to(self.reference_widths.device) if self.config.mos.kind != "none" else None
+        source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
+        encoder = tuple(
+            layer.select(source, ffn, heads, routed)
+            for layer, ffn, heads in zip(
+                self.encoder_layers,
+                architecture.numbers("encoder.ffn_dim"),
+                architecture.numbers("encoder.self_heads"),
+                strict=False,
+            )
+        )
+        decoder = tuple(
+            layer.select(target, source, ffn, self_heads, cross_heads, routed)
+            for layer, ffn, self_heads, cross_heads in zip(
+                self.decoder_layers,
+                architecture.numbers("decoder.ffn_dim"),
+                architecture.numbers("decoder.self_heads"),
+                architecture.numbers("decoder.cross_heads"),
+                strict=False,
+            )
+        )
+        return Subnet(
+            *self._select_embeddings(source, target),
+            encoder,
+            decoder,
+            self.encoder_norm.select(source) if self.encoder_norm is not None else None,
+            self.decoder_norm.select(target) if self.decoder_norm is not None else None,
+            architecture,
+        )
+
+    def _select_embeddings(self, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:
+        if self.config.share_all_embeddings:
+            table = self.embedding.select(target)
+            return self.embedding.select(source), table, table
+        table = self.target_embedding.select(target)
+        output = table if self.config.share_decoder_embeddings else self.output.select(target)
+        return self.source_embedding.select(source), table, output
+
+    def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
+        """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
+        ``TranslationNet`` built from ``SearchSpace.of(architecture)`` without experts."""
+        training = self.training
+        self.eval()
+        try:
+            with torch.no_grad():
+                subnet = self.select(architecture)
+        finally:
+            self.train(training)
+        state = {
+            name: tensor.detach().clone().contiguous()
+            for name, tensor in named_tensors(subnet)
+            if not name.endswith("embedding") and name != "output"
+        }
+        if self.config.share_all_embeddings:
+            source, target = subnet.source_embedding, subnet.target_embedding
+            wider = source if source.shape[1] >= target.shape[1] else target
+            state["embedding.weight"] = wider.detach().clone()
+        else:
+            state["source_embedding.weight"] = subnet.source_embedding.detach().clone()
+            state["target_embedding.weight"] = subnet.target_embedding.detach().clone()
+            if not self.config.share_decoder_embeddings:
+                state["output.weight"] = subnet.output.detach().clone()
+        state["reference_widths"] = self.reference_widths.clone()
+        return state
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        """The table of positions is a function of the supernet's width, which travels with the weights."""
+        widths = state_dict.get(prefix + "reference_widths")
+        if widths is not None:
+            if widths.shape != (2,):
+                raise CheckpointError(f"reference_widths has shape {tuple(widths.shape)}, expected (2,)")
+            self.source_positions.resize(int(widths[0]))
+            self.target_positions.resize(int(widths[1]))
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    # -- computing -----------------------------------------------------------------------------------------------------
+
+    def _dropouts(self, features: int, positions: SinusoidalPositions) -> Dropouts:
+        if not self.training:
+            return Dropouts()
+        scale = features / positions.width
+        config = self.config
+        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
+
+    def _embed(self, tokens: Tensor, table: Tensor, positions: Tensor, drop: Dropouts) -> Tensor:
+        x = F.embedding(tokens, table, self.config.padding_idx) * math.sqrt(table.shape[1]) + positions.to(table.dtype)
+        return F.dropout(x, drop.residual) if drop.residual else x
+
+    def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Memory:
+        """``tokens`` (B, S), padded on either side, to what the decoder reads. ``padded=False`` promises no padding."""
+        mask = tokens.ne(self.config.padding_idx) if padded else None
+        table = subnet.source_embedding
+        drop = self._dropouts(table.shape[1], self.source_positions)
+        positions = self.source_positions(tokens.shape[1], table.shape[1])
+        if mask is not None:
+            positions = positions[(mask.cumsum(1) - 1).clamp(min=0)]
+        x = self._embed(tokens, table, positions, drop)
+        keys = None if mask is None else mask[:, None, None]
+        outputs = [x]
+        for layer, weights in zip(self.encoder_layers, subnet.encoder_layers, strict=False):
+            x = layer(x, weights, keys, drop)
+            outputs.append(x)
+        reads = max((_READ_LAYERS[value] for value in subnet.architecture.numbers("decoder.arbitrary_cross")), default=1)
+        last = outputs[: -reads - 1 : -1] if reads < len(outputs) else outputs[:0:-1]
+        if subnet.encoder_norm is not None:
+            last = [norm(output, subnet.encoder_norm) for output in last]
+        return Memory(tuple(last), mask)
+
+    def _keys_values(self, subnet: Subnet, memory: Memory) -> tuple[list[KeysValues], list[Tensor | None]]:
+        """Keys, values and masks of each decoder layer: those of several encoder layers follow each other in time."""
+        joined: dict[int, tuple[Tensor, Tensor | None]] = {}
+        pairs, masks = [], []
+        for weights, option in zip(
+            subnet.decoder_layers, subnet.architecture.numbers("decoder.arbitrary_cross"), strict=True
+        ):
+            reads = min(_READ_LAYERS[option], len(memory.outputs))
+            if reads not in joined:
+                mask = None if memory.tokens is None else memory.tokens.repeat(1, reads)[:, None, None]
+                joined[reads] = (memory.outputs[0] if reads == 1 else torch.cat(memory.outputs[:reads], 1), mask)
+            pairs.append(cross_keys_values(joined[reads][0], weights.cross_attn))
+            masks.append(joined[reads][1])
+        return pairs, masks
+
+    def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
+        """``tokens`` (B, T), padded on the right if at all, to features before the output projection (B, T, C)."""
+        table = subnet.target_embedding
+        drop = self._dropouts(table.shape[1], self.target_positions)
+        x = self._embed(tokens, table, self.target_positions(tokens.shape[1], table.shape[1]), drop)
+        pairs, masks = self._keys_values(subnet, memory)
+        for layer, weights, pair, mask in zip(self.decoder_layers, subnet.decoder_layers, pairs, masks, strict=False):
+            x = layer(x, weights, pair, mask, drop)
+        return x if subnet.decoder_norm is None else norm(x, subnet.decoder_norm)
+
+    def decode(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
+        """Logits (B, T, V) of all target positions, each reading only earlier ones."""
+        return F.linear(self.decode_features(subnet, tokens, memory), subnet.output)
+
+    def forward(self, subnet: Subnet, source: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, T, V) of ``target`` (B, T) given ``source`` (B, S)."""
+        return self.decode(subnet, target, self.encode(subnet, source))
+
+    def start(self, subnet: Subnet, memory: Memory) -> DecoderCache:
+        """A cache for decoding ``memory`` step by step; keys and values of the memory are computed here, once."""
+        return DecoderCache(*self._keys_values(subnet, memory))
+
+    def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
+        """Logits (B, V) after the next token (B,) of each row; the cache moves one position on."""
+        return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
+
+    def step_features(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
+        """As :meth:`step`, before the output projection: (B, C)."""
+        table = subnet.target_embedding
+        position = self.target_positions(cache.length + 1, table.shape[1])[cache.length]
+        x = self._embed(tokens[:, None], table, position, Dropouts())
+        for index, weights in enumerate(subnet.decoder_layers):
+            layer = self.decoder_layers[index]
+            x, cache.past[index] = layer.step(x, weights, cache.past[index], cache.cross[index], cache.masks[index])
+        cache.length += 1
+        if subnet.decoder_norm is not None:
+            x = norm(x, subnet.decoder_norm)
+        return x[:, 0]
+
+
+_GENES = (
+    "qkv_dim",
+    "encoder.embed_dim",
+    "encoder.layers",
+    "encoder.ffn_dim",
+    "encoder.self_heads",
+    "decoder.embed_dim",
+    "decoder.layers",
+    "decoder.ffn_dim",
+    "decoder.self_heads",
+    "decoder.cross_heads",
+    "decoder.arbitrary_cross",
+)
+
+
+def _widest(space: SearchSpace, gene: str) -> list[int]:
+    return [max(int(option) for option in options) for options in space.choice(gene).options]

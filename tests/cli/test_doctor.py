@@ -1,0 +1,170 @@
+"""`nas-ext doctor` reports whatever a host does on import; the command line itself never shows a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nas_core import cli
+from nas_core.cli import doctor
+from nas_core.cli.user_dir import user_dir
+from nas_core.errors import DataError
+
+ROOT = Path(__file__).parents[2]
+
+
+def nas_ext(*arguments, path=(), cwd=None):
+    """Run the command in a process of its own, with folders put in front of its search path."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), str(ROOT)])}
+    code = "import sys; from nas_core.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.fixture
+def fake_hosts(tmp_path):
+    """Hosts that stand for every way an import can end; those not named here are absent or real."""
+    sources = {
+        "timm": "__version__ = '9.9'; print('a greeting on import')",
+        "fairseq": "raise ValueError('mutable default\\n  second line')",
+        "naslib": "import sys; sys.exit(3)",
+        "onnx": "import os; os._exit(7)",
+        "onnxruntime": "",
+    }
+    for name, source in sources.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(source)
+    return tmp_path
+
+
+def test_json_of_hosts_that_fail_in_every_way(fake_hosts):
+    done = nas_ext("doctor", "--json", path=[fake_hosts], cwd=fake_hosts)
+    assert (done.returncode, done.stderr) == (0, "")
+    findings = json.loads(done.stdout)
+    assert findings["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert findings["torch"]["version"] == torch.__version__
+    assert findings["torch"]["importable"] is True
+    kinds = {device["kind"] for device in findings["accelerators"]}
+    assert ("cuda" in kinds) == torch.cuda.is_available()
+    hosts = findings["hosts"]
+    assert list(hosts) == ["fairseq", "timm", "nni", "naslib", "onnx"]
+    assert hosts["timm"]["importable"] is True
+    assert hosts["timm"]["install"] is None
+    assert hosts["fairseq"]["installed"] is True
+    assert hosts["fairseq"]["importable"] is False
+    assert hosts["fairseq"]["error"] == "ValueError: mutable default"
+    assert "--no-build-isolation" in hosts["fairseq"]["install"]
+    assert hosts["naslib"]["error"] == "SystemExit: 3"
+    assert "exit code 7" in hosts["onnx"]["error"]
+    assert hosts["onnx"]["install"] == "pip install 'nas-ext[onnx]'"
+
+
+def test_table_says_the_same(fake_hosts):
+    done = nas_ext("doctor", path=[fake_hosts], cwd=fake_hosts)
+    assert done.returncode == 0
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "does not import: ValueError: mutable default" in lines["fairseq"]
+    assert "does not import" not in lines["timm"]
+    assert "-> pip install 'nas-ext[onnx]'" in done.stdout
+
+
+def test_absent_host(monkeypatch):
+    monkeypatch.setattr(doctor, "HOSTS", (doctor.Host("nni", ("absent-host",), ("absent_host",)),))
+    monkeypatch.setattr(doctor, "_run_probe", lambda modules: {"version": "1", "accelerators": []})
+    finding = doctor.diagnose()["hosts"]["nni"]
+    assert finding == {
+        "installed": False,
+        "importable": False,
+        "version": None,
+        "error": None,
+        "install": "pip install 'nas-ext[nni]'",
+    }
+
+
+def test_hanging_import_is_cut_off(tmp_path, monkeypatch):
+    (tmp_path / "hangs").mkdir()
+    (tmp_path / "hangs" / "__init__.py").write_text("import time; time.sleep(100)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(doctor, "_IMPORT_TIMEOUT_S", 2)
+    assert "did not end within 2 s" in doctor._run_probe(("hangs",))["error"]
+
+
+def test_user_dir_is_found_without_importing_it(tmp_path):
+    (tmp_path / "fairseq_ext").mkdir()
+    (tmp_path / "fairseq_ext" / "__init__.py").write_text("raise RuntimeError('imported')")
+    done = nas_ext("user-dir", path=[tmp_path], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'fairseq_ext'}\n")
+
+
+def test_user_dir_missing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Exception, match="fairseq_ext is not part of this installation: install"):
+        user_dir()
+
+
+def test_version_and_help_start_without_torch():
+    code = "import sys; from nas_core.cli import main; main(['--version']); main([]); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("nas-ext 0.1.0\n")
+    assert "doctor" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "code"),
+    [
+        (DataError("corpus is\nempty: give another"), "corpus is empty: give another", 2),
+        (PermissionError(13, "Permission denied", "/some/file"), "/some/file: Permission denied; check", 2),
+        (OSError(28, "No space left on device"), "No space left on device; check", 2),
+    ],
+)
+def test_errors_are_one_line(monkeypatch, capsys, error, message, code):
+    monkeypatch.setattr(doctor, "diagnose", lambda: (_ for _ in ()).throw(error))
+    assert cli.main(["doctor"]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"nas-ext: error: {message}")
+    for arguments in (["--debug", "doctor"], ["doctor", "--debug"]):
+        assert cli.main(arguments) == code
+        shown = capsys.readouterr().err
+        assert "Traceback" in shown
+        assert shown.splitlines()[-1] == line
+
+
+def test_our_own_defect_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(doctor, "diagnose", lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["doctor"])
+
+
+def test_interruption(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "diagnose", interrupt)
+    assert cli.main(["doctor"]) not in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["doctr"], ["doctor", "--jsn"], ["doctor", "extra"], ["--nothing"]])
+def test_wrong_usage(capsys, arguments):
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr().err
+    assert "Error: " in shown
+    assert "Traceback" not in shown
+
+
+def test_commands_are_listed_once_and_by_modules_of_the_folder():
+    assert len({command.name for command in cli.COMMANDS}) == len(cli.COMMANDS)
+    for command in cli.COMMANDS:
+        assert command.module == f"nas_core.cli.{command.name.replace('-', '_')}"

@@ -1,0 +1,55 @@
+"""Messages of the typed errors: one line, the choices, the closest one."""
+
+import pickle
+
+import pytest
+
+from nas_core import errors
+from nas_core.errors import NasExtError, UnknownChoiceError, unknown_choice
+
+
+def test_every_public_error_is_rooted_in_one_class():
+    classes = [value for name, value in vars(errors).items() if isinstance(value, type) and name in errors.__all__]
+    assert len(classes) == 9
+    assert all(issubclass(value, NasExtError) for value in classes)
+
+
+def test_message_is_one_line():
+    assert str(NasExtError("first\n   second\r\nthird  with  gaps\n")) == "first second third  with  gaps"
+
+
+def test_error_survives_the_way_between_processes():
+    error = pickle.loads(pickle.dumps(unknown_choice("space", "hat", ["hat_small"])))
+    assert isinstance(error, UnknownChoiceError)
+    assert "hat_small" in str(error)
+
+
+def test_unknown_choice_names_what_was_got_the_choices_and_the_closest():
+    message = str(unknown_choice("search space", "hat_smal", ["hat_small", "mformer"]))
+    assert message == "unknown search space 'hat_smal': expected one of hat_small, mformer. Did you mean 'hat_small'?"
+
+
+@pytest.mark.parametrize(
+    ("got", "choices", "closest"),
+    [
+        ("HAT_SMALL", ["mformer", "hat_small"], "'hat_small'"),
+        (3000, [512, 1024, 2048, 3072], "3072"),
+        (0.4, [0.25, 0.5], "0.5"),
+    ],
+)
+def test_closest_choice(got, choices, closest):
+    assert str(unknown_choice("value", got, choices)).endswith(f"Did you mean {closest}?")
+
+
+def test_nothing_is_suggested_when_nothing_is_similar():
+    assert "Did you mean" not in str(unknown_choice("strategy", "xyz", ["evolution", "random"]))
+
+
+def test_no_choices_at_all():
+    assert str(unknown_choice("host", "x", [])) == "unknown host 'x': there is none to choose from"
+
+
+def test_long_lists_are_cut_and_counted():
+    message = str(unknown_choice("layer", "none", (f"layer{i}" for i in range(1000))))
+    assert len(message) < 700
+    assert "(1000 in all)" in message

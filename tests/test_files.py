@@ -1,0 +1,202 @@
+"""Files are whole or not there; journals survive a kill in the middle of a record."""
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nas_core import files
+from nas_core.errors import DataError, NasExtError
+from nas_core.files import append_jsonl, atomic_output, read_json, read_jsonl, write_atomic, write_json
+
+
+def only_file(folder):
+    """The single name in a folder: nothing temporary was left behind."""
+    (path,) = folder.iterdir()
+    return path.name
+
+
+@pytest.mark.parametrize("data", [b"\x00\xff", "grüße\n", ""])
+def test_write_atomic_writes_and_replaces(tmp_path, data):
+    path = tmp_path / "a" / "b.txt"
+    write_atomic(path, "old")
+    write_atomic(path, data)
+    assert path.read_bytes() == (data.encode() if isinstance(data, str) else data)
+    assert only_file(path.parent) == "b.txt"
+
+
+def test_rights_are_those_of_a_plain_file_and_are_kept(tmp_path):
+    plain, path = tmp_path / "plain", tmp_path / "path"
+    plain.write_text("x")
+    write_atomic(path, "x")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    path.chmod(0o640)
+    write_atomic(path, "y")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_link_keeps_pointing_at_its_file(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_atomic(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_failed_block_leaves_the_old_file(tmp_path):
+    path = tmp_path / "model.pt"
+    path.write_text("good")
+    with pytest.raises(ZeroDivisionError), atomic_output(path) as beside:
+        beside.write_text("half")
+        raise ZeroDivisionError
+    assert path.read_text() == "good"
+    assert only_file(tmp_path) == "model.pt"
+
+
+def test_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model.pt"
+    path.write_text("good")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(NasExtError, match=r"^cannot write .*model\.pt: No space left on device; check") as caught:
+        write_atomic(path, "new")
+    assert isinstance(caught.value.__cause__, OSError)
+    assert path.read_text() == "good"
+    assert only_file(tmp_path) == "model.pt"
+
+
+def test_full_disk_takes_a_partly_written_record_back(tmp_path, monkeypatch):
+    path = tmp_path / "journal.jsonl"
+    append_jsonl(path, {"step": 1})
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(NasExtError, match="No space left"):
+        append_jsonl(path, {"step": 2})
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("write", [lambda path: write_atomic(path, "x"), lambda path: append_jsonl(path, {})])
+def test_folder_or_file_in_the_way(tmp_path, write):
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path, tmp_path / "file" / "below"):
+        with pytest.raises(NasExtError, match=r"^cannot write "):
+            write(path)
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_json_round_trip_with_numpy(tmp_path):
+    path = tmp_path / "value.json"
+    write_json(path, {"n": np.int64(3), "x": np.arange(3), "text": "ü", "where": Path("a/b"), "bleu": np.float64(0.1)})
+    assert read_json(path) == {"n": 3, "x": [0, 1, 2], "text": "ü", "where": "a/b", "bleu": 0.1}
+    write_json(path, [1])
+    with pytest.raises(TypeError, match="object cannot be written"):
+        write_json(path, object())
+    assert read_json(path) == [1]
+
+
+@pytest.mark.parametrize("read", [read_json, read_jsonl])
+def test_missing_file_and_folder(tmp_path, read):
+    with pytest.raises(DataError, match=r"^file not found: .*none\.json; check"):
+        read(tmp_path / "none.json")
+    with pytest.raises(NasExtError, match=r"^cannot read .*: Is a directory"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe{}", b"hello"])
+def test_malformed_json(tmp_path, content):
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"bad\.json is not JSON") as caught:
+        read_json(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_journal_round_trip(tmp_path):
+    path = tmp_path / "runs" / "journal.jsonl"
+    records = [{"step": i, "text": "line\nbreak ü"} for i in range(5)]
+    for record in records:
+        append_jsonl(path, record)
+    assert read_jsonl(path) == records
+
+
+def test_every_cut_of_the_last_record_is_survived(tmp_path, caplog):
+    """Wherever the writer was killed: reading gives the whole records, and writing goes on after them."""
+    path = tmp_path / "journal.jsonl"
+    append_jsonl(path, {"step": 1})
+    first = path.read_bytes()
+    append_jsonl(path, {"step": 2, "text": "ü"})
+    whole = path.read_bytes()
+    for length in range(len(first) + 1, len(whole)):
+        caplog.clear()
+        path.write_bytes(whole[:length])
+        kept = [{"step": 1}, {"step": 2, "text": "ü"}] if length == len(whole) - 1 else [{"step": 1}]
+        assert read_jsonl(path) == kept
+        assert ("half written" in caplog.text) == (len(kept) == 1)
+        append_jsonl(path, {"step": 3})
+        assert read_jsonl(path) == [*kept, {"step": 3}]
+
+
+def test_half_record_longer_than_one_block(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"step": 1}\n{"text": "' + b"x" * 200_000)
+    append_jsonl(path, {"step": 2})
+    assert read_jsonl(path) == [{"step": 1}, {"step": 2}]
+
+
+@pytest.mark.parametrize("middle", [b'{"step": ', b"[1]", b"\xff"])
+def test_broken_middle_line_is_an_error(tmp_path, middle):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"step": 1}\n' + middle + b'\n{"step": 3}\n')
+    with pytest.raises(DataError, match=r"journal\.jsonl, line 2 is not a JSON object"):
+        read_jsonl(path)
+
+
+def test_foreign_file_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("first line\nlast line without a break")
+    with pytest.raises(DataError, match="left as it is"):
+        append_jsonl(path, {"step": 1})
+    with pytest.raises(DataError, match="line 1"):
+        read_jsonl(path)
+    assert path.read_text() == "first line\nlast line without a break"
+
+
+def test_killed_writer_leaves_whole_files(tmp_path):
+    """A process killed at random moments while it writes: the file is always one of its versions, the journal reads."""
+    script = textwrap.dedent("""
+        import sys
+        from nas_core.files import append_jsonl, write_json
+        i = 0
+        while True:
+            write_json(sys.argv[1] + "/state.json", {"i": i, "pad": "x" * 100_000})
+            append_jsonl(sys.argv[1] + "/journal.jsonl", {"i": i, "pad": "y" * 10_000})
+            if i == 0:
+                print("started", flush=True)
+            i += 1
+    """)
+    environment = {**os.environ, "PYTHONPATH": str(Path(files.__file__).parents[1])}
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, env=environment, text=True
+        )
+        assert process.stdout.readline() == "started\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert len(read_json(tmp_path / "state.json")["pad"]) == 100_000
+    records = read_jsonl(tmp_path / "journal.jsonl")
+    assert [record["i"] for record in records].count(0) == 3
+    assert all(json.dumps(record) for record in records)

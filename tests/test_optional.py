@@ -1,0 +1,65 @@
+"""Late imports: the message names feature, package and the line that installs it."""
+
+import sys
+
+import pytest
+
+from nas_core.errors import MissingHostError
+from nas_core.optional import install_line, require
+
+
+@pytest.fixture
+def broken_package(tmp_path, monkeypatch):
+    """Make a package whose import runs the given source."""
+
+    def make(name, source):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(source)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return name
+
+    return make
+
+
+def test_present_module_is_returned():
+    import json.decoder
+
+    assert require("json.decoder", "reading", "onnx") is json.decoder
+
+
+def test_absent_package():
+    with pytest.raises(MissingHostError) as caught:
+        require("absent_host.nas", "searching with it", "nni")
+    assert str(caught.value) == (
+        "searching with it needs the package absent_host, which is not installed: run pip install 'nas-ext[nni]'"
+    )
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+def test_absent_dependency_of_a_present_package_is_the_one_named(broken_package):
+    name = broken_package("host_without_its_friend", "import absent_friend.inner")
+    with pytest.raises(MissingHostError, match=r"needs the package absent_friend, which is not installed"):
+        require(name, "training", "nni")
+
+
+def test_absent_part_of_a_present_package(broken_package):
+    name = broken_package("host_of_another_version", "")
+    with pytest.raises(MissingHostError, match=rf"needs {name}\.part, which this version of {name} does not have"):
+        require(f"{name}.part", "training", "nni")
+
+
+def test_package_that_raises_on_import(broken_package):
+    name = broken_package("host_that_raises", "raise ValueError('mutable default\\nis not allowed')")
+    with pytest.raises(MissingHostError) as caught:
+        require(name, "training", "fairseq")
+    message = str(caught.value)
+    assert f"{name}, which is installed but does not import (ValueError: mutable default is not allowed)" in message
+    assert install_line("fairseq") in message
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_install_lines():
+    assert install_line("onnx") == "pip install 'nas-ext[onnx]'"
+    assert "--no-build-isolation 'nas-ext[fairseq]'" in install_line("fairseq")
+    assert "github.com/automl/NASLib" in install_line("naslib")
