@@ -16,8 +16,8 @@ _HALF_PRECISION = ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf
 
 
 def prepare_fairseq() -> None:
-    """Let torch >= 2.6 read fairseq's checkpoints: they hold an ``argparse.Namespace`` of settings, nothing else that is
-    not plain data."""
+    """Let torch >= 2.6 read fairseq's checkpoints: they hold an ``argparse.Namespace`` of settings and otherwise
+    plain data."""
     require("fairseq", "training and decoding with fairseq", "fairseq")
     torch.serialization.add_safe_globals([argparse.Namespace])
 
@@ -33,13 +33,14 @@ def check_precision(args: Any) -> None:
     for option in _HALF_PRECISION:
         if getattr(args, option, False):
             raise ConfigError(
-                f"--{option.replace('_', '-')} needs a CUDA device, this run is on the CPU; train in fp32 (drop the option)"
+                f"--{option.replace('_', '-')} needs a CUDA device, this run is on the CPU;"
+                " train in fp32 (drop the option)"
             )
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """fairseq's commands show a traceback for any exception; a wrong input ends with one line and exit code 2 instead."""
+    """fairseq's commands show a traceback for any exception; a wrong input ends with one line and exit code 2."""
     try:
         yield
     except NasExtError as error:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from fairseq.models import (
     FairseqEncoder,
@@ -22,8 +21,10 @@ from torch import Tensor
 from fairseq_ext.compat import check_precision, one_line_errors
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
-from nas_core.space import Architecture, SearchSpace, hat_draw
-from nas_core.supernet.translation import Memory, Subnet, TranslationNet
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.sampling import draw
+from nas_core.supernet.subnet import Memory, Subnet
+from nas_core.supernet.translation import TranslationNet
 
 logger = logging.getLogger(__name__)
 
@@ -96,9 +97,9 @@ def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
 class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
     """A supernet over a search space, or (with ``--subnet``) the static network of one architecture.
 
-    The architecture in use is :attr:`architecture`. While training, ``set_num_updates``, which fairseq calls before each
-    forward, draws one at random from the seed and the update number, so all workers, all micro-batches of an update and
-    a resumed run agree on it. In evaluation it is the largest unless ``eval_subnet`` names a file.
+    The architecture in use is :attr:`architecture`. While training, ``set_num_updates``, which fairseq calls before
+    each forward, draws one at random from the seed and the update number, so all workers, all micro-batches of an
+    update and a resumed run agree on it. In evaluation it is the largest unless ``eval_subnet`` names a file.
     """
 
     def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:
@@ -148,10 +149,7 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
 
     def draw(self, update: int) -> Architecture:
         """The random architecture of this update."""
-        how = self.args.architecture_draw
-        if how == "hat":
-            return hat_draw(self.space, update)
-        return self.space.sample(np.random.default_rng([int(getattr(self.args, "seed", 1)), update]), how)
+        return draw(self.space, update, int(getattr(self.args, "seed", 1)), self.args.architecture_draw)
 
     def set_num_updates(self, num_updates: int) -> None:
         super().set_num_updates(num_updates)
@@ -193,7 +191,9 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
     def _check_state(self, state: dict[str, Any]) -> None:
         own = self.state_dict()
         if not any(name.startswith("net.") for name in state):
-            raise CheckpointError("the checkpoint holds another kind of model; expected one of --arch mos_/hat_transformer*")
+            raise CheckpointError(
+                "the checkpoint holds another kind of model; expected one of --arch mos_transformer*/hat_transformer*"
+            )
         wrong = next((n for n in own if n in state and own[n].shape != state[n].shape), None)
         missing = next((n for n in own if n not in state), None)
         extra = next((n for n in state if n not in own), None)

@@ -10,9 +10,8 @@ from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.layers.mos import KINDS
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
-from nas_core.supernet.translation import TranslationConfig
-
-DRAWS = ("gene", "architecture", "hat")
+from nas_core.supernet.sampling import DRAWS
+from nas_core.supernet.subnet import TranslationConfig
 
 
 def add_model_arguments(parser: ArgumentParser) -> None:
@@ -98,5 +97,5 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
     settings = state.get("cfg") or {}
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
-        raise CheckpointError(f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*; it cannot be opened")
+        raise CheckpointError(f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*; give one of those")
     return args

@@ -4,13 +4,13 @@ Annotations are not postponed in this module: fairseq reads the options from the
 """
 
 import logging
+import math
 from argparse import SUPPRESS, ArgumentError, ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from fairseq import metrics
 from fairseq.dataclass import ChoiceEnum
@@ -22,6 +22,7 @@ from fairseq_ext.compat import one_line_errors
 from fairseq_ext.model import TranslationModel
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
+from nas_core.supernet.sampling import sandwich, validation_set
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +48,9 @@ class SupernetTranslationConfig(TranslationConfig):  # type: ignore[misc]
 class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
     """fairseq's translation task for a supernet.
 
-    Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation 2)
-    trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, so that
-    learning rates, clipping and the reported loss keep their meaning.
+    Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation
+    2) trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, so
+    that learning rates, clipping and the reported loss keep their meaning.
 
     Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
     ``--select-checkpoint`` says.
@@ -61,7 +62,8 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate."""
         super().add_args(parser)
         with suppress(ArgumentError):
-            parser.add_argument("--sampling", dest="supernet_sampling", choices=[c.value for c in _SAMPLING], default=SUPPRESS)
+            choices = [choice.value for choice in _SAMPLING]
+            parser.add_argument("--sampling", dest="supernet_sampling", choices=choices, default=SUPPRESS)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         model = super().build_model(cfg, from_checkpoint)
@@ -77,12 +79,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
 
     def validated(self, model: TranslationModel) -> dict[str, Architecture]:
         """The fixed architectures that are validated, by name; one if the space holds only one."""
-        space = model.space
-        named = {"smallest": space.smallest(), "largest": space.largest()}
-        rng = np.random.default_rng(0)
-        for index in range(self.cfg.valid_random):
-            named[f"random{index + 1}"] = space.sample(rng)
-        return named if space.cardinality() > 1 else {"largest": space.largest()}
+        return validation_set(model.space, self.cfg.valid_random)
 
     def train_step(
         self,
@@ -101,8 +98,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
             return result
         model.train()
         model.set_num_updates(update_num)
-        space = supernet.space
-        named = {"random": supernet.train_architecture, "largest": space.largest(), "smallest": space.smallest()}
+        named = sandwich(supernet.space, supernet.train_architecture)
         outputs = {}
         total, size = 0.0, 0
         for index, (name, architecture) in enumerate(named.items()):
@@ -133,7 +129,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         names = {key for log in logging_outputs for key in log if key.startswith("subnet:")}
         for key in sorted(names):
             value = sum(float(log.get(key, 0)) for log in logging_outputs)
-            metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / np.log(2), total, round=3)
+            metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / math.log(2), total, round=3)
 
 
 def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -143,8 +139,8 @@ def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple
 
 
 def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
-    """One logging output of several: counts of one of them (the tokens are the same), the losses by ``select``, and each
-    architecture's loss under its own key."""
+    """One logging output of several: counts of one of them (the tokens are the same), the losses by ``select``, and
+    each architecture's loss under its own key."""
     combined = dict(outputs.get("largest") or next(iter(outputs.values())))
     for key in _LOSSES:
         values = {name: output[key] for name, output in outputs.items() if key in output}

@@ -53,6 +53,7 @@ def collect(
     threads: Annotated[int, typer.Option(min=1, help="Threads torch computes with.")] = _TIMING.threads,
     repeats: Annotated[int, typer.Option(min=1, help="Timed passes of each architecture.")] = _TIMING.repeats,
     warmup: Annotated[int, typer.Option(min=0, help="Untimed passes before.")] = _TIMING.warmup,
+    clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
     seed: Annotated[int, typer.Option(min=0, help="Of the list of architectures.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = _TIMING.device,
 ) -> None:
@@ -67,7 +68,7 @@ def collect(
         target_length=target_length,
         beam=beam,
     )
-    timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, device=device)
+    timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
     build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
     described = {"kind": "translation", **asdict(workload)}
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed)
@@ -144,15 +145,15 @@ def _check_architecture(model: LatencyModel, architecture: Architecture, repeats
         timing,
     )
     corrected_ms = measured.corrected_ms(model.info["reference_ms"])
-    return "\n".join(
-        [
-            f"{'architecture':26} {architecture.key}",
-            f"{'predicted':26} {predicted_ms:9.2f} ms   ({low:.2f} to {high:.2f} in nine of ten cases)",
-            f"{'measured, as in the fit':26} {corrected_ms:9.2f} ms   prediction {predicted_ms / corrected_ms - 1:+.1%}",
-            f"{'measured, as it is now':26} {measured.raw_ms:9.2f} ms   +- {measured.std_ms:.2f} over {timing.repeats} passes",
-            *(f"{'  ' + part:26} {value:9.2f} ms" for part, value in measured.parts_ms.items()),
-        ]
-    )
+    off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
+    lines = [
+        ("predicted", predicted_ms, f"({low:.2f} to {high:.2f} in nine of ten cases)"),
+        ("measured, as in the fit", corrected_ms, f"prediction {off:+.1%}"),
+        ("measured, as it is now", measured.raw_ms, spread),
+        *((f"  {part}", value, "") for part, value in measured.parts_ms.items()),
+    ]
+    table = [f"{name:24} {value:9.2f} ms   {note}".rstrip() for name, value, note in lines]
+    return "\n".join([f"{'architecture':24} {architecture.key}", *table])
 
 
 def _translation(

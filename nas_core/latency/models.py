@@ -205,7 +205,7 @@ def load_model(path: str | Path, space: SearchSpace | None = None) -> LatencyMod
     model.fitted = True
     if space is not None and space != saved:
         raise SpaceError(
-            f"{path} predicts for space {saved.name!r}, which differs from {space.name!r}; collect and fit latencies for"
+            f"{path} predicts for space {saved.name!r}, which differs from {space.name!r}; collect and fit for"
             f" {space.name!r}, or use the space the model was made for"
         )
     return model

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, SpaceError
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["TranslationConfig", "TranslationWorkload"]
@@ -59,6 +59,7 @@ class TranslationWorkload:
 
     Raises:
         ArchitectureError: the architecture lies outside the space.
+        SpaceError: the space lacks a gene that the network has.
     """
 
     def __init__(
@@ -77,7 +78,10 @@ class TranslationWorkload:
         self.config = config
         with torch.random.fork_rng(devices=[]):  # the same weights and words each time; the caller's draws untouched
             torch.manual_seed(0)
-            net = network(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
+            try:
+                net = network(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
+            except SpaceError as error:
+                raise SpaceError(f"space {space.name!r} does not hold translation architectures: {error}") from None
             source = torch.randint(_FIRST_WORD, config.source_vocab, (1, config.source_length))
             targets = torch.randint(_FIRST_WORD, config.target_vocab, (config.target_length, config.beam))
         self._net = net.to(device).eval()

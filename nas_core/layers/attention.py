@@ -121,4 +121,5 @@ def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
     if causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
         scores = scores.masked_fill(later, float("-inf"))
-    return (scores.softmax(-1) @ v.float()).to(q.dtype)
+    attended: Tensor = scores.softmax(-1) @ v.float()
+    return attended.to(q.dtype)

@@ -8,6 +8,7 @@ matrix: it is computed once per architecture and step, and once for all at extra
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -66,7 +67,7 @@ class Router(nn.Module):
         self.experts = config.experts
         self.neurons = neurons
         widths = [features] + [config.router_hidden] * (config.router_layers - 1)
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.out = nn.Linear(widths[-1], config.experts * (neurons or 1))
         self.dropout = config.router_dropout
         if neurons is not None:

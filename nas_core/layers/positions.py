@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """``(length, width)``: sines in the first half, cosines in the second (Vaswani et al. 2017, tensor2tensor's order)."""
+    """``(length, width)``: sines in the first half, cosines in the second (Vaswani et al. 2017)."""
     half = width // 2
     rate = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000.0) / max(half - 1, 1)))
     angle = torch.arange(length, dtype=torch.float)[:, None] * rate

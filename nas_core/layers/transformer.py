@@ -84,7 +84,8 @@ class ElasticEncoderLayer(nn.Module):
         """``x`` (B, S, C) to (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
         first = self.norm_first
         y = norm(x, weights.self_attn_norm) if first else x
-        x = _residual(x, self_attention(y, weights.self_attn, mask, drop.attention), weights.self_attn_norm, drop, first)
+        y = self_attention(y, weights.self_attn, mask, drop.attention)
+        x = _residual(x, y, weights.self_attn_norm, drop, first)
         y = norm(x, weights.ffn_norm) if first else x
         return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
 
@@ -134,7 +135,7 @@ class ElasticDecoderLayer(nn.Module):
     ) -> Tensor:
         """All positions at once: ``x`` (B, T, C) to (B, T, C).
 
-        ``memory`` are this layer's keys and values of the encoder's output, ``mask`` (B, 1, 1, S) is True at its tokens.
+        ``memory`` are this layer's keys and values of the encoder's output; ``mask`` (B, 1, 1, S), True at its tokens.
         """
         y = norm(x, weights.self_attn_norm) if self.norm_first else x
         y = self_attention(y, weights.self_attn, None, drop.attention, causal=True)

@@ -65,6 +65,8 @@ class Constraint:
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
         """The predicted metric ``(n,)``."""
+        if not len(rows):
+            return np.zeros(0)
         values = np.asarray(self.predict_rows(rows), np.float64)
         if values.shape != (len(rows),):
             raise ConstraintError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from nas_core.files import write_json
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.space import Architecture
 
-__all__ = ["Finalist", "choose_finalists", "finalist_table", "save_finalists", "with_measured"]
+__all__ = ["Finalist", "choose_finalists", "save_finalists", "with_measured"]
 
 FORMAT = "nas-ext/finalists"
 VERSION = 1
@@ -81,26 +80,3 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
         finalist.architecture.save(folder / finalist.file, metrics=dict(sorted(finalist.metrics.items())))
     content = [finalist.to_dict() for finalist in finalists]
     write_json(folder / "finalists.json", {"format": FORMAT, "version": VERSION, "finalists": content})
-
-
-def finalist_table(finalists: Sequence[Finalist], metric: str = "loss") -> str:
-    """A table for people: score, size, and predicted against measured latency."""
-    head = ["architecture", metric, "params_m", "flops_g", "predicted ms", "measured ms", "off by", "best of"]
-    lines = [head]
-    for finalist in finalists:
-        predicted, measured = finalist.metrics.get("latency_ms"), finalist.measured.get("latency_ms")
-        off = f"{predicted / measured - 1:+.1%}" if predicted is not None and measured else "-"
-        numbers = [finalist.metrics.get(name) for name in (metric, "params_m", "flops_g")]
-        lines.append(
-            [finalist.architecture.key]
-            + [_number(number) for number in (*numbers, predicted, measured)]
-            + [off, ", ".join(finalist.best_of) or "-"]
-        )
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    align = [str.ljust, *[str.rjust] * (len(head) - 2), str.ljust]
-    rows = ([fit(cell, width) for fit, cell, width in zip(align, line, widths, strict=True)] for line in lines)
-    return "\n".join("  ".join(row).rstrip() for row in rows)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{value:.4g}"

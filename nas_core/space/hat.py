@@ -20,8 +20,9 @@ from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
-_CROSS_CODES = {-1: 1.0, 1: 2.0, 2: 3.0}
-"""Number of encoder layers read: what HAT's latency features contain instead of the option."""
+READ_LAYERS = {-1: 1, 1: 2, 2: 3}
+"""Encoder layers that a decoder layer reads, for each option of ``decoder.arbitrary_cross``; also what HAT's latency
+features contain instead of the option."""
 
 
 def translation_space(
@@ -61,7 +62,7 @@ def translation_space(
         layered("decoder.ffn_dim", ffn_dims, "ffn_dim"),
         layered("decoder.self_heads", heads, "heads"),
         layered("decoder.cross_heads", heads, "heads"),
-        layered("decoder.arbitrary_cross", (-1, 1, 2), "cross", _CROSS_CODES),
+        layered("decoder.arbitrary_cross", tuple(READ_LAYERS), "cross", {k: float(v) for k, v in READ_LAYERS.items()}),
     ]
     return SearchSpace(name, choices, {"qkv_dim": qkv_dim})
 

@@ -1,7 +1,7 @@
 """The translation network: an elastic encoder-decoder transformer in HAT's space, with or without experts.
 
-One class serves as supernet (built from a search space) and as static subnet (built from the space of one architecture,
-``SearchSpace.of``). It computes with a :class:`Subnet`, the weights of one architecture, which is handed from the encoder
+One class serves as supernet (built from a search space) and as static subnet (built from ``SearchSpace.of``, the space
+of one architecture). It computes with a ``Subnet``, the weights of one architecture, which is handed from the encoder
 to the decoder; the module itself remembers no architecture.
 
 Shapes: B batch, S/T source and target length, C channels, V vocabulary.
@@ -10,103 +10,38 @@ Shapes: B batch, S/T source and target length, C channels, V vocabulary.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, SpaceError
-from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm, MoSConfig
+from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
 from nas_core.layers.attention import cross_keys_values
 from nas_core.layers.positions import SinusoidalPositions
-from nas_core.layers.transformer import DecoderLayerWeights, Dropouts, EncoderLayerWeights, KeysValues, norm
-from nas_core.layers.weights import Affine, named_tensors
+from nas_core.layers.transformer import Dropouts, KeysValues, norm
+from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture, SearchSpace
-
-_READ_LAYERS = {-1: 1, 1: 2, 2: 3}
-"""Encoder layers that a decoder layer reads for each option of ``decoder.arbitrary_cross`` (HAT)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationConfig:
-    """Everything about a translation network that is not searched."""
-
-    share_all_embeddings: bool = False
-    """Source, target and output share one table (needs one joint vocabulary)."""
-    share_decoder_embeddings: bool = False
-    """Target input and output share one table."""
-    dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
-    attention_dropout: float = 0.0
-    """On attention probabilities; not scaled."""
-    activation_dropout: float = 0.0
-    """On hidden units of feed-forward layers; scaled like ``dropout``."""
-    norm_first: bool = False
-    """Layer norm before each sublayer instead of after it."""
-    padding_idx: int = 1
-    """Index of the padding token in both vocabularies."""
-    mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of the feed-forward layers."""
-
-
-class Subnet(NamedTuple):
-    """The weights of one architecture; field names are the static model's parameter names."""
-
-    source_embedding: Tensor
-    target_embedding: Tensor
-    output: Tensor
-    encoder_layers: tuple[EncoderLayerWeights, ...]
-    decoder_layers: tuple[DecoderLayerWeights, ...]
-    encoder_norm: Affine | None
-    decoder_norm: Affine | None
-    architecture: Architecture
-
-
-class Memory(NamedTuple):
-    """What the decoder reads: outputs (B, S, C) of the last encoder layers, last first, and where tokens are (B, S)."""
-
-    outputs: tuple[Tensor, ...]
-    tokens: Tensor | None
-
-    def reorder(self, order: Tensor) -> Memory:
-        """Rows ``order`` of the batch."""
-        outputs = tuple(output.index_select(0, order) for output in self.outputs)
-        return Memory(outputs, None if self.tokens is None else self.tokens.index_select(0, order))
-
-
-class DecoderCache:
-    """Keys and values of the positions decoded so far and of the encoder's output, per decoder layer."""
-
-    def __init__(self, cross: list[KeysValues], masks: list[Tensor | None]) -> None:
-        self.length = 0
-        self.past: list[KeysValues | None] = [None] * len(cross)
-        self.cross = cross
-        self.masks = masks
-
-    def reorder(self, order: Tensor) -> None:
-        """Keep rows ``order`` (B,) of the batch: beams that moved, sentences that finished."""
-
-        def pick(pair: KeysValues) -> KeysValues:
-            return pair[0].index_select(0, order), pair[1].index_select(0, order)
-
-        self.past = [None if past is None else pick(past) for past in self.past]
-        self.cross = [pick(pair) for pair in self.cross]
-        self.masks = [None if mask is None else mask.index_select(0, order) for mask in self.masks]
+from nas_core.space.hat import READ_LAYERS
+from nas_core.supernet.subnet import DecoderCache, Memory, Subnet, TranslationConfig
 
 
 class TranslationNet(nn.Module):
     """Encoder-decoder transformer of a search space with HAT's genes.
 
-    ``select(architecture)`` gives the weights of one architecture, mixing experts once; ``encode``/``decode`` (all target
-    positions) and ``start``/``step`` (one position) compute with them.
+    ``select(architecture)`` gives the weights of one architecture, mixing experts once; ``encode`` with ``decode`` (all
+    target positions) or with ``start`` and ``step`` (one position at a time) compute with them.
 
     Raises:
         SpaceError: the space lacks a gene that this network has.
     """
 
     reference_widths: Tensor
+    embedding: ElasticEmbedding
+    source_embedding: ElasticEmbedding
+    target_embedding: ElasticEmbedding
+    output: ElasticEmbedding
 
     def __init__(
         self,
@@ -130,11 +65,11 @@ class TranslationNet(nn.Module):
         self.register_buffer("reference_widths", torch.tensor(widths))
         self.source_positions, self.target_positions = SinusoidalPositions(widths[0]), SinusoidalPositions(widths[1])
         features, mos, first = len(space.choices), config.mos, config.norm_first
-        self.encoder_layers = nn.ModuleList(
+        self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, first)
             for ffn in _widest(space, "encoder.ffn_dim")
         )
-        self.decoder_layers = nn.ModuleList(
+        self.decoder_layers: list[ElasticDecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, first)
             for ffn in _widest(space, "decoder.ffn_dim")
         )
@@ -267,7 +202,7 @@ class TranslationNet(nn.Module):
         for layer, weights in zip(self.encoder_layers, subnet.encoder_layers, strict=False):
             x = layer(x, weights, keys, drop)
             outputs.append(x)
-        reads = max((_READ_LAYERS[value] for value in subnet.architecture.numbers("decoder.arbitrary_cross")), default=1)
+        reads = max((READ_LAYERS[value] for value in subnet.architecture.numbers("decoder.arbitrary_cross")), default=1)
         last = outputs[: -reads - 1 : -1] if reads < len(outputs) else outputs[:0:-1]
         if subnet.encoder_norm is not None:
             last = [norm(output, subnet.encoder_norm) for output in last]
@@ -280,7 +215,7 @@ class TranslationNet(nn.Module):
         for weights, option in zip(
             subnet.decoder_layers, subnet.architecture.numbers("decoder.arbitrary_cross"), strict=True
         ):
-            reads = min(_READ_LAYERS[option], len(memory.outputs))
+            reads = min(READ_LAYERS[option], len(memory.outputs))
             if reads not in joined:
                 mask = None if memory.tokens is None else memory.tokens.repeat(1, reads)[:, None, None]
                 joined[reads] = (memory.outputs[0] if reads == 1 else torch.cat(memory.outputs[:reads], 1), mask)

@@ -1,0 +1,183 @@
+"""Settings of the demo: one frozen dataclass, from which the command line is made."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from nas_core.errors import ConfigError
+from nas_core.files import read_json, write_json
+
+DEFAULT_MINUTES = 4.8
+"""Training time when neither minutes nor updates are given; leaves half of ten minutes for everything else."""
+DEFAULT_SUBWORDS = 6000
+EXTENDABLE = (
+    "minutes",
+    "updates",
+    "samples",
+    "limits",
+    "iterations",
+    "population",
+    "valid_sentences",
+    "beam",
+    "lenpen",
+)
+"""Settings that may differ when a run is continued; all others belong to what the run was begun with."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    out: Path = Path("runs/demo")
+    """run folder; the same command again continues it"""
+    data: Path | None = None
+    """folder with train|val|test*.{src,tgt}[.gz]; default: a corpus drawn from a small built-in grammar"""
+    direction: str = ""
+    """languages of --data as file suffixes, source first (en-de); default: from English"""
+    test: str = ""
+    """which test set of --data, if it has several (test_2016_flickr)"""
+    lower: bool = False
+    """lower-case --data"""
+    subwords: int = -1
+    """size of the joint subword vocabulary; 0 keeps words; default: 6000 with --data, else 0"""
+    pairs: int = 30_000
+    """training pairs drawn from the built-in grammar"""
+    space: str = "hat_small"
+    """search space: a name of 'nas-ext space list' or a YAML file"""
+    arch: str = "mos_transformer_small"
+    """fairseq architecture that holds the space"""
+    mos: str = "neuron"
+    """experts of the supernet: none, layer (mixed per layer), neuron (mixed per neuron)"""
+    experts: int = 2
+    """experts per feed-forward layer"""
+    sampling: str = "spos"
+    """training: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
+    minutes: float = 0.0
+    """training time of the supernet; default: 4.8 unless --updates is given"""
+    updates: int = 0
+    """training updates of the supernet"""
+    max_tokens: int = 2048
+    """tokens per batch"""
+    lr: float = 3e-3
+    """peak learning rate"""
+    warmup: int = 200
+    """updates until the peak learning rate"""
+    dropout: float = 0.1
+    """dropout of the largest subnet"""
+    train_args: str = ""
+    """more options for fairseq-train, as one quoted string"""
+    samples: int = 60
+    """architectures whose latency is measured"""
+    limits: int = 3
+    """latency limits, spread between the smallest and the largest architecture"""
+    iterations: int = 8
+    """populations of each search"""
+    population: int = 24
+    """architectures in a population"""
+    valid_sentences: int = 150
+    """sentences the search evaluates an architecture on"""
+    beam: int = 4
+    """beam of decoding and of latency"""
+    lenpen: float = 0.6
+    """length penalty of decoding"""
+    threads: int = 2
+    """processor threads for training, search and decoding"""
+    latency_threads: int = 1
+    """processor threads while latency is measured"""
+    seed: int = 1
+    """of the corpus, the training and the search"""
+    restart: bool = False
+    """throw away what the run folder holds and begin anew"""
+
+    @property
+    def subword_size(self) -> int:
+        return self.subwords if self.subwords >= 0 else DEFAULT_SUBWORDS if self.data else 0
+
+    @property
+    def budget(self) -> tuple[float, int]:
+        """Minutes and updates of training; one of them is 0."""
+        return (0.0 if self.updates else self.minutes or DEFAULT_MINUTES), self.updates
+
+    def validate(self) -> Settings:
+        """Raises:
+        ConfigError: a number out of range.
+        """
+        least = {
+            "pairs": 100, "experts": 1, "max_tokens": 64, "warmup": 1, "samples": 16, "limits": 1, "iterations": 1,
+            "population": 4, "valid_sentences": 1, "beam": 1, "threads": 1, "latency_threads": 1, "subwords": -1,
+            "minutes": 0, "updates": 0, "seed": 0,
+        }  # fmt: skip
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise ConfigError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected at least {bound}")
+        if self.minutes and self.updates:
+            raise ConfigError("--minutes and --updates both say how long to train: give one of them")
+        if not self.data and (self.direction or self.test or self.lower):
+            raise ConfigError("--direction, --test and --lower choose among files: give their folder with --data")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """What a run is begun with, as plain data."""
+        skip = {*EXTENDABLE, "out", "restart", "threads"}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in skip}
+        return {**values, "data": str(self.data.resolve()) if self.data else None}
+
+    def settle(self) -> None:
+        """Keep :meth:`identity` in the run folder, or compare it with what stands there.
+
+        Raises:
+            ConfigError: the folder holds a run begun with other settings.
+        """
+        path = self.out / "settings.json"
+        if not path.exists():
+            write_json(path, self.identity())
+            return
+        before, now = read_json(path), self.identity()
+        for name in now:
+            if before.get(name) != now[name]:
+                raise ConfigError(
+                    f"{self.out} holds a run with {name} = {before.get(name)!r}, now it is {now[name]!r}; give another"
+                    " folder with --out, or begin it anew with --restart"
+                )
+
+
+def parse(argv: Sequence[str] | None = None) -> Settings:
+    """Settings from a command line; options and help come from the dataclass."""
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.translation.demo",
+        description="From a parallel corpus to a Pareto front of fast translation models.",
+    )
+    hints = get_type_hints(Settings)
+    help_texts = _docstrings()
+    for field in fields(Settings):
+        flag = "--" + field.name.replace("_", "-")
+        if hints[field.name] is bool:
+            parser.add_argument(flag, action="store_true", help=help_texts[field.name])
+        else:
+            kind = Path if "Path" in str(hints[field.name]) else hints[field.name]
+            default = None if field.default is MISSING else field.default
+            shown = "" if "default:" in help_texts[field.name] or default in ("", None) else f" ({default})"
+            parser.add_argument(
+                flag, type=kind, default=default, metavar=field.name.upper(), help=help_texts[field.name] + shown
+            )
+    settings = Settings(**vars(parser.parse_args(argv))).validate()
+    try:
+        shlex.split(settings.train_args)
+    except ValueError as error:
+        raise ConfigError(f"--train-args cannot be split into options ({error})") from None
+    return settings
+
+
+def _docstrings() -> dict[str, str]:
+    """The line below each field, read from the source of this module."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    texts = {}
+    for first, second in pairwise(lines):
+        name = first.strip().partition(":")[0]
+        if second.startswith('    """') and second.endswith('"""'):
+            texts[name] = second.strip().strip('"')
+    return texts

@@ -1,0 +1,145 @@
+"""fairseq checkpoints as supernets of ``nas_core``: opened, evaluated with inherited weights, extracted."""
+
+from __future__ import annotations
+
+import logging
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairseq_ext.compat import prepare_fairseq
+from nas_core.errors import CheckpointError, DataError
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.host import Supernet
+
+_LOG2 = float(np.log(2))
+
+
+class TranslationSupernet:
+    """A ``mos_/hat_transformer`` checkpoint. Validation batches are read once, on the first evaluation."""
+
+    def __init__(
+        self,
+        path: Path,
+        data: str | None = None,
+        valid_subset: str = "valid",
+        valid_sentences: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        from fairseq_ext.checkpoint import read_checkpoint
+
+        self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_sentences
+        self.device = torch.device(device)
+        self._state = read_checkpoint(path)
+        self._task, self._model = self._build()
+        self._batches: list[dict[str, Any]] | None = None
+        self.space: SearchSpace = self._model.space
+        self.task = {
+            "kind": "translation",
+            "source_vocab": len(self._task.source_dictionary),
+            "target_vocab": len(self._task.target_dictionary),
+        }
+
+    def _build(self) -> tuple[Any, Any]:
+        from fairseq import checkpoint_utils
+        from omegaconf import OmegaConf, open_dict
+
+        config = OmegaConf.create({**self._state["cfg"], "model": None}, flags={"allow_objects": True})
+        with open_dict(config):
+            config.model = self._state["cfg"]["model"]
+        state = {**self._state, "cfg": config}
+        if self._data:
+            config.task.data = self._data
+            config.model.data = self._data
+        first = str(config.task.data).split(":")[0]
+        if not Path(first).is_dir():
+            raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
+        try:
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(self.path)], state=state)
+        except (RuntimeError, KeyError, AssertionError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise CheckpointError(
+                f"{self.path} does not fit its own settings ({reason[:200]}); it may be damaged"
+            ) from None
+        return task, models[0].to(self.device).eval()
+
+    def _validation(self) -> list[dict[str, Any]]:
+        from fairseq import utils
+
+        if self._batches is None:
+            try:
+                self._task.load_dataset(self._subset, combine=False, epoch=1)
+            except FileNotFoundError:
+                raise DataError(
+                    f"no split {self._subset!r} in {self._task.cfg.data}; give another --valid-subset or --data"
+                ) from None
+            dataset = self._task.dataset(self._subset)
+            indices = dataset.ordered_indices()
+            if self._sentences is not None and self._sentences < len(indices):
+                chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
+                indices = indices[np.sort(chosen)]
+            sampler = dataset.batch_by_size(indices, max_tokens=4096)
+            batches = [dataset.collater([dataset[index] for index in batch]) for batch in sampler]
+            batches = [batch for batch in batches if batch]
+            if not batches:
+                raise DataError(f"split {self._subset!r} is empty; evaluation needs at least one sentence")
+            self._batches = utils.move_to_cuda(batches) if self.device.type == "cuda" else batches
+        return self._batches
+
+    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+        """``loss`` (label-smoothed) and ``nll_loss`` in bits per token with inherited weights; experts are mixed
+        once for all batches."""
+        from nas_core.layers.smoothed_loss import projected_smoothed_loss
+
+        batches = self._validation()
+        smoothing = float(getattr(self._state["cfg"]["criterion"], "label_smoothing", None) or self._smoothing())
+        padding = self._task.target_dictionary.pad()
+        loss = nll = tokens = 0.0
+        with torch.no_grad(), self._model.using(self.space.validate(architecture), freeze=True):
+            for batch in batches:
+                features, extra = self._model(**batch["net_input"], features_only=True)
+                part = projected_smoothed_loss(
+                    features.flatten(0, 1), extra["output"], batch["target"].view(-1), smoothing, padding
+                )
+                loss, nll, tokens = loss + float(part[0]), nll + float(part[1]), tokens + batch["ntokens"]
+        return {"loss": loss / tokens / _LOG2, "nll_loss": nll / tokens / _LOG2}
+
+    def _smoothing(self) -> float:
+        criterion = self._state["cfg"]["criterion"]
+        return float(criterion.get("label_smoothing", 0.0)) if hasattr(criterion, "get") else 0.0
+
+    def extract(self, architecture: Architecture, path: Path) -> None:
+        from fairseq_ext.checkpoint import write_subnet
+
+        architecture = self.space.validate(architecture)
+        write_subnet(self._state, self._model.net.static_state(architecture), architecture, Path(path))
+
+
+class FairseqHost:
+    """The entry point ``nas_ext.hosts: fairseq``."""
+
+    name = "fairseq"
+
+    def recognises(self, checkpoint: Path) -> bool:
+        """fairseq writes torch's zip format, with settings under ``cfg``; only the archive's pickle is looked at."""
+        try:
+            with zipfile.ZipFile(checkpoint) as archive:
+                record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+                content = archive.read(record)
+        except (OSError, zipfile.BadZipFile, StopIteration):
+            return False
+        return b"optimizer_history" in content and b"cfg" in content
+
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
+        """See :class:`nas_core.supernet.host.Host`."""
+        import fairseq_ext  # noqa: F401  registers models and tasks
+
+        prepare_fairseq()
+        logging.getLogger("fairseq").setLevel(logging.WARNING)
+        return TranslationSupernet(Path(checkpoint), **options)
+
+
+HOST = FairseqHost()

@@ -1,0 +1,5 @@
+"""What an architecture costs on paper: parameters and FLOPs, without building it."""
+
+from nas_core.cost.translation import Lengths, flops, flops_g, parameters, params_m
+
+__all__ = ["Lengths", "flops", "flops_g", "parameters", "params_m"]

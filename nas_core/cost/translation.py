@@ -1,0 +1,95 @@
+"""Parameters and FLOPs of a translation architecture, by formula.
+
+Counts leave out embeddings and the output projection unless a vocabulary is given, as HAT's tables do. FLOPs are two
+per multiply-accumulate of matrix products, for one sentence, all target positions at once (HAT's convention).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nas_core.errors import ArchitectureError
+from nas_core.space import Architecture
+from nas_core.space.hat import READ_LAYERS
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Sentence lengths in tokens at which FLOPs are counted."""
+
+    source: int = 30
+    """Source tokens (HAT: 30 for WMT, 23 for IWSLT)."""
+    target: int = 30
+    """Target tokens."""
+
+
+def parameters(
+    architecture: Architecture,
+    source_vocab: int = 0,
+    target_vocab: int = 0,
+    share_all_embeddings: bool = False,
+    share_decoder_embeddings: bool = False,
+    norm_first: bool = False,
+) -> int:
+    """Parameters of the static network, counted without building it; embeddings only where a vocabulary is given.
+
+    Raises:
+        ArchitectureError: a gene of translation networks is missing.
+    """
+    q = architecture.number("qkv_dim")
+    e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
+    total = 0
+    for ffn in architecture.numbers("encoder.ffn_dim"):
+        total += _attention(q, e, e) + _feed_forward(e, ffn) + 2 * _norm(e)
+    for ffn in architecture.numbers("decoder.ffn_dim"):
+        total += _attention(q, d, d) + _attention(q, d, e) + _feed_forward(d, ffn) + 3 * _norm(d)
+    if norm_first:
+        total += _norm(e) + _norm(d)
+    if share_all_embeddings:
+        return total + source_vocab * max(e, d)
+    return total + source_vocab * e + target_vocab * d * (1 if share_decoder_embeddings else 2)
+
+
+def _attention(q: int, width: int, memory: int) -> int:
+    """Queries from ``width``, keys and values from ``memory``, output to ``width``."""
+    return (width * q + q) + 2 * (memory * q + q) + (q * width + width)
+
+
+def _feed_forward(width: int, ffn: int) -> int:
+    return width * ffn + ffn + ffn * width + width
+
+
+def _norm(width: int) -> int:
+    return 2 * width
+
+
+def params_m(architecture: Architecture) -> float:
+    """Millions of parameters without embeddings and output projection."""
+    return parameters(architecture) / 1e6
+
+
+def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
+    """FLOPs of one sentence; the output projection only where a vocabulary is given.
+
+    Cross-attention to several encoder layers projects and reads that many times the source.
+    """
+    lengths = lengths or Lengths()
+    s, t = lengths.source, lengths.target
+    q = architecture.number("qkv_dim")
+    e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
+    macs = t * d * target_vocab
+    for ffn in architecture.numbers("encoder.ffn_dim"):
+        macs += s * (4 * q * e + 2 * e * ffn) + 2 * s * s * q
+    cross = architecture.numbers("decoder.arbitrary_cross")
+    for ffn, option in zip(architecture.numbers("decoder.ffn_dim"), cross, strict=True):
+        if option not in READ_LAYERS:
+            raise ArchitectureError(f"decoder.arbitrary_cross is {option!r}; expected one of {sorted(READ_LAYERS)}")
+        read = s * min(READ_LAYERS[option], architecture.number("encoder.layers") + 1)
+        macs += t * (4 * q * d + 2 * d * ffn) + 2 * t * t * q
+        macs += t * 2 * q * d + read * 2 * q * e + 2 * t * read * q
+    return 2 * macs
+
+
+def flops_g(architecture: Architecture, lengths: Lengths | None = None) -> float:
+    """Billions of FLOPs, without the output projection."""
+    return flops(architecture, lengths) / 1e9

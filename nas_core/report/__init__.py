@@ -1,0 +1,18 @@
+"""What a person looks at: tables, plots, and pages that hold both."""
+
+from nas_core.report.html import Page
+from nas_core.report.plots import Mark
+from nas_core.report.run import SearchRun, finalists_table, read_run, write_report
+from nas_core.report.tables import Column, Table, describe
+
+__all__ = [
+    "Column",
+    "Mark",
+    "Page",
+    "SearchRun",
+    "Table",
+    "describe",
+    "finalists_table",
+    "read_run",
+    "write_report",
+]

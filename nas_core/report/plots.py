@@ -1,0 +1,203 @@
+"""The pictures of a search, as PNG bytes; matplotlib is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Mark", "agreement", "curves", "pareto", "progress", "scores"]
+
+COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
+_GREY, _INK = "#b9c0c7", "#2b3036"
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#8b939c",
+    "axes.labelcolor": _INK,
+    "axes.grid": True,
+    "grid.color": "#e6e9ec",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "legend.frameon": False,
+    "figure.dpi": 160,
+}
+_WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A named point of a picture."""
+
+    name: str
+    x: float
+    y: float
+
+
+def pareto(
+    evaluated: Sequence[tuple[float, float]],
+    marks: Sequence[Mark] = (),
+    limits: Sequence[float] = (),
+    x_label: str = "predicted latency (ms)",
+    y_label: str = "validation loss",
+) -> bytes:
+    """Every evaluated architecture, the front of those no other one beats, the limits, and named architectures.
+
+    Both axes are better towards zero.
+    """
+    with _picture(_WIDE) as (figure, axes):
+        if evaluated:
+            points = np.array(evaluated, dtype=float)
+            axes.scatter(
+                points[:, 0],
+                points[:, 1],
+                s=10,
+                color=_GREY,
+                linewidths=0,
+                alpha=0.8,
+                label=f"evaluated ({len(points)})",
+            )
+            front = _front(points)
+            axes.step(
+                front[:, 0],
+                front[:, 1],
+                where="post",
+                color=COLOURS[0],
+                linewidth=1.6,
+                label=f"Pareto front ({len(front)})",
+            )
+            axes.scatter(front[:, 0], front[:, 1], s=16, color=COLOURS[0], zorder=3)
+        for index, limit in enumerate(limits):
+            axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1, label=None if index else "limit")
+            axes.annotate(
+                f"{limit:.3g}", (limit, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
+                color=COLOURS[1], fontsize=8, va="top",
+            )  # fmt: skip
+        _label(axes, marks)
+        axes.set(xlabel=x_label, ylabel=y_label)
+        axes.margins(x=0.13, y=0.12)
+        if axes.get_legend_handles_labels()[0]:
+            figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+        return _png(figure)
+
+
+def agreement(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str = "ms") -> bytes:
+    """Predicted against measured, with the diagonal; the legend gives each group's mean absolute error in percent.
+
+    Args:
+        groups: name -> (predicted, measured), of equal lengths and above 0.
+    """
+    with _picture(_HALF) as (figure, axes):
+        shown = {name: np.array(pair, dtype=float) for name, pair in groups.items() if len(pair[0])}
+        for (name, (predicted, measured)), colour in zip(shown.items(), COLOURS, strict=False):
+            error = float(np.mean(np.abs(predicted / measured - 1)) * 100)
+            label = f"{name} ({len(predicted)}): MAPE {error:.1f} %"
+            axes.scatter(measured, predicted, s=26, color=colour, alpha=0.8, linewidths=0, label=label, zorder=3)
+        if shown:
+            low = min(float(pair.min()) for pair in shown.values()) * 0.95
+            high = max(float(pair.max()) for pair in shown.values()) * 1.05
+            axes.plot([low, high], [low, high], color="#8b939c", linewidth=1, zorder=2)
+            axes.set(xlim=(low, high), ylim=(low, high))
+            axes.legend(loc="upper left", fontsize=9)
+        axes.set(xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
+        axes.set_aspect("equal")
+        return _png(figure)
+
+
+def progress(series: Mapping[str, Sequence[float]], y_label: str = "best validation loss so far") -> bytes:
+    """The best value so far over the evaluations, one line per search; failed evaluations (NaN) change nothing."""
+    with _picture(_HALF) as (figure, axes):
+        for (name, values), colour in zip(series.items(), _cycle(), strict=False):
+            if len(values):
+                best = np.fmin.accumulate(np.array(values, dtype=float))
+                axes.step(np.arange(1, len(best) + 1), best, where="post", color=colour, linewidth=1.6, label=name)
+        axes.set(xlabel="evaluations of this search", ylabel=y_label)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper right", fontsize=9)
+        return _png(figure)
+
+
+def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> bytes:
+    """Lines ``name -> (x, y)``."""
+    with _picture(_HALF) as (figure, axes):
+        for (name, (x, y)), colour in zip(series.items(), _cycle(), strict=False):
+            if len(x):
+                axes.plot(x, y, color=colour, linewidth=1.6, marker="o", markersize=3.5, label=name)
+        axes.set(xlabel=x_label, ylabel=y_label)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper right", fontsize=9)
+        return _png(figure)
+
+
+def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_label: str = "score") -> bytes:
+    """Named points, better towards the upper left, joined in the order of x."""
+    with _picture(_HALF) as (figure, axes):
+        ordered = sorted(marks, key=lambda mark: mark.x)
+        axes.plot([m.x for m in ordered], [m.y for m in ordered], color=_GREY, linewidth=1.2, zorder=2)
+        _label(axes, marks, below=True)
+        axes.set(xlabel=x_label, ylabel=y_label)
+        axes.margins(x=0.16, y=0.14)
+        return _png(figure)
+
+
+def _label(axes: Axes, marks: Sequence[Mark], below: bool = False) -> None:
+    """Points with their names, to the lower left where a front of two minimised values leaves room, or straight
+    below."""
+    if not marks:
+        return
+    x, y = [m.x for m in marks], [m.y for m in marks]
+    axes.scatter(x, y, s=60, facecolor="white", edgecolor=COLOURS[1], linewidth=1.8, zorder=5)
+    box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+    for mark in marks:
+        place = {"xytext": (0, -9), "ha": "center"} if below else {"xytext": (-6, -6), "ha": "right"}
+        where = {**place, "va": "top", "textcoords": "offset points"}
+        axes.annotate(mark.name, (mark.x, mark.y), **where, fontsize=9, zorder=6, bbox=box)  # type: ignore[arg-type]
+
+
+def _front(points: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The points no other one beats in both columns, by the first."""
+    order = np.lexsort((points[:, 1], points[:, 0]))
+    best = np.inf
+    kept = []
+    for x, y in points[order]:
+        if y < best:
+            best = y
+            kept.append((x, y))
+    return np.array(kept).reshape(-1, 2)
+
+
+def _cycle() -> Iterator[str]:
+    while True:
+        yield from COLOURS
+
+
+@contextmanager
+def _picture(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
+    """A figure of its own, outside pyplot: nothing global is kept, no display is needed."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, figure.subplots()
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()

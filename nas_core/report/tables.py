@@ -1,0 +1,78 @@
+"""Tables as plain text and as CSV; the HTML of :mod:`nas_core.report.html` is made from the same object."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nas_core.space import Architecture
+
+__all__ = ["Column", "Table", "describe"]
+
+MISSING = "-"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: where its values come from and how they are shown."""
+
+    key: str
+    """Key of the rows' dictionaries; also the column's name in CSV."""
+    header: str
+    """Title for people, with the unit."""
+    spec: str = ""
+    """Format of numbers (``.2f``); columns with one are aligned to the right."""
+
+    def text(self, value: Any) -> str:
+        """The value for people; ``-`` for one that is missing or not finite."""
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            return MISSING
+        return format(value, self.spec) if isinstance(value, int | float) else str(value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; a row lacks a value by lacking its key."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    def cells(self) -> list[list[str]]:
+        """All values as text, without the header."""
+        return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
+
+    def text(self) -> str:
+        """Aligned columns under a header and a rule."""
+        lines = [[column.header for column in self.columns], *self.cells()]
+        widths = [max(len(line[index]) for line in lines) for index in range(len(self.columns))]
+        lines.insert(1, ["-" * width for width in widths])
+        fit: list[Callable[[str, int], str]] = [str.rjust if column.spec else str.ljust for column in self.columns]
+        return "\n".join(
+            "  ".join(place(cell, width) for place, cell, width in zip(fit, line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+    def csv(self) -> str:
+        """Comma separated, with full precision; missing values are empty."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([column.key for column in self.columns])
+        for row in self.rows:
+            values = [row.get(column.key) for column in self.columns]
+            writer.writerow(["" if value is None else value for value in values])
+        return text.getvalue()
+
+
+def describe(architecture: Architecture) -> str:
+    """All genes in one line, grouped by what stands before the dot: ``encoder: embed_dim 128, ffn_dim 512/384; ..``."""
+    groups: dict[str, list[str]] = {}
+    for name, gene in architecture.items():
+        side, _, what = name.rpartition(".")
+        value = "/".join(map(str, gene)) if isinstance(gene, tuple) else str(gene)
+        groups.setdefault(side, []).append(f"{what} {value}")
+    order = sorted(groups, key=lambda side: (not side, side != "encoder", side))
+    return "; ".join(f"{side}: {', '.join(groups[side])}" if side else ", ".join(groups[side]) for side in order)

@@ -1,0 +1,60 @@
+"""Finalists measured again: a prediction is no latency."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nas_core.latency import (
+    LatencyModel,
+    TimingConfig,
+    TranslationConfig,
+    TranslationWorkload,
+    measure,
+    reference_architecture,
+)
+from nas_core.latency.machine import describe_machine
+from nas_core.space import Architecture
+
+__all__ = ["remeasure"]
+
+_log = logging.getLogger(__name__)
+
+
+def remeasure(
+    architectures: Sequence[Architecture], model: LatencyModel, task: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Measure architectures exactly as the latency model's own data were measured.
+
+    On the machine of the model, ``latency_ms`` is in the machine state of the fit (drift divided out), so that it can
+    be held against the prediction; elsewhere it is the plain time. ``raw_ms`` is always the plain time, ``std_ms`` and
+    ``mad_ms`` its spread.
+
+    Args:
+        task: the supernet's vocabulary sizes, if they should be compared with those measured.
+
+    Returns:
+        One record per architecture; empty records, with a warning, when the model does not say what to measure (it was
+        fitted to a published table) or not on a device that is present.
+    """
+    settings = model.info.get("settings") or {}
+    workload = dict(settings.get("workload") or {})
+    if workload.pop("kind", None) != "translation":
+        _log.warning("the latency model does not say how its data were measured: finalists are not measured")
+        return [{} for _ in architectures]
+    config, timing = TranslationConfig(**workload), TimingConfig(**settings["timing"])
+    for name in ("source_vocab", "target_vocab"):
+        if task and name in task and task[name] != workload.get(name):
+            _log.warning("latency is measured with %s %s, the supernet has %s", name, workload.get(name), task[name])
+    same = describe_machine(timing.device, timing.threads) == model.info.get("machine")
+    if not same:
+        _log.warning("the latency model was made on another machine or with other versions: plain times are reported")
+    reference = TranslationWorkload(model.space, reference_architecture(model.space), config, timing.device)
+    records = []
+    for architecture in architectures:
+        timed = measure(TranslationWorkload(model.space, architecture, config, timing.device), reference, timing)
+        latency_ms = timed.corrected_ms(float(model.info["reference_ms"])) if same else timed.raw_ms
+        spread = {"raw_ms": timed.raw_ms, "std_ms": timed.std_ms, "mad_ms": timed.mad_ms}
+        records.append({"latency_ms": latency_ms, **spread, "passes": timing.repeats, "same_machine": same})
+    return records

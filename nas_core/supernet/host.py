@@ -1,0 +1,88 @@
+"""What the command line asks of a host framework's adapter, and how adapters are found.
+
+An adapter offers one :class:`Host` under the entry-point group ``nas_ext.hosts``; another distribution's adapter plugs
+in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from nas_core.errors import CheckpointError, DataError, MissingHostError
+from nas_core.space import Architecture, SearchSpace
+
+GROUP = "nas_ext.hosts"
+
+
+@runtime_checkable
+class Supernet(Protocol):
+    """A trained supernet: evaluates architectures with inherited weights and saves them as static models."""
+
+    space: SearchSpace
+    """The space it was trained on."""
+    task: Mapping[str, Any]
+    """What the networks are for, as plain data (e.g. vocabulary sizes); latency is measured with it."""
+
+    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+        """Metrics of the subnet with inherited weights on a fixed part of the validation data, ``loss`` among them."""
+        ...
+
+    def extract(self, architecture: Architecture, path: Path) -> None:
+        """Save the subnet as a static model of its own size, in the host's checkpoint format."""
+        ...
+
+
+class Host(Protocol):
+    """A framework that trains supernets."""
+
+    name: str
+
+    def recognises(self, checkpoint: Path) -> bool:
+        """Whether the file looks like a checkpoint of this host; cheap, never raises."""
+        ...
+
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
+        """Open a supernet; ``options`` are ``data``, ``valid_subset``, ``valid_sentences``, ``device``.
+
+        Raises:
+            CheckpointError: the file is damaged or of another model.
+        """
+        ...
+
+
+def hosts() -> dict[str, Host | MissingHostError]:
+    """Every registered host by name, or why it cannot be used."""
+    found: dict[str, Host | MissingHostError] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            found[entry.name] = entry.load()
+        except MissingHostError as error:
+            found[entry.name] = error
+        except ImportError as error:
+            found[entry.name] = MissingHostError(f"host {entry.name!r} does not import: {error}; see 'nas-ext doctor'")
+    return found
+
+
+def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
+    """Open a checkpoint with the host that recognises it.
+
+    Raises:
+        DataError: no such file. CheckpointError: no installed host knows it. MissingHostError: no host is usable.
+    """
+    path = Path(checkpoint)
+    if not path.is_file():
+        raise DataError(f"no file {path}; give the checkpoint of a trained supernet")
+    known = hosts()
+    usable = {name: host for name, host in known.items() if not isinstance(host, MissingHostError)}
+    for host in usable.values():
+        if host.recognises(path):
+            return host.open(path, **options)
+    failures = [host for host in known.values() if isinstance(host, MissingHostError)]
+    if not usable:
+        raise failures[0] if failures else MissingHostError("no host is registered; install nas-ext with 'pip install'")
+    raise CheckpointError(
+        f"{path} is not a checkpoint that {', '.join(sorted(usable))} can open; it may be damaged or of another program"
+    )

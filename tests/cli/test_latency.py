@@ -1,0 +1,92 @@
+"""``nas-ext latency`` end to end on a very small workload."""
+
+import json
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.latency import load_model
+from nas_core.space import get_space
+
+SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
+
+
+def run(capsys, *arguments):
+    code = main(["latency", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def collect(capsys, path, samples, *more):
+    return run(capsys, "collect", "--space", "hat_small", "--out", path, "--samples", samples, *SHORT, *more)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    path = tmp_path_factory.mktemp("latency") / "lat.jsonl"
+    arguments = ["latency", "collect", "--space", "hat_small", "--out", str(path), "--samples", "24", *SHORT]
+    assert main(arguments) == 0
+    return path
+
+
+def test_collect_fit_check(measured, tmp_path, capsys):
+    code, out, _ = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.json")
+    assert code == 0
+    assert all(word in out for word in ("MAPE", "R2", "tau", "coverage", "held out"))
+    space = get_space("hat_small")
+    model = load_model(tmp_path / "m.json", space)
+    assert model.info["settings"]["workload"]["beam"] == 2 and model.info["machine"]["torch"]
+
+    code, out, _ = run(capsys, "check", "--model", tmp_path / "m.json", "--data", measured)
+    assert code == 0 and "as measured" in out and "in the machine state of the fit" in out
+
+    space.largest().save(tmp_path / "a.json")
+    code, out, err = run(capsys, "check", "--model", tmp_path / "m.json", "--architecture", tmp_path / "a.json")
+    assert code == 0 and err == ""
+    assert all(word in out for word in ("predicted", "measured, as in the fit", "encoder", "decoder"))
+
+
+def test_collect_goes_on(measured, tmp_path, capsys):
+    path = tmp_path / "lat.jsonl"
+    path.write_text("".join(measured.read_text().splitlines(keepends=True)[:-2]))
+    assert collect(capsys, path, 24)[0] == 0
+    first, second = (
+        [json.loads(line).get("key") for line in file.read_text().splitlines()] for file in (measured, path)
+    )
+    assert first == second
+
+
+def test_mlp_model(measured, tmp_path, capsys, monkeypatch):
+    from nas_core.cli import latency
+    from nas_core.latency import MLPConfig
+
+    monkeypatch.setattr(latency, "MLPConfig", lambda seed: MLPConfig(hidden=8, layers=1, steps=20, seed=seed))
+    code, _, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.npz", "--model", "mlp")
+    assert (code, err) == (0, "")
+    assert load_model(tmp_path / "m.npz").kind == "mlp"
+
+
+def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
+    model = tmp_path / "m.json"
+    run(capsys, "fit", "--data", measured, "--out", model)
+    good = model.read_bytes()
+    foreign = tmp_path / "foreign.json"
+    get_space("hat_wmt14_en_de").largest().save(foreign)
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join(measured.read_text().splitlines(keepends=True)[:5]))
+    for arguments, message in [
+        (("fit", "--data", tmp_path / "none.jsonl", "--out", model), "not found"),
+        (("fit", "--data", few, "--out", model), "collect more"),
+        (("fit", "--data", measured, "--out", model, "--model", "linera"), "Did you mean 'linear'?"),
+        (("fit", "--data", measured, "--out", model, "--drift", "maybe"), "auto, on, off"),
+        (("check", "--model", model), "either --data or --architecture"),
+        (("check", "--model", measured, "--data", measured), "is not JSON"),
+        (("check", "--model", model, "--architecture", foreign), "qkv_dim"),
+        (("collect", "--space", "hat_smal", "--out", few, "--samples", 3), "Did you mean 'hat_small'?"),
+        (("collect", "--space", "hat_small", "--out", tmp_path / "x.json", "--samples", 3), "ending in .jsonl"),
+        (("collect", "--space", "hat_small", "--out", measured, "--samples", 30, "--beam", 3), "now it is"),
+    ]:
+        code, out, err = run(capsys, *arguments)
+        assert code == 2 and out == "", arguments
+        assert message in err and err.count("\n") == 1, (arguments, err)
+    assert model.read_bytes() == good

@@ -1,0 +1,191 @@
+"""``nas-ext search`` on a supernet of a made-up host: output files, measured finalists, and wrong input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from nas_core.cli import main
+from nas_core.errors import NasExtError
+from nas_core.latency import LinearModel, TimingConfig, TranslationConfig
+from nas_core.latency.machine import describe_machine
+from nas_core.space import Architecture, SearchSpace, get_space, translation_space
+
+SPACE = translation_space(
+    "toy",
+    embed_dims=(16, 8),
+    ffn_dims=(32, 16),
+    heads=(2, 1),
+    encoder_layers=(2,),
+    decoder_layers=(2, 1),
+    qkv_dim=8,
+)
+WORKLOAD = TranslationConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
+SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "6", "--crossovers", "6", "--finalists", "4"]
+
+
+class ToySupernet:
+    """Larger is better, up to noise that the architecture decides."""
+
+    space = SPACE
+
+    def __init__(self) -> None:
+        self.task = {"kind": "translation", "source_vocab": 20, "target_vocab": 24}
+        self.evaluated: list[Architecture] = []
+
+    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+        self.evaluated.append(architecture)
+        noise = int(architecture.key, 16) % 1000 / 1e5
+        return {"loss": 5.0 - 0.1 * float(self.space.encode(architecture).sum()) + noise, "nll_loss": 4.0}
+
+    def extract(self, architecture: Architecture, path: Path) -> None:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def supernet(monkeypatch: pytest.MonkeyPatch) -> ToySupernet:
+    toy = ToySupernet()
+
+    def open_supernet(path: Path, **options: Any) -> ToySupernet:
+        assert set(options) == {"data", "valid_subset", "valid_sentences", "device"}
+        return toy
+
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", open_supernet)
+    return toy
+
+
+def latency_model(path: Path, space: SearchSpace = SPACE) -> Path:
+    rows = space.sample_rows(np.random.default_rng(0), 80)
+    model = LinearModel(space)
+    model.fit(rows, 1.0 + space.slots.codes(rows).sum(1) / 100)
+    timing = TimingConfig(warmup=0, repeats=2)
+    model.info = {
+        "settings": {"workload": {"kind": "translation", **asdict(WORKLOAD)}, "timing": asdict(timing), "seed": 0},
+        "machine": describe_machine("cpu", 1),
+        "reference_ms": 2.0,
+    }
+    model.save(path)
+    return path
+
+
+Search = Callable[..., int]
+
+
+@pytest.fixture
+def run(tmp_path: Path, supernet: ToySupernet) -> Search:
+    (tmp_path / "checkpoint.pt").write_bytes(b"weights")
+    model = latency_model(tmp_path / "latency.json")
+
+    def call(*arguments: str, limits: bool = True, out: str = "run") -> int:
+        given = ["--latency-model", str(model), "--limit-ms", "2.6", "--limit-ms", "2.2"] if limits else []
+        files = ["--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
+        return main(["search", *files, *given, *SMALL, *arguments])
+
+    return call
+
+
+def test_two_limits_end_in_measured_finalists(
+    run: Search, supernet: ToySupernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    output = capsys.readouterr().out
+    finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
+    best = {name: finalist for finalist in finalists for name in finalist["best_of"]}
+    assert set(best) == {"latency_ms<=2.6", "latency_ms<=2.2"}
+    assert best["latency_ms<=2.2"]["metrics"]["latency_ms"] <= 2.2
+    for finalist in finalists:
+        assert finalist["key"] in output
+        assert finalist["measured"]["latency_ms"] > 0
+        assert finalist["measured"]["std_ms"] >= 0
+        assert finalist["measured"]["same_machine"]
+        assert {"loss", "nll_loss", "latency_ms", "params_m", "flops_g"} <= set(finalist["metrics"])
+        assert Architecture.load(tmp_path / "run" / finalist["file"]) in SPACE
+    assert "predicted (ms)" in output
+    assert "measured (ms)" in output
+    assert f"{len(supernet.evaluated)} architectures evaluated (0 of them before)" in output
+    assert len(set(supernet.evaluated)) == len(supernet.evaluated)
+
+
+def test_the_same_command_continues(run: Search, supernet: ToySupernet, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--no-measure") == 0
+    before = list(supernet.evaluated)
+    assert run("--no-measure") == 0
+    assert supernet.evaluated == before
+    assert f"({len(before)} of them before)" in capsys.readouterr().out
+
+
+def test_limits_on_paper_need_no_latency_model(run: Search, tmp_path: Path) -> None:
+    assert run("--max-params-m", "0.006", "--max-flops-g", "0.0004", limits=False) == 0
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert config["objectives"] == ["loss", "params_m", "flops_g"]
+    assert list(config["searches"]) == ["params_m<=0.006 flops_g<=0.0004"]
+    for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines():
+        metrics = json.loads(line)["metrics"]
+        assert metrics["params_m"] <= 0.006
+        assert metrics["flops_g"] <= 0.0004
+
+
+def test_random_search_has_the_same_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    assert run("--strategy", "random", limits=False) == 0
+    assert len(supernet.evaluated) == 16 + 2 * 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "limits", "said"),
+    [
+        (["--limit-ms", "5"], False, "--limit-ms needs --latency-model"),
+        (["--limit-ms", "0.01"], True, "acceptance rate"),
+        (["--limit-ms", "-1"], True, "above 0"),
+        (["--max-params-m", "0.00001"], False, "lowest values reached: params_m"),
+        (["--population", "100"], False, "expected 16"),
+        (["--mutation-prob", "2"], False, "mutation_prob"),
+        (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
+        (["--latency-model", "nowhere.json"], False, "nowhere.json"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    run: Search, arguments: list[str], limits: bool, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(*arguments, limits=limits) == 2
+    error = capsys.readouterr().err.strip()
+    assert said in error
+    assert error.count("\n") == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_inputs_do_not_continue_a_run(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--no-measure") == 0
+    assert run("--no-measure", "--seed", "1") == 2
+    assert "seed = 0, now it is 1" in capsys.readouterr().err
+    (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
+    assert run("--no-measure") == 2
+    assert "checkpoint_sha256" in capsys.readouterr().err
+
+
+def test_a_model_of_another_space_is_refused(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = latency_model(tmp_path / "other.json", get_space("hat_small"))
+    assert run("--latency-model", str(other), "--limit-ms", "5", limits=False) == 2
+    assert "hat_small" in capsys.readouterr().err
+
+
+def test_a_missing_checkpoint_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "--checkpoint", str(tmp_path / "no.pt"), "--out", str(tmp_path / "run")]) == 2
+    assert "no.pt" in capsys.readouterr().err
+
+
+def test_errors_of_the_host_end_the_search(
+    run: Search, supernet: ToySupernet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        raise NasExtError("no split 'valid'; give another")
+
+    monkeypatch.setattr(supernet, "evaluate", evaluate)
+    assert run() == 2
+    assert "no split 'valid'" in capsys.readouterr().err

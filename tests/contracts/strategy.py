@@ -1,0 +1,209 @@
+"""What every search strategy must satisfy. A new strategy subclasses `StrategyContract` and writes `make`."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nas_core.errors import ArchitectureError, ConfigError
+from nas_core.search import Constraint, InfeasibleError, Strategy
+from nas_core.space import Architecture, Choice, SearchSpace, get_space
+from nas_core.space.slots import Rows
+from tests.contracts.space import in_another_process
+
+SPACE = get_space("hat_small")
+TINY = SearchSpace(
+    "tiny",
+    [Choice.make("layers", [1, 2]), Choice.make("width", [8, 16, 32], "layers", 2), Choice.make("heads", [1, 2])],
+)
+
+
+def size(space: SearchSpace, rows: Rows) -> NDArray[np.float64]:
+    """A stand-in for latency: grows with every gene and with depth."""
+    return space.slots.codes(rows).sum(1).astype(np.float64)
+
+
+def limit(value: float, space: SearchSpace = SPACE) -> Constraint:
+    return Constraint("latency_ms", value, lambda rows: size(space, rows))
+
+
+def quality(architecture: Architecture) -> float:
+    """A known objective with one optimum inside the space and an interaction."""
+    codes = SPACE.encode(architecture, "layers")[0]
+    target = np.linspace(0.3, 0.9, len(codes))
+    return float(((codes - target) ** 2).sum() + 0.5 * abs(codes[0] - codes[-1]))
+
+
+def drive(strategy: Strategy, evaluations: int, together: int = 1) -> list[Architecture]:
+    """Evaluate at most so many, ``together`` at a time; the architectures in the order in which they were asked."""
+    asked: list[Architecture] = []
+    while len(asked) < evaluations:
+        batch = strategy.ask(min(together, evaluations - len(asked)))
+        if not batch:
+            break
+        for architecture in batch:
+            strategy.tell(architecture, {"loss": quality(architecture)})
+        asked += batch
+    return asked
+
+
+def trajectory(contract: StrategyContract) -> list[str]:
+    return [architecture.key for architecture in drive(contract.make(SPACE, [limit(3000.0)], 5), 150)]
+
+
+def tell_all(strategy: Strategy, told: Mapping[Architecture, float], order: Sequence[int] | None = None) -> None:
+    pairs = list(told.items())
+    for index in range(len(pairs)) if order is None else order:
+        strategy.tell(pairs[index][0], {"loss": pairs[index][1]})
+
+
+class StrategyContract:
+    """Subclass it with a name that starts with ``Test``; ``make`` gives a strategy that asks for at least 150."""
+
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
+        raise NotImplementedError
+
+    def test_asks_nothing_infeasible_and_nothing_twice(self) -> None:
+        bound = limit(3000.0)
+        asked = drive(self.make(SPACE, [bound], 0), 10_000, together=7)
+        assert len(asked) >= 150
+        assert len(set(asked)) == len(asked)
+        assert (bound.values(SPACE.rows(asked)) <= bound.limit).all()
+
+    def test_same_seed_same_trajectory(self) -> None:
+        first = [a.key for a in drive(self.make(SPACE, [limit(3000.0)], 5), 150)]
+        assert [a.key for a in drive(self.make(SPACE, [limit(3000.0)], 5), 150)] == first
+        assert [a.key for a in drive(self.make(SPACE, [limit(3000.0)], 6), 150)] != first
+
+    def test_same_trajectory_in_another_process(self) -> None:
+        assert in_another_process(type(self), "tests.contracts.strategy:trajectory") == trajectory(self)
+
+    @pytest.mark.parametrize("evaluations", [0, 40, 110, 10_000])
+    def test_state_continues_identically(self, evaluations: int) -> None:
+        strategy, other = (self.make(SPACE, [limit(3000.0)], 3) for _ in range(2))
+        drive(strategy, evaluations)
+        untold = strategy.ask(3)
+        other.load_state_dict(json.loads(json.dumps(strategy.state_dict())))
+        assert json.dumps(other.state_dict()) == json.dumps(strategy.state_dict())
+        for one in (strategy, other):
+            tell_all(one, {architecture: quality(architecture) for architecture in untold})
+        assert drive(other, 100) == drive(strategy, 100)
+        assert (other.best(), other.saved, other.proposed) == (strategy.best(), strategy.saved, strategy.proposed)
+
+    def test_foreign_state_is_refused_in_one_line(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 3)
+        state = strategy.state_dict()
+        for other in (self.make(SPACE, [limit(3000.0)], 4), self.make(SPACE, [limit(2999.0)], 3)):
+            with pytest.raises(ConfigError, match="the state was saved by a search with"):
+                other.load_state_dict(state)
+        with pytest.raises(ConfigError, match="with other choices"):
+            self.make(TINY, [limit(3000.0, TINY)], 3).load_state_dict(state)
+        for broken in ({}, {**state, "rng": 1}, {**state, "scores": [1.0]}, {**state, "members": [[1]]}):
+            with pytest.raises(ConfigError, match="not the state"):
+                self.make(SPACE, [limit(3000.0)], 3).load_state_dict(broken)
+
+    def test_order_of_results_does_not_matter(self) -> None:
+        one, other = (self.make(SPACE, [limit(3000.0)], 1) for _ in range(2))
+        rng = np.random.default_rng(0)
+        for _ in range(4):
+            asked = one.ask(60)
+            assert asked == other.ask(60)
+            told = {architecture: round(quality(architecture)) for architecture in asked}  # many are equal
+            tell_all(one, told)
+            tell_all(other, told, [int(index) for index in rng.permutation(len(asked))])
+        assert one.ask(10) == other.ask(10)
+        assert one.best() == other.best()
+
+    def test_failed_results_are_survived(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 2)
+        failures: list[Any] = [None, {}, {"loss": math.nan}, {"loss": None}, {"loss": "x"}, {"loss": -math.inf}]
+        asked = []
+        for index in range(140):
+            (architecture,) = strategy.ask(1)
+            asked.append(architecture)
+            strategy.tell(architecture, failures[index % 6] if index % 3 else {"loss": quality(architecture)})
+        good = asked[::3]
+        best = strategy.best()
+        assert best == min(((a, quality(a)) for a in good), key=lambda pair: pair[1])
+        json.dumps(strategy.state_dict(), allow_nan=False)
+
+    def test_it_goes_on_when_everything_fails(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 2)
+        asked = []
+        for _ in range(140):
+            asked += strategy.ask(1)
+            strategy.tell(asked[-1], {})
+        assert len(set(asked)) == 140
+        assert strategy.best() is None
+
+    def test_repeated_and_unasked_results(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 2)
+        first, second = strategy.ask(2)
+        strategy.tell(first, {"loss": 1.0})
+        strategy.tell(first, {"loss": 0.0})
+        assert strategy.best() == (first, 1.0)
+        coming = self.make(SPACE, [limit(3000.0)], 2).ask(30)[-1]
+        strategy.tell(coming, {"loss": 2.0})
+        asked = [second, *drive(strategy, 60)]
+        assert coming not in asked
+        assert strategy.saved >= 1
+
+    def test_results_from_outside_the_space_are_refused(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 2)
+        with pytest.raises(ArchitectureError):
+            strategy.tell(Architecture({"layers": 77}), {"loss": 1.0})
+
+    def test_lost_work_is_asked_again(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 2)
+        lost = strategy.ask(5)
+        assert strategy.waiting == lost
+        strategy.requeue()
+        assert strategy.ask(5) == lost
+
+    def test_infeasible_limits_end_within_seconds_with_the_facts(self) -> None:
+        smallest = float(size(SPACE, SPACE.rows([SPACE.smallest()]))[0])
+        strategy = self.make(SPACE, [limit(smallest / 2)], 0)
+        start = time.perf_counter()
+        with pytest.raises(InfeasibleError) as caught:
+            strategy.ask(1)
+        assert time.perf_counter() - start < 5
+        error = caught.value
+        assert error.acceptance == 0.0
+        assert error.bounds == {"latency_ms": smallest}
+        assert error.closest == SPACE.smallest()
+        for fact in ("acceptance rate 0.00%", f"latency_ms {smallest:.4g}", "closest candidate", "decoder.layers=1"):
+            assert fact in str(error)
+        assert "\n" not in str(error)
+
+    def test_predictions_that_are_no_numbers_are_not_let_through(self) -> None:
+        broken = Constraint("latency_ms", 1.0, lambda rows: np.full(len(rows), np.nan))
+        with pytest.raises(InfeasibleError):
+            self.make(SPACE, [broken], 0).ask(1)
+
+    def test_exhausted_spaces_end(self) -> None:
+        """The tiny space has 24 architectures, 10 within the limit: they are found, once each, and the search ends."""
+        bound = limit(35.0, TINY)
+        strategy = self.make(TINY, [bound], 0)
+        asked = []
+        while batch := strategy.ask(4):
+            asked += batch
+            for architecture in batch:
+                strategy.tell(architecture, {"loss": float(size(TINY, TINY.rows([architecture]))[0])})
+        every = TINY.architectures(np.unique(TINY.sample_rows(np.random.default_rng(0), 1000), axis=0))
+        assert set(asked) == {a for a in every if bound.values(TINY.rows([a]))[0] <= 35.0}
+        assert len(asked) == len(set(asked)) > 5
+        assert strategy.finished
+
+    def test_barely_feasible_limits_still_give_architectures(self) -> None:
+        smallest = float(size(SPACE, SPACE.rows([SPACE.smallest()]))[0])
+        bound = limit(smallest + 3)
+        asked = self.make(SPACE, [bound], 0).ask(3)
+        assert SPACE.smallest() in asked
+        assert (bound.values(SPACE.rows(asked)) <= bound.limit).all()

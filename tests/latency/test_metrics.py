@@ -1,0 +1,40 @@
+import math
+
+import numpy as np
+import pytest
+
+from nas_core.latency.metrics import kendall_tau, mape_percent, option_coverage_percent, quality, r2, table
+from nas_core.space import get_space
+
+
+def test_by_hand():
+    predicted, measured = np.array([11.0, 18.0, 30.0]), np.array([10.0, 20.0, 30.0])
+    assert mape_percent(predicted, measured) == pytest.approx((10 + 10 + 0) / 3)
+    assert r2(predicted, measured) == pytest.approx(1 - 5 / 200)
+    assert kendall_tau(predicted, measured) == 1
+    assert kendall_tau(np.array([3.0, 1.0, 2.0]), measured) == pytest.approx(-1 / 3)
+
+
+def test_interval_bounds_measured_over_predicted():
+    predicted, measured = np.full(4, 10.0), np.array([8.0, 9.5, 10.5, 13.0])
+    assert quality(predicted, measured, (0.9, 1.1)).coverage_percent == 50
+    assert quality(predicted, measured, (0.9, 1.4)).coverage_percent == 75
+
+
+def test_option_coverage_counts_options_not_rows():
+    space = get_space("hat_small")
+    rows = space.rows([space.smallest(), space.largest()])
+    once = option_coverage_percent(space, rows)
+    assert option_coverage_percent(space, np.repeat(rows, 5, axis=0)) == once < 100
+    assert option_coverage_percent(space, space.sample_rows(np.random.default_rng(0), 500)) == 100
+    smallest = rows[:1]  # one option in each slot that exists
+    assert option_coverage_percent(space, smallest) == pytest.approx(
+        100 * (smallest >= 0).sum() / sum(len(row) for choice in space.choices for row in choice.options)
+    )
+
+
+def test_what_does_not_exist_is_nan_and_none_in_json():
+    constant = quality(np.full(3, 2.0), np.full(3, 2.0), (0.9, 1.1))
+    assert math.isnan(constant.r2) and math.isnan(constant.kendall_tau)
+    assert constant.to_dict()["r2"] is None and constant.to_dict()["mape_percent"] == 0
+    assert "-" in table({"x": constant}).splitlines()[1]

@@ -1,0 +1,180 @@
+"""Reports of a search, from a run folder made up here."""
+
+import base64
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from nas_core.cli import main
+from nas_core.errors import DataError
+from nas_core.report import Column, Page, Table, describe, finalists_table, plots, read_run, write_report
+from nas_core.report.run import limit_label
+from nas_core.space import Architecture
+
+PNG = b"\x89PNG\r\n\x1a\n"
+GENES = {"encoder.layers": 2, "encoder.ffn_dim": [256, 512], "decoder.layers": 1, "decoder.ffn_dim": [256]}
+
+
+def evaluation(index, search, latency, loss):
+    metrics = {"latency_ms": latency, "loss": loss, "params_m": 0.5 + index / 10}
+    return {"index": index, "search": search, "key": f"arch{index:06}", "metrics": metrics, "genes": GENES}
+
+
+@pytest.fixture
+def run(tmp_path):
+    rows = [
+        evaluation(0, "latency_ms<=8", 7.5, 5.0),
+        evaluation(1, "latency_ms<=8", 6.0, 5.4),
+        evaluation(2, "latency_ms<=8", 7.9, None),
+        evaluation(3, "latency_ms<=12", 11.0, 4.2),
+    ]
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    best = [
+        {**rows[3], "best_of": ["latency_ms<=12"], "file": "a.json", "measured": {"latency_ms": 11.5}},
+        {**rows[0], "best_of": ["latency_ms<=8"], "file": "b.json", "measured": {}},
+    ]
+    content = {"format": "nas-ext/finalists", "version": 1, "finalists": best}
+    (tmp_path / "finalists.json").write_text(json.dumps(content))
+    searches = {
+        name: {"metric": "loss", "constraints": {"latency_ms": limit}}
+        for name, limit in [("latency_ms<=8", 8.0), ("latency_ms<=12", 12.0)]
+    }
+    settings = {
+        "checkpoint": "<b>&best.pt",
+        "objectives": ["loss", "latency_ms"],
+        "searches": searches,
+        "space": {"name": "s<1>"},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"format": "nas-ext/search", "settings": settings}))
+    return tmp_path
+
+
+def test_run_is_read(run):
+    found = read_run(run)
+    assert (found.metric, found.cost, found.limits) == ("loss", "latency_ms", [8.0, 12.0])
+    assert found.points() == [(7.5, 5.0), (6.0, 5.4), (11.0, 4.2)]
+    assert {name: len(values) for name, values in found.history().items()} == {"latency_ms<=8": 3, "latency_ms<=12": 1}
+    assert found.agreement() == ([11.0], [11.5])
+
+
+def test_page_and_csv(run):
+    page = write_report(run).read_text(encoding="utf-8")
+    for text in ["≤ 8 ms", "≤ 12 ms", "arch000003", "4.2000", "11.50", "-4.3", "4 (1 failed)", "ffn_dim 256/512"]:
+        assert text in page
+    assert "&lt;b&gt;&amp;best.pt" in page and "s&lt;1&gt;" in page
+    assert "<b>&best" not in page
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert len(pictures) == 3
+    assert all(base64.b64decode(picture).startswith(PNG) for picture in pictures)
+    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing outside the file
+    rows = list(csv.DictReader(io.StringIO((run / "finalists.csv").read_text(encoding="utf-8"))))
+    assert [row["architecture"] for row in rows] == ["arch000000", "arch000003"]
+    assert rows[1]["measured_ms"] == "11.5" and rows[0]["measured_ms"] == ""
+
+
+def test_unfinished_search(run):
+    (run / "finalists.json").unlink()
+    (run / "config.yaml").unlink()
+    page = write_report(run).read_text(encoding="utf-8")
+    assert "The search has not ended" in page
+    assert not (run / "finalists.csv").exists()
+
+
+def test_command(run, capsys):
+    assert main(["report", str(run)]) == 0
+    shown = capsys.readouterr().out
+    assert "≤ 12 ms" in shown and str(run / "report.html") in shown
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda run: (run / "journal.jsonl").unlink(), "holds no search"),
+        (lambda run: (run / "journal.jsonl").write_text(""), "holds no evaluation yet"),
+        (lambda run: (run / "journal.jsonl").write_text('{"a": 1}\n{}\n'), "line 1 is no evaluation"),
+        (lambda run: (run / "finalists.json").write_text("[]"), "lists no finalists"),
+        (lambda run: (run / "config.yaml").write_text("a: ["), "not readable as YAML"),
+    ],
+)
+def test_wrong_folders(run, spoil, message, capsys):
+    spoil(run)
+    with pytest.raises(DataError, match=message):
+        read_run(run)
+    assert main(["report", str(run)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(DataError, match="is no folder"):
+        read_run(tmp_path / "absent")
+
+
+def test_table():
+    columns = [Column("name", "name"), Column("ms", "latency (ms)", ".1f")]
+    table = Table(columns, [{"name": "a", "ms": 1.25}, {"name": "long, name", "ms": float("nan")}, {"name": "c"}])
+    assert table.text().splitlines() == [
+        "name        latency (ms)",
+        "----------  ------------",
+        "a                    1.2",
+        "long, name             -",
+        "c                      -",
+    ]
+    assert table.csv() == 'name,ms\na,1.25\n"long, name",nan\nc,\n'
+
+
+def test_page_escapes_everything():
+    page = Page("<t>", "a & b")
+    evil = "<script>alert(1)</script>"
+    page.heading(evil)
+    page.paragraph(evil)
+    page.facts({evil: evil})
+    page.table(Table([Column("x", evil)], [{"x": evil}]))
+    page.image(PNG, evil, evil)
+    page.example({evil: evil, "reference": "yes"}, {evil: evil, "same": "yes"}, "yes")
+    text = page.render()
+    assert evil not in text
+    assert text.count("&lt;script&gt;") == 12
+    assert "<title>&lt;t&gt;</title>" in text and text.count('<dd class="same">yes</dd>') == 1
+
+
+def test_finalists_table_sorts_by_latency(run):
+    rows = finalists_table(read_run(run)).rows
+    assert [row["predicted_ms"] for row in rows] == [7.5, 11.0]
+    assert rows[1]["off_percent"] == pytest.approx((11 / 11.5 - 1) * 100)
+
+
+def test_words_for_people():
+    assert limit_label("latency_ms<=8.25") == "≤ 8.25 ms"
+    assert limit_label("params_m<=2") == "≤ 2 M parameters"
+    assert limit_label("latency_ms<=8 params_m<=2") == "≤ 8 ms, ≤ 2 M parameters"
+    assert limit_label("unlimited") == "unlimited"
+    text = describe(Architecture({**GENES, "qkv_dim": 128}))
+    assert text == "encoder: ffn_dim 256/512, layers 2; decoder: ffn_dim 256, layers 1; qkv_dim 128"
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        lambda: plots.pareto([], []),
+        lambda: plots.pareto([(1.0, 2.0)], [plots.Mark("only", 1.0, 2.0)], [1.5]),
+        lambda: plots.agreement({"none": ([], [])}),
+        lambda: plots.agreement({"one": ([1.0], [1.1]), "two": ([2.0, 3.0], [2.0, 2.5])}),
+        lambda: plots.progress({}),
+        lambda: plots.progress({"a": [3.0, float("nan"), 2.0], "b": []}),
+        lambda: plots.curves({"a": ([1.0, 2.0], [3.0, float("nan")]), "b": ([], [])}, "x", "y"),
+        lambda: plots.scores([plots.Mark("x", 1.0, 20.0), plots.Mark("y", 2.0, 30.0)]),
+    ],
+)
+def test_pictures_are_drawn_from_any_amount_of_data(picture):
+    assert picture().startswith(PNG)
+
+
+def test_matplotlib_is_imported_late():
+    code = "import sys, nas_core.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

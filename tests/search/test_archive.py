@@ -1,0 +1,87 @@
+"""The Pareto archive against a plain definition of the front."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.search import ParetoArchive
+from nas_core.space import Architecture
+
+OBJECTIVES = ("loss", "latency_ms", "params_m")
+
+
+def points(count: int, seed: int = 0) -> list[tuple[Architecture, dict[str, float]]]:
+    values = np.random.default_rng(seed).integers(0, 8, (count, 3))
+    return [
+        (Architecture({"n": index, "w": [index, 1]}), dict(zip(OBJECTIVES, map(float, row), strict=True)))
+        for index, row in enumerate(values)
+    ]
+
+
+def plain_front(entries: list[tuple[Architecture, dict[str, float]]]) -> set[Architecture]:
+    def dominates(a: dict[str, float], b: dict[str, float]) -> bool:
+        return all(a[o] <= b[o] for o in OBJECTIVES) and any(a[o] < b[o] for o in OBJECTIVES)
+
+    return {a for a, metrics in entries if not any(dominates(other, metrics) for _, other in entries)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_the_front_whatever_the_order(seed: int) -> None:
+    entries = points(150, seed)
+    forwards, backwards = ParetoArchive(OBJECTIVES), ParetoArchive(OBJECTIVES)
+    for architecture, metrics in entries:
+        forwards.add(architecture, metrics)
+    for architecture, metrics in reversed(entries):
+        backwards.add(architecture, metrics)
+    assert {entry.architecture for entry in forwards} == plain_front(entries)
+    assert forwards.entries == backwards.entries
+    vectors = [forwards.vector(entry.metrics) for entry in forwards]
+    assert vectors == sorted(vectors)
+
+
+def test_add_tells_whether_it_entered() -> None:
+    archive = ParetoArchive(["loss", "latency_ms"])
+    first, second, third = (Architecture({"n": n}) for n in range(3))
+    assert archive.add(first, {"loss": 2, "latency_ms": 2})
+    assert not archive.add(first, {"loss": 0, "latency_ms": 0})
+    assert not archive.add(second, {"loss": 2, "latency_ms": 3})
+    assert archive.add(second, {"loss": 2, "latency_ms": 2})  # equal values are kept
+    assert archive.add(third, {"loss": 1, "latency_ms": 2})
+    assert third in archive
+    assert first not in archive
+    assert len(archive) == 1
+
+
+@pytest.mark.parametrize("metrics", [{}, {"loss": 1.0}, {"loss": float("nan"), "latency_ms": 1.0}])
+def test_incomplete_vectors_do_not_enter(metrics: dict[str, float]) -> None:
+    archive = ParetoArchive(["loss", "latency_ms"])
+    assert not archive.add(Architecture({"n": 1}), metrics)
+    assert len(archive) == 0
+
+
+def test_files(tmp_path: Path) -> None:
+    archive = ParetoArchive(["loss", "latency_ms"])
+    for architecture, metrics in points(60):
+        archive.add(architecture, metrics)
+    archive.save(tmp_path / "pareto.json")
+    archive.save(tmp_path / "pareto.csv")
+    assert ParetoArchive.load(tmp_path / "pareto.json").entries == archive.entries
+    with (tmp_path / "pareto.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["key"] for row in rows] == [entry.architecture.key for entry in archive]
+    assert list(rows[0]) == ["key", "loss", "latency_ms", "params_m", "n", "w"]
+    assert [float(row["params_m"]) for row in rows] == [entry.metrics["params_m"] for entry in archive]
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(DataError, match="no Pareto archive"):
+        ParetoArchive.load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize("objectives", [[], ["loss", "loss"]])
+def test_bad_objectives(objectives: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        ParetoArchive(objectives)

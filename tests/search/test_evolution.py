@@ -1,0 +1,133 @@
+"""HAT's evolution: the contract, its procedure, and that it searches better than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ConfigError
+from nas_core.search import Constraint, EvolutionConfig, HATEvolution, RandomConfig, RandomSearch, Strategy
+from nas_core.space import SearchSpace
+from tests.contracts.strategy import SPACE, StrategyContract, drive, limit, quality
+
+SMALL = EvolutionConfig(iterations=8, population=50, parents=10, mutations=20, crossovers=20)
+
+
+class TestHATEvolution(StrategyContract):
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
+        return HATEvolution(space, constraints, SMALL, seed=seed)
+
+
+def test_defaults_are_the_published_ones() -> None:
+    strategy = HATEvolution(SPACE)
+    assert strategy.describe() == {
+        "strategy": "HATEvolution",
+        "seed": 0,
+        "metric": "loss",
+        "max_tries": 20_000,
+        "constraints": {},
+        "iterations": 30,
+        "population": 125,
+        "parents": 25,
+        "mutations": 50,
+        "crossovers": 50,
+        "mutation_prob": 0.3,
+    }
+    assert strategy.budget == 125 + 29 * 100
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"population": 100}, "expected 125"),
+        ({"iterations": 0}, "iterations"),
+        ({"parents": 0, "population": 100}, "parents"),
+        ({"mutations": -1, "population": 74}, "mutations"),
+        ({"crossovers": 1.5, "population": 76.5}, "crossovers"),
+        ({"mutation_prob": 0.0}, "mutation_prob"),
+        ({"mutation_prob": 1.1}, "mutation_prob"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        EvolutionConfig(**settings)
+
+
+def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None:
+    strategy = HATEvolution(SPACE, [limit(3000.0)], SMALL, seed=0)
+    asked = drive(strategy, 10_000)
+    assert strategy.finished
+    assert strategy.generation == 8
+    assert strategy.proposed == 8 * 50  # what HAT would evaluate
+    assert strategy.saved == strategy.proposed - len(asked) >= 7 * 10  # the parents at least
+    assert strategy.best() == min(((a, quality(a)) for a in asked), key=lambda pair: pair[1])
+
+
+def test_the_next_generation_waits_for_the_whole_one_before() -> None:
+    strategy = HATEvolution(SPACE, [], SMALL, seed=0)
+    asked = strategy.ask(1000)
+    assert len(asked) == 50
+    for architecture in asked[1:]:
+        strategy.tell(architecture, {"loss": quality(architecture)})
+        assert strategy.ask(1) == []
+        assert not strategy.finished
+    strategy.tell(asked[0], {"loss": quality(asked[0])})
+    assert len(strategy.ask(1000)) > 30
+
+
+def test_children_come_from_the_best_that_did_not_fail() -> None:
+    """With one parent and no replacing mutation of most genes, children stay close to it."""
+    config = EvolutionConfig(iterations=2, population=41, parents=1, mutations=40, crossovers=0, mutation_prob=0.1)
+    strategy = HATEvolution(SPACE, [], config, seed=0)
+    first = strategy.ask(100)
+    winner = first[17]
+    for index, architecture in enumerate(first):
+        strategy.tell(architecture, {"loss": float("nan") if index == 3 else float(architecture != winner)})
+    children = SPACE.rows(strategy.ask(100))
+    assert len(children) == 40
+    distance = (children != SPACE.row(winner)).mean(1)
+    random = (SPACE.rows(first) != SPACE.row(winner)).mean(1)
+    assert distance.mean() < 0.2 < random.mean()
+
+
+def test_failed_members_have_no_children() -> None:
+    config = EvolutionConfig(iterations=2, population=45, parents=5, mutations=0, crossovers=40)
+    strategy = HATEvolution(SPACE, [], config, seed=0)
+    first = strategy.ask(100)
+    for index, architecture in enumerate(first):
+        strategy.tell(architecture, {"loss": float(index)} if index in (7, 30) else None)
+    children, parents = SPACE.rows(strategy.ask(100)), SPACE.rows([first[7], first[30]])
+    assert len(children) > 10
+    assert ((children == parents[0]) | (children == parents[1]) | (children == -1)).all()
+
+
+def test_crossovers_mix_the_genes_of_parents() -> None:
+    config = EvolutionConfig(iterations=2, population=42, parents=2, mutations=0, crossovers=40)
+    strategy = HATEvolution(SPACE, [], config, seed=0)
+    first = strategy.ask(100)
+    parents = SPACE.rows(first[:2])
+    for index, architecture in enumerate(first):
+        strategy.tell(architecture, {"loss": float(index)})
+    children = SPACE.rows(strategy.ask(100))
+    assert len(children) > 10
+    assert ((children == parents[0]) | (children == parents[1]) | (children == -1)).all()
+
+
+@pytest.mark.parametrize("bound", [2200.0, 3000.0])
+def test_it_beats_random_search_at_equal_evaluations(bound: float) -> None:
+    config = EvolutionConfig(iterations=10, population=50, parents=10, mutations=20, crossovers=20)
+    evolved, random = [], []
+    for seed in range(5):
+        strategy = HATEvolution(SPACE, [limit(bound)], config, seed=seed)
+        used = len(drive(strategy, 10_000))
+        baseline = RandomSearch(SPACE, [limit(bound)], RandomConfig(evaluations=used), seed=seed)
+        assert len(drive(baseline, 10_000)) == used
+        for found, name in ((evolved, strategy), (random, baseline)):
+            best = name.best()
+            assert best is not None
+            found.append(best[1])
+    assert np.mean(evolved) < 0.8 * np.mean(random)
+    assert max(evolved) < min(random)

@@ -1,0 +1,197 @@
+"""The engine: files, shared cache, failures, refusals; killed runs are in test_resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.search import EvolutionConfig, HATEvolution, InfeasibleError, SearchResult, search
+from nas_core.search.journal import Journal
+from nas_core.space import Architecture
+from tests.contracts.strategy import SPACE, limit, quality, size
+
+CONFIG = EvolutionConfig(iterations=4, population=20, parents=5, mutations=8, crossovers=7)
+LIMITS = (3000.0, 2500.0)
+
+
+def run(
+    folder: Path,
+    evaluate: Callable[[Architecture], Mapping[str, Any]] | None = None,
+    limits: tuple[float, ...] = LIMITS,
+    config: EvolutionConfig = CONFIG,
+    **options: Any,
+) -> SearchResult:
+    strategies = {limit(value).label: HATEvolution(SPACE, [limit(value)], config, seed=3) for value in limits}
+    return search(strategies, evaluate or (lambda a: {"loss": quality(a)}), folder, progress=False, **options)
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+
+
+def test_the_folder_holds_the_whole_search(tmp_path: Path) -> None:
+    calls: list[Architecture] = []
+
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        calls.append(architecture)
+        return {"loss": quality(architecture), "accuracy": 0.5}
+
+    result = run(tmp_path / "run", evaluate, finalists=6, settings={"checkpoint": "abc"}, notes={"host": "x"})
+    assert len(set(calls)) == len(calls) == result.evaluations
+
+    records = journal(tmp_path / "run")
+    assert [record["index"] for record in records] == list(range(len(calls)))
+    assert [record["key"] for record in records] == [architecture.key for architecture in calls]
+    assert records[5]["metrics"] == {
+        "accuracy": 0.5,
+        "latency_ms": size(SPACE, SPACE.rows([calls[5]]))[0],
+        "loss": quality(calls[5]),
+    }
+
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert config["settings"]["checkpoint"] == "abc"
+    assert config["settings"]["searches"]["latency_ms<=3000"]["population"] == 20
+    assert config["notes"]["host"] == "x"
+
+    state = json.loads((tmp_path / "run" / "state.json").read_text())
+    assert state["evaluations"] == len(calls)
+    assert all(one["finished"] for one in state["searches"].values())
+
+    finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
+    assert 2 <= len(finalists) <= 6
+    for finalist in finalists:
+        architecture = Architecture.load(tmp_path / "run" / finalist["file"])
+        assert architecture.key == finalist["key"]
+        assert finalist["metrics"]["loss"] == quality(architecture)
+    assert (tmp_path / "run" / "pareto.csv").read_text().startswith("key,loss,latency_ms,accuracy,decoder.")
+
+
+def test_best_is_the_best_of_everything_within_the_limit(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    for value in LIMITS:
+        within = [r["metrics"]["loss"] for r in journal(tmp_path) if r["metrics"]["latency_ms"] <= value]
+        assert result.best[f"latency_ms<={value:g}"].metrics["loss"] == min(within)
+
+
+def test_limits_share_the_evaluations(tmp_path: Path) -> None:
+    both = run(tmp_path / "both")
+    alone = sum(run(tmp_path / str(value), limits=(value,)).evaluations for value in LIMITS)
+    assert both.evaluations < alone
+    keys = [record["key"] for record in journal(tmp_path / "both")]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_finished_run_is_read_and_not_repeated(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    def never(architecture: Architecture) -> dict[str, float]:
+        raise AssertionError("evaluated again")
+
+    again = run(tmp_path, never)
+    assert again.replayed == first.evaluations == again.evaluations
+    assert again.best == first.best
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
+    run(tmp_path, settings={"checkpoint": "abc"})
+    before = (tmp_path / "journal.jsonl").read_bytes()
+    other = EvolutionConfig(iterations=5, population=20, parents=5, mutations=8, crossovers=7)
+    with pytest.raises(ConfigError, match=r"iterations = 4, now it is 5"):
+        run(tmp_path, config=other, settings={"checkpoint": "abc"})
+    with pytest.raises(ConfigError, match=r"checkpoint = 'abc', now it is 'xyz'"):
+        run(tmp_path, settings={"checkpoint": "xyz"})
+    with pytest.raises(ConfigError, match=r"searches\.latency_ms<=2000\.strategy = 'nothing'"):
+        run(tmp_path, limits=(3000.0, 2500.0, 2000.0), settings={"checkpoint": "abc"})
+    assert (tmp_path / "journal.jsonl").read_bytes() == before
+    (tmp_path / "config.yaml").write_text("a: [")
+    with pytest.raises(ConfigError, match="not written by a search"):
+        run(tmp_path)
+
+
+def test_a_journal_of_another_trajectory_is_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    lines = (tmp_path / "journal.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "journal.jsonl").write_text("".join([lines[1], lines[0], *lines[2:]]))
+    with pytest.raises(DataError, match="line 1 holds the evaluation of"):
+        run(tmp_path)
+    (tmp_path / "journal.jsonl").write_text(lines[0] + "rubbish\n" + lines[1])
+    with pytest.raises(DataError, match="line 2"):
+        run(tmp_path)
+
+
+def test_single_failures_are_recorded_and_survived(tmp_path: Path) -> None:
+    def evaluate(architecture: Architecture) -> dict[str, Any]:
+        digit = int(architecture.key, 16) % 5
+        if digit == 0:
+            raise RuntimeError("out of memory")
+        return {"loss": float("nan") if digit == 1 else quality(architecture)}
+
+    result = run(tmp_path, evaluate)
+    records = journal(tmp_path)
+    failed = [record for record in records if "error" in record]
+    assert {record["error"] for record in failed} == {"RuntimeError: out of memory", "loss is nan"}
+    assert len(failed) > 5
+    assert result.evaluations == len(records)
+    assert {entry.architecture.key for entry in result.archive}.isdisjoint(record["key"] for record in failed)
+    before = (tmp_path / "journal.jsonl").read_bytes()
+    assert run(tmp_path, evaluate).best == result.best
+    assert (tmp_path / "journal.jsonl").read_bytes() == before
+
+
+def test_failures_without_end_stop_the_search_and_are_not_kept(tmp_path: Path) -> None:
+    """A cause outside the architectures (a full device, a lost disk) must not spoil the journal."""
+    count = 0
+
+    def breaks_down(architecture: Architecture) -> dict[str, float]:
+        nonlocal count
+        count += 1
+        if count > 25:
+            raise RuntimeError("device lost")
+        return {"loss": quality(architecture)}
+
+    with pytest.raises(NasExtError, match=r"device lost.* 25 results before are kept"):
+        run(tmp_path / "broken", breaks_down)
+    assert len(journal(tmp_path / "broken")) == 25
+    repaired, whole = run(tmp_path / "broken"), run(tmp_path / "whole")
+    assert repaired.replayed == 25
+    assert (tmp_path / "broken" / "journal.jsonl").read_bytes() == (tmp_path / "whole" / "journal.jsonl").read_bytes()
+    assert repaired.best == whole.best
+
+
+def test_errors_of_the_user_end_the_search_at_once(tmp_path: Path) -> None:
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        raise DataError("no validation data in here")
+
+    with pytest.raises(DataError, match="no validation data"):
+        run(tmp_path, evaluate)
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
+def test_an_infeasible_limit_is_found_before_anything_is_evaluated(tmp_path: Path) -> None:
+    def never(architecture: Architecture) -> dict[str, float]:
+        raise AssertionError("evaluated")
+
+    with pytest.raises(InfeasibleError, match="latency_ms<=10"):
+        run(tmp_path / "run", never, limits=(3000.0, 10.0))
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
+    run(tmp_path)
+    with Journal(tmp_path / "journal.jsonl"), pytest.raises(ConfigError, match="another process"):
+        run(tmp_path)
+
+
+def test_an_unwritable_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises((NasExtError, OSError)) as caught:
+        run(tmp_path / "file" / "run")
+    assert "\n" not in str(caught.value)
