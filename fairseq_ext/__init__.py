@@ -7,6 +7,7 @@ is computed lives there.
 from fairseq_ext import compat
 
 compat.prepare_fairseq()
+compat.report_wrong_input()
 
 from fairseq_ext import criterion, model, task  # noqa: E402  registration needs a fairseq that can load its own checkpoints
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 import torch
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.optional import require
 
-_HALF_PRECISION = ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp")
+_HALF_PRECISION = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # some set others
 
 
 def prepare_fairseq() -> None:
     """Let torch >= 2.6 read fairseq's checkpoints: they hold an ``argparse.Namespace`` of settings and otherwise
     plain data."""
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it advertises a package on import
     require("fairseq", "training and decoding with fairseq", "fairseq")
     torch.serialization.add_safe_globals([argparse.Namespace])
 
@@ -40,15 +46,64 @@ def check_precision(args: Any) -> None:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """fairseq's commands show a traceback for any exception; a wrong input ends with one line and exit code 2."""
+    """fairseq's commands show a traceback for any exception; there, a wrong input ends with one line and exit code 2.
+    Elsewhere the error is raised as it is."""
     try:
         yield
     except NasExtError as error:
-        _exit(error)
+        if not in_fairseq_command():
+            raise
+        _print(str(error))
+        raise SystemExit(2) from None
 
 
-def _exit(error: NasExtError) -> NoReturn:
-    import sys
+def in_fairseq_command() -> bool:
+    """Whether this process was started as ``fairseq-train`` or another of fairseq's commands."""
+    program = Path(sys.argv[0])
+    return program.name.startswith("fairseq-") or program.parent.name == "fairseq_cli"
 
-    print(f"nas-ext: error: {error}", file=sys.stderr, flush=True)
-    raise SystemExit(2) from None
+
+def report_wrong_input() -> None:
+    """In fairseq's commands, let the wrong inputs on which fairseq itself fails end in one line as well.
+
+    Anything else keeps its traceback: it is a defect.
+    """
+    if not in_fairseq_command():
+        return
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        message = wrong_input(error)
+        if message is None:
+            previous(kind, error, trace)
+        else:
+            _print(message)
+
+    sys.excepthook = hook
+
+
+def wrong_input(error: BaseException) -> str | None:
+    """What an exception of fairseq's means for its user; None if it is no wrong input that is known."""
+    calls = {frame.f_code.co_name: frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)}
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    if isinstance(error, NasExtError):
+        return str(error)
+    if "load_checkpoint_to_cpu" in calls:
+        path = calls["load_checkpoint_to_cpu"]["path"]
+        return f"{path} cannot be read as a checkpoint ({reason}); it may be truncated or of another program"
+    if isinstance(error, FileNotFoundError):
+        return f"no file {error.filename or reason}; check the folder of the data and the names of its splits"
+    if "cannot mmap an empty file" in reason and "load_langpair_dataset" in calls:
+        where = calls["load_langpair_dataset"]
+        return f"split {where['split']!r} in {where['data_path']} is empty; it needs one sentence pair or more"
+    if "Model file not found" in reason:
+        return f"{reason}; check the path of the checkpoint"
+    if "Could not infer language pair" in reason:
+        return "no languages found in the data folder; give the folder that fairseq-preprocess has written"
+    if reason.startswith("--finetune-from-model"):
+        return f"{reason}; give a checkpoint, such as one of 'nas-ext extract'"
+    return None
+
+
+def _print(message: str) -> None:
+    print(f"nas-ext: error: {message}", file=sys.stderr, flush=True)

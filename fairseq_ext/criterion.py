@@ -21,10 +21,13 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
     def forward(self, model, sample, reduce=True):  # type: ignore[no-untyped-def]
         if not reduce or self.report_accuracy or self.ignore_prefix_size:
             return super().forward(model, sample, reduce)
-        features, extra = model(**sample["net_input"], features_only=True)
-        if "output" not in extra:
+        if not hasattr(model, "active_subnet"):
             with one_line_errors():
-                raise ConfigError(f"--criterion {NAME} works with --arch mos_/hat_transformer* only")
+                raise ConfigError(
+                    f"--criterion {NAME} works with --arch mos_/hat_transformer* only;"
+                    " take label_smoothed_cross_entropy for other models"
+                )
+        features, extra = model(**sample["net_input"], features_only=True)
         target = sample["target"]
         with torch.autocast(features.device.type, enabled=False):
             table = extra["output"].to(features.dtype)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairseq_ext.compat import prepare_fairseq
-from nas_core.errors import CheckpointError, DataError
+from fairseq_ext.compat import prepare_fairseq, wrong_input
+from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet
 
@@ -59,7 +59,13 @@ class TranslationSupernet:
             raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
         try:
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(self.path)], state=state)
-        except (RuntimeError, KeyError, AssertionError) as error:
+        except NasExtError:
+            raise
+        except Exception as error:
+            if message := wrong_input(error):
+                raise DataError(message) from None
+            if not isinstance(error, RuntimeError | KeyError | AssertionError):
+                raise
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise CheckpointError(
                 f"{self.path} does not fit its own settings ({reason[:200]}); it may be damaged"
@@ -68,6 +74,7 @@ class TranslationSupernet:
 
     def _validation(self) -> list[dict[str, Any]]:
         from fairseq import utils
+        from fairseq.data import data_utils
 
         if self._batches is None:
             try:
@@ -76,8 +83,13 @@ class TranslationSupernet:
                 raise DataError(
                     f"no split {self._subset!r} in {self._task.cfg.data}; give another --valid-subset or --data"
                 ) from None
+            except ValueError as error:
+                if message := wrong_input(error):
+                    raise DataError(message) from None
+                raise
             dataset = self._task.dataset(self._subset)
-            indices = dataset.ordered_indices()
+            with data_utils.numpy_seed(0):  # sentences of equal length come in random order
+                indices = dataset.ordered_indices()
             if self._sentences is not None and self._sentences < len(indices):
                 chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
                 indices = indices[np.sort(chosen)]
@@ -138,7 +150,8 @@ class FairseqHost:
         import fairseq_ext  # noqa: F401  registers models and tasks
 
         prepare_fairseq()
-        logging.getLogger("fairseq").setLevel(logging.WARNING)
+        for name in ("fairseq", "fairseq_ext"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         return TranslationSupernet(Path(checkpoint), **options)
 
 

@@ -72,7 +72,8 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
             features = net.decode_features(subnet, prev_output_tokens, _memory(encoder_out))
         else:
             if "nas_ext_cache" not in incremental_state:
-                incremental_state["nas_ext_cache"] = net.start(subnet, _memory(encoder_out))
+                cache = net.start(subnet, encoder_out["memory"][0], encoder_out["order"][0])
+                incremental_state["nas_ext_cache"] = cache
             cache = incremental_state["nas_ext_cache"]
             features = net.step_features(subnet, prev_output_tokens[:, -1], cache)[:, None]
         if features_only:
@@ -120,7 +121,8 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> TranslationModel:
         with one_line_errors():
-            check_precision(args)
+            if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
+                check_precision(args)
             base_architecture(args)
             space = resolve_space(args)
             architecture = resolve_subnet(args, space)

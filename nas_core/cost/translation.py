@@ -84,7 +84,7 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
     for ffn, option in zip(architecture.numbers("decoder.ffn_dim"), cross, strict=True):
         if option not in READ_LAYERS:
             raise ArchitectureError(f"decoder.arbitrary_cross is {option!r}; expected one of {sorted(READ_LAYERS)}")
-        read = s * min(READ_LAYERS[option], architecture.number("encoder.layers") + 1)
+        read = s * min(READ_LAYERS[option], architecture.number("encoder.layers"))
         macs += t * (4 * q * d + 2 * d * ffn) + 2 * t * t * q
         macs += t * 2 * q * d + read * 2 * q * e + 2 * t * read * q
     return 2 * macs

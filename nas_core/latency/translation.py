@@ -107,7 +107,7 @@ class TranslationWorkload:
 
     def decode(self) -> torch.Tensor:
         """T steps from the last encoded sentence; gives the last logits ``(beam, target_vocab)``."""
-        cache = self._net.start(self._subnet, self._memory.reorder(self._widen))
+        cache = self._net.start(self._subnet, self._memory, self._widen)
         logits = torch.empty(0)
         for tokens in self._targets:
             logits = self._net.step(self._subnet, tokens, cache)

@@ -66,6 +66,8 @@ def projected_smoothed_loss(
     ``features`` (N, C), ``table`` (V, C), ``target`` (N,). The loss is fairseq's: ``smoothing`` spread over the other
     V - 1 words. Only the loss has a gradient.
     """
+    if not torch.is_grad_enabled():  # a custom function is told what requires gradients even where none are recorded
+        features, table = features.detach(), table.detach()
     loss, nll = _ProjectedLoss.apply(features, table, target, smoothing, padding_idx)  # type: ignore[no-untyped-call]
     return loss, nll
 

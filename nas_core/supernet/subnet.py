@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
@@ -65,20 +66,37 @@ class Memory(NamedTuple):
 
 
 class DecoderCache:
-    """Keys and values of the positions decoded so far and of the encoder's output, per decoder layer."""
+    """Keys and values of the positions decoded so far and of the encoder's output, per decoder layer.
 
-    def __init__(self, cross: list[KeysValues], masks: list[Tensor | None]) -> None:
+    ``rows`` (B,) says which sentence of the memory each row of the batch decodes.
+    """
+
+    def __init__(self, cross: list[KeysValues], masks: list[Tensor | None], rows: Tensor | None) -> None:
         self.length = 0
         self.past: list[KeysValues | None] = [None] * len(cross)
-        self.cross = cross
-        self.masks = masks
+        self.cross, self.masks, self.rows = cross, masks, rows
+        if rows is not None:
+            self._select_sentences(rows)
 
     def reorder(self, order: Tensor) -> None:
-        """Keep rows ``order`` (B,) of the batch: beams that moved, sentences that finished."""
+        """Keep rows ``order`` (B,) of the batch: beams that moved, sentences that finished.
 
-        def pick(pair: KeysValues) -> KeysValues:
-            return pair[0].index_select(0, order), pair[1].index_select(0, order)
+        The memory's keys and values are moved only if a row then decodes another sentence; beams of one sentence that
+        change places, the usual case, share them.
+        """
+        self.past = [None if past is None else _pick(past, order) for past in self.past]
+        if self.rows is None:
+            self._select_sentences(order)
+            return
+        rows = self.rows.index_select(0, order)
+        if not torch.equal(rows, self.rows):
+            self._select_sentences(order)
+            self.rows = rows
 
-        self.past = [None if past is None else pick(past) for past in self.past]
-        self.cross = [pick(pair) for pair in self.cross]
+    def _select_sentences(self, order: Tensor) -> None:
+        self.cross = [_pick(pair, order) for pair in self.cross]
         self.masks = [None if mask is None else mask.index_select(0, order) for mask in self.masks]
+
+
+def _pick(pair: KeysValues, order: Tensor) -> KeysValues:
+    return pair[0].index_select(0, order), pair[1].index_select(0, order)

@@ -241,9 +241,13 @@ class TranslationNet(nn.Module):
         """Logits (B, T, V) of ``target`` (B, T) given ``source`` (B, S)."""
         return self.decode(subnet, target, self.encode(subnet, source))
 
-    def start(self, subnet: Subnet, memory: Memory) -> DecoderCache:
-        """A cache for decoding ``memory`` step by step; keys and values of the memory are computed here, once."""
-        return DecoderCache(*self._keys_values(subnet, memory))
+    def start(self, subnet: Subnet, memory: Memory, rows: Tensor | None = None) -> DecoderCache:
+        """A cache for decoding step by step; keys and values of the memory are computed here, once.
+
+        ``rows`` (B,) gives the sentence of ``memory`` that each row of the batch decodes, as when every sentence has
+        several beams; default: row by row.
+        """
+        return DecoderCache(*self._keys_values(subnet, memory), rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Logits (B, V) after the next token (B,) of each row; the cache moves one position on."""

@@ -1,0 +1,1 @@
+"""Speed and quality against references; each module writes ``results/<its name>.json``."""

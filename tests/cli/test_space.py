@@ -1,0 +1,76 @@
+"""``nas-ext space``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.space import Choice, SearchSpace, get_space, list_spaces, save_space, space_from_dict
+
+PRESETS = ("hat_wmt14_en_de", "hat_wmt14_en_fr", "hat_wmt19_en_de", "hat_iwslt14_de_en")
+
+
+def test_list_shows_every_space_and_its_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "list"]) == 0
+    lines = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert list(lines) == list_spaces()
+    assert {*PRESETS, "hat_small"} <= set(lines)
+    assert {lines[name] for name in PRESETS} == {"417,846,678,672,384"}
+
+
+def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "show", "hat_wmt14_en_de"]) == 0
+    out = capsys.readouterr().out
+    assert "hat_wmt14_en_de: 417,846,678,672,384 architectures (10^14.6)" in out
+    for name in (choice.name for choice in get_space("hat_wmt14_en_de").choices):
+        assert name in out
+    assert "[3072, 2048, 1024]  for each of encoder.layers" in out
+    assert "512 (fixed)" in out
+    assert "15.77 to 70.90 M" in out
+
+
+@pytest.mark.parametrize("name", ["hat_small", "hat_iwslt14_de_en"])
+def test_json_is_the_whole_space(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "show", name, "--json"]) == 0
+    assert space_from_dict(json.loads(capsys.readouterr().out)) == get_space(name)
+
+
+def test_show_reads_a_file_of_any_kind_of_space(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    depth = Choice.make("layers", [1, 2])
+    save_space(SearchSpace("mine", [depth, Choice.make("width", [[4, 8], [8]], "layers", 2)]), tmp_path / "mine.yml")
+    assert main(["space", "show", str(tmp_path / "mine.yml")]) == 0
+    out = capsys.readouterr().out
+    assert "mine: 4 architectures" in out
+    assert "[4, 8] / [8]  for each of layers" in out
+    assert "parameters" not in out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "mine.yml"),
+        ("name: [", "mine.yml"),
+        ("choices: {}\nname: x\n", "choice"),
+        ("- 1\n- 2\n", "mine.yml"),
+    ],
+)
+def test_wrong_files_are_one_line(
+    content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.yml"
+    if content is not None:
+        path.write_text(content)
+    assert main(["space", "show", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("nas-ext: error: ")
+    assert said in line
+
+
+def test_an_unknown_space_is_named_with_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "show", "hat_smal"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "unknown search space 'hat_smal'" in line
+    assert "Did you mean 'hat_small'?" in line

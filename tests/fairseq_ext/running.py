@@ -1,0 +1,164 @@
+"""A space of tiny networks, and fairseq's commands inside this process.
+
+Commands run in-process where the command line itself is not the point: starting Python with torch and fairseq takes
+longer than these trainings. What a command would write to its terminal is returned, errors included.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, metrics
+from fairseq.models import ARCH_CONFIG_REGISTRY
+
+import fairseq_ext
+from fairseq_ext import compat
+from fairseq_ext.model import TranslationModel
+from nas_core.space import Architecture, SearchSpace, space_to_dict, translation_space
+
+USER_DIR = str(Path(fairseq_ext.__file__).parent)
+BIN = Path(sys.executable).parent
+SPACE = translation_space(
+    "tiny",
+    embed_dims=(16, 12),
+    ffn_dims=(32, 24, 16),
+    heads=(4, 2),
+    encoder_layers=(2,),
+    decoder_layers=(2, 1),
+    qkv_dim=16,
+)
+UPDATES = 120
+"""Length of the shared trainings: enough that sentences get different translations."""
+DECODING = ["--user-dir", USER_DIR, "--beam", 4, "--required-batch-size-multiple", 1, "--num-workers", 0]
+DECODING += ["--max-len-a", 1, "--max-len-b", 5, "--cpu"]
+"""Options of decoding; without the multiple, fairseq leaves out sentences of a small data set."""
+
+
+@dataclass
+class Finished:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+    drawn: list[Architecture] = field(default_factory=list)
+    """Architectures whose weights were selected for training, in order."""
+
+    def stats(self, tag: str) -> list[dict[str, float]]:
+        """The JSON that fairseq logged under this tag, its numbers as floats."""
+        found = []
+        for line in self.out.splitlines():
+            name, _, content = line.partition(" | ")
+            if name == tag and content.startswith("{"):
+                found.append({key: float(value) for key, value in json.loads(content).items()})
+        return found
+
+    def hypotheses(self) -> dict[int, tuple[float, str]]:
+        """Score and text of the best hypothesis, by sentence number."""
+        rows = [line.split("\t") for line in self.out.splitlines() if line.startswith("H-")]
+        return {int(number[2:]): (float(score), text) for number, score, text in rows}
+
+
+def run(command: str, *arguments: object) -> Finished:
+    """``fairseq-COMMAND ARGUMENTS`` in this process; an exception ends as it would at the top of the command."""
+    module = importlib.import_module(f"fairseq_cli.{command}")
+    for function in (checkpoint_utils.save_checkpoint, getattr(module, "should_stop_early", None)):
+        if hasattr(function, "best"):
+            del function.best
+    metrics.reset()
+    out, err = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(logging.Formatter("%(name)s | %(message)s"))
+    root, argv, hook = logging.getLogger(), sys.argv, sys.excepthook
+    level, disabled = root.level, logging.root.manager.disable
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.getLogger("fairseq").setLevel(logging.NOTSET)
+    sys.argv = [f"fairseq-{command}", *map(str, arguments)]
+    code = 0
+    compat.report_wrong_input()
+    with redirect_stdout(out), redirect_stderr(err), recording() as drawn:
+        try:
+            module.cli_main()
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+            code = 1
+        finally:
+            sys.argv, sys.excepthook = argv, hook
+            root.removeHandler(handler)
+            root.setLevel(level)
+            logging.disable(disabled)
+    return Finished(code, out.getvalue(), err.getvalue(), drawn)
+
+
+@contextmanager
+def recording() -> Iterator[list[Architecture]]:
+    """The architectures of training forwards, in order."""
+    drawn: list[Architecture] = []
+    select = TranslationModel.active_subnet
+
+    def noted(model: Any) -> Any:
+        if model.training:
+            drawn.append(model.architecture)
+        return select(model)
+
+    TranslationModel.active_subnet = noted
+    try:
+        yield drawn
+    finally:
+        TranslationModel.active_subnet = select
+
+
+def shell(*command: object, timeout: float = 200) -> Finished:
+    """A real command of this environment."""
+    name, *arguments = map(str, command)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [str(BIN / name), *arguments], capture_output=True, text=True, env=environment, timeout=timeout, check=False
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def assert_one_line(done: Finished, *parts: str) -> None:
+    """A wrong input ended as the project promises."""
+    lines = [line for line in done.err.splitlines() if "nas-ext: error:" in line]
+    assert done.code != 0 and len(lines) == 1, (done.code, done.err, done.out[-2000:])
+    assert "Traceback" not in done.err, done.err
+    assert all(part in lines[0] for part in parts), lines[0]
+
+
+def subnet(space: SearchSpace = SPACE) -> Architecture:
+    genes = dict(space.largest().to_dict())
+    genes |= {"encoder.embed_dim": 12, "encoder.ffn_dim": [16, 24], "decoder.ffn_dim": [24, 16]}
+    genes |= {"decoder.self_heads": [2, 4], "decoder.cross_heads": [4, 2], "decoder.arbitrary_cross": [1, -1]}
+    return space.validate(Architecture(genes))
+
+
+def set_up(task: Any, config: Any, corpus: Path, **options: Any) -> Any:
+    """A task as fairseq sets it up; the settings it shares with other groups, which a command fills in, are given."""
+    shared = {"dataset_impl": None, "required_seq_len_multiple": 1, "train_subset": "train"}
+    return task.setup_task(config(data=str(corpus), source_lang="src", target_lang="tgt", **shared, **options))
+
+
+def build(task: Any, **options: Any) -> Any:
+    """A model of ``--arch mos_transformer_small`` over the tiny space."""
+    defaults = {"search_space_json": json.dumps(space_to_dict(SPACE)), "mos_router_hidden": 8, "dropout": 0.0}
+    args = Namespace(**{**defaults, **options})
+    ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
+    torch.manual_seed(1)
+    return TranslationModel.build_model(args, task)

@@ -1,0 +1,88 @@
+"""fairseq's decoding commands on a supernet's subnet."""
+
+import argparse
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from tests.fairseq_ext.running import DECODING, USER_DIR, run, shell, subnet
+
+
+@pytest.fixture(scope="module")
+def model(trained, architecture_file):
+    overrides = {"eval_subnet": str(architecture_file)}
+    (model,), _ = checkpoint_utils.load_model_ensemble([str(trained("neuron"))], arg_overrides=overrides)
+    assert model.eval().architecture == subnet()
+    return model
+
+
+@pytest.fixture(scope="module")
+def sample(pair):
+    dataset = pair.dataset("test")
+    sample = dataset.collater([dataset[row] for row in range(len(dataset))])
+    assert len(set(sample["net_input"]["src_lengths"].tolist())) > 4
+    return sample
+
+
+def search(pair, model, sample, incremental=True):
+    generator = pair.build_generator([model], argparse.Namespace(beam=4, max_len_a=1.5, max_len_b=5))
+    generator.model.has_incremental &= incremental
+    return generator.generate([model], sample)
+
+
+def test_scores_are_those_of_the_full_forward(pair, model, sample):
+    for row, hypotheses in enumerate(search(pair, model, sample)):
+        assert len(hypotheses) == 4
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"][None]
+            previous = torch.cat([tokens.new_full((1, 1), pair.target_dictionary.eos()), tokens[:, :-1]], 1)
+            with torch.no_grad():
+                output = model(sample["net_input"]["src_tokens"][row, None], None, previous)
+                scores = model.get_normalized_probs(output, log_probs=True)
+            scores = scores.gather(2, tokens[..., None])[0, :, 0]
+            torch.testing.assert_close(hypothesis["positional_scores"], scores, rtol=0, atol=1e-4)
+            torch.testing.assert_close(hypothesis["score"], scores.mean(), rtol=0, atol=1e-4)
+
+
+def test_search_is_the_same_without_increments(pair, model, sample):
+    for fast, full in zip(search(pair, model, sample), search(pair, model, sample, False), strict=True):
+        assert [h["tokens"].tolist() for h in fast] == [h["tokens"].tolist() for h in full]
+        torch.testing.assert_close(*(torch.stack([h["score"] for h in found]) for found in (fast, full)))
+
+
+def test_generate_does_not_depend_on_batches(trained, corpus):
+    common = [corpus, "--path", trained("neuron"), *DECODING]
+    alone, together = (run("generate", *common, "--batch-size", size) for size in (1, 20))
+    assert (alone.code, together.code) == (0, 0), alone.err
+    first, second = alone.hypotheses(), together.hypotheses()
+    assert len(first) == 20 and "BLEU4 = " in together.out
+    for row, (score, text) in first.items():
+        assert second[row] == (pytest.approx(score, abs=2e-4), text)
+
+
+def test_interactive_says_what_generate_says(trained, corpus, tmp_path):
+    lines = (corpus.parent / "test.src").read_text()
+    (tmp_path / "in.txt").write_text(lines)
+    common = [corpus, "--path", trained("neuron"), *DECODING]
+    expected = run("generate", *common, "--batch-size", 20).hypotheses()
+    options = ["--input", tmp_path / "in.txt", "--buffer-size", 8, "--batch-size", 4, "-s", "src", "-t", "tgt"]
+    done = run("interactive", *common, *options)
+    assert done.code == 0, done.err
+    got = done.hypotheses()
+    assert {row: text for row, (_, text) in got.items()} == {row: text for row, (_, text) in expected.items()}
+    assert len(got) == 20 and len({text for _, text in got.values()}) > 5
+
+
+def test_the_commands_as_a_user_types_them(arguments, corpus, tmp_path):
+    """A shell, the folder asked for by ``nas-ext user-dir``, and training, extraction and decoding as processes."""
+    user_dir = shell("nas-ext", "user-dir").out.strip()
+    assert user_dir == USER_DIR
+    options = ["--user-dir", user_dir, "--task", "supernet_translation", "--sampling", "sandwich"]
+    trained = shell("fairseq-train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
+    assert trained.code == 0, trained.err
+    best, small = tmp_path / "checkpoint_best.pt", tmp_path / "small.pt"
+    extracted = shell("nas-ext", "extract", "--checkpoint", best, "--arch", "smallest", "--out", small)
+    assert extracted.code == 0, extracted.err
+    done = shell("fairseq-generate", corpus, "--path", small, *DECODING)
+    assert done.code == 0 and len(done.hypotheses()) == 20, done.err

@@ -1,0 +1,104 @@
+"""A fairseq checkpoint as the supernet that ``nas-ext search`` evaluates."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from nas_core.errors import ArchitectureError, CheckpointError, DataError
+from nas_core.space import Architecture
+from nas_core.supernet import open_supernet
+from nas_core.supernet.host import Supernet, hosts
+from tests.fairseq_ext.running import SPACE, USER_DIR, run, subnet
+
+
+@pytest.fixture(scope="module")
+def supernet(trained):
+    return open_supernet(trained("neuron"))
+
+
+def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
+    host = hosts()["fairseq"]
+    assert host.recognises(trained("none")) and not host.recognises(corpus / "dict.src.txt")
+    assert isinstance(supernet, Supernet) and supernet.space == SPACE
+    assert supernet.task["kind"] == "translation"
+    assert supernet.task["source_vocab"] == len((corpus / "dict.src.txt").read_text().splitlines()) + 4
+
+
+@pytest.mark.parametrize("which", ["some", "largest"])
+def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architecture_file, which):
+    overrides = repr({"eval_subnet": str(architecture_file)} if which == "some" else {})
+    done = run(
+        "validate", corpus, "--path", trained("neuron"), "--user-dir", USER_DIR, "--cpu", "--batch-size", 16,
+        "--task", "translation", "--required-batch-size-multiple", 1,
+        "--model-overrides", overrides, "--log-format", "json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (line,) = [line for line in done.out.splitlines() if '"valid_loss"' in line or '"loss"' in line]
+    theirs = {key.removeprefix("valid_"): float(value) for key, value in json.loads(line[line.index("{") :]).items()}
+    ours = supernet.evaluate(subnet() if which == "some" else SPACE.largest())
+    assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-3)
+    assert ours["nll_loss"] == pytest.approx(theirs["nll_loss"], abs=1e-3)
+
+
+def test_evaluation_repeats_itself_and_tells_architectures_apart(trained, supernet):
+    first = supernet.evaluate(subnet())
+    others = [supernet.evaluate(architecture)["loss"] for architecture in (SPACE.smallest(), SPACE.largest())]
+    assert supernet.evaluate(subnet()) == first == open_supernet(trained("neuron")).evaluate(subnet())
+    assert len({first["loss"], *others}) == 3 and all(math.isfinite(loss) for loss in others)
+
+
+def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
+    part, again = (open_supernet(trained("neuron"), valid_sentences=7) for _ in range(2))
+    whole = open_supernet(trained("neuron"), valid_sentences=1000)
+    loss = part.evaluate(subnet())
+    assert loss == again.evaluate(subnet()) != supernet.evaluate(subnet()) == whole.evaluate(subnet())
+    ids = torch.cat([batch["id"] for batch in part._validation()])
+    assert len(ids) == 7 == len(set(ids.tolist()))
+    assert sum(len(batch["id"]) for batch in whole._validation()) == len(pair.dataset("valid"))
+
+
+def test_another_split_and_another_folder(trained, corpus, tmp_path, supernet):
+    moved = tmp_path / "moved"
+    moved.symlink_to(corpus)
+    test = open_supernet(trained("neuron"), data=str(moved), valid_subset="test")
+    assert test.evaluate(subnet()) != supernet.evaluate(subnet())
+    assert test._task.cfg.data == str(moved)
+
+
+def test_the_device_is_the_one_asked_for(trained, supernet):
+    cpu = open_supernet(trained("neuron"), device="cpu")
+    assert {parameter.device.type for parameter in cpu._model.parameters()} == {"cpu"}
+    assert cpu.evaluate(subnet()) == supernet.evaluate(subnet())
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="evaluation on CUDA needs a CUDA device, there is none")
+def test_cuda_evaluates_the_same(trained, supernet):
+    cuda = open_supernet(trained("neuron"), device="cuda")
+    assert cuda.evaluate(subnet())["loss"] == pytest.approx(supernet.evaluate(subnet())["loss"], abs=1e-3)
+
+
+def test_wrong_architectures_splits_and_folders(trained, supernet, tmp_path):
+    with pytest.raises(ArchitectureError):
+        supernet.evaluate(Architecture({**SPACE.largest(), "encoder.embed_dim": 20}))
+    with pytest.raises(ArchitectureError):
+        supernet.extract(Architecture({**SPACE.largest(), "encoder.embed_dim": 20}), tmp_path / "a.pt")
+    with pytest.raises(DataError, match="no split 'dev'"):
+        open_supernet(trained("neuron"), valid_subset="dev").evaluate(subnet())
+    with pytest.raises(DataError, match="no data folder"):
+        open_supernet(trained("neuron"), data=str(tmp_path / "none"))
+    with pytest.raises(DataError):
+        open_supernet(trained("neuron"), data=str(tmp_path)).evaluate(subnet())
+    with pytest.raises(DataError, match="no file"):
+        open_supernet(tmp_path / "none.pt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_that_contradicts_its_settings(trained, tmp_path):
+    state = torch.load(trained("neuron"), weights_only=True)
+    state["cfg"]["model"].mos = "none"
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(CheckpointError):
+        open_supernet(tmp_path / "c.pt")

@@ -1,0 +1,125 @@
+"""One random subnet per update under fairseq's own translation task; decoding step by step."""
+
+import itertools
+
+import pytest
+import torch
+
+from nas_core.space import hat_draw
+from nas_core.supernet import draw
+from tests.fairseq_ext.running import SPACE, build, run, subnet
+
+
+def parameters(path):
+    return torch.load(path, map_location="cpu", weights_only=True)["model"]
+
+
+def assert_same(first, second):
+    assert first.keys() == second.keys()
+    for name in first:
+        torch.testing.assert_close(first[name], second[name], rtol=0, atol=0, msg=name)
+
+
+# -- which architecture an update trains -------------------------------------------------------------------------------
+
+
+def test_a_draw_depends_on_seed_and_update_alone(pair):
+    first, second = build(pair, seed=3), build(pair, seed=3)
+    torch.manual_seed(99)
+    for update in (5, 0, 7):  # in any order
+        first.set_num_updates(update)
+    second.set_num_updates(7)
+    assert first.train_architecture == second.train_architecture == draw(SPACE, 7, 3)
+    assert len({first.draw(update) for update in range(20)}) > 10
+    assert [first.draw(update) for update in range(20)] != [build(pair, seed=4).draw(update) for update in range(20)]
+
+
+def test_training_takes_the_drawn_architecture_and_evaluation_the_largest(pair, architecture_file):
+    model = build(pair)
+    model.set_num_updates(2)
+    assert model.train().architecture == model.draw(2)
+    assert model.eval().architecture == SPACE.largest()
+    with model.using(subnet(), freeze=True):
+        assert model.architecture == subnet() and model.active_subnet() is model.active_subnet()
+    assert model.architecture == SPACE.largest()
+    assert build(pair, eval_subnet=str(architecture_file)).eval().architecture == subnet()
+
+
+@pytest.mark.parametrize("how", ["gene", "architecture", "hat"])
+def test_fairseqs_translation_task_trains_one_subnet_per_update(arguments, tmp_path, how):
+    options = ["--architecture-draw", how, "--seed", 5, "--max-update", 4]
+    done = run("train", *arguments, *options, "--save-dir", tmp_path, "--disable-validation")
+    assert done.code == 0, done.err
+    expected = [hat_draw(SPACE, update) if how == "hat" else draw(SPACE, update, 5, how) for update in range(4)]
+    assert done.drawn == expected
+
+
+def test_micro_batches_of_an_update_share_its_architecture(arguments, tmp_path):
+    options = ["--update-freq", 2, "--max-update", 3, "--save-dir", tmp_path, "--disable-validation"]
+    done = run("train", *arguments, *options)
+    assert done.drawn == [draw(SPACE, update) for update in (0, 0, 1, 1, 2, 2)]
+
+
+@pytest.mark.parametrize("mos", ["none", "neuron"])
+def test_resuming_continues_the_same_training(arguments, tmp_path, mos):
+    """The checkpoint is read by fairseq-train itself, dropout and all."""
+    common = [*arguments, "--mos", mos, "--dropout", 0.1, "--clip-norm", 1.0]
+    whole = run("train", *common, "--save-dir", tmp_path / "whole", "--max-update", 6)
+    first = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 3)
+    second = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 6)
+    assert (whole.code, first.code, second.code) == (0, 0, 0), second.err
+    assert "Loaded checkpoint" in second.out and "@ 3 updates" in second.out
+    assert len(whole.drawn) == 6 and first.drawn + second.drawn == whole.drawn
+    assert_same(*(parameters(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts")))
+
+
+# -- decoding ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("norm_first", "mos"), list(itertools.product([False, True], ["none", "neuron"])), ids=lambda value: str(value)
+)
+def test_steps_equal_the_full_forward(pair, batches, norm_first, mos):
+    model = build(pair, mos=mos, normalize_before=norm_first).eval()
+    inputs = batches[0]["net_input"]
+    with torch.no_grad(), model.using(subnet()):
+        full, _ = model(**inputs)
+        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+        state = {}
+        for length in range(1, inputs["prev_output_tokens"].shape[1] + 1):
+            tokens = inputs["prev_output_tokens"][:, :length]
+            step, _ = model.decoder(tokens, encoder_out=encoder_out, incremental_state=state)
+            torch.testing.assert_close(step[:, 0], full[:, length - 1], rtol=1e-5, atol=1e-5)
+
+
+def test_reordering_rows_equals_decoding_the_reordered_batch(pair, batches):
+    model = build(pair).eval()
+    inputs = batches[0]["net_input"]
+    order = torch.tensor([3, 3, 0, 5])
+    tokens = inputs["prev_output_tokens"][:, :3]
+    with torch.no_grad():
+        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+        moved = model.encoder.reorder_encoder_out(encoder_out, order)
+        again = model.encoder.reorder_encoder_out(moved, torch.tensor([1, 2]))
+        whole, _ = model.decoder(tokens, encoder_out=encoder_out)
+        torch.testing.assert_close(model.decoder(tokens[order], encoder_out=moved)[0], whole[order])
+        torch.testing.assert_close(model.decoder(tokens[order[[1, 2]]], encoder_out=again)[0], whole[[3, 0]])
+        state = {}
+        for length in (1, 2):
+            model.decoder(tokens[:, :length], encoder_out=encoder_out, incremental_state=state)
+        model.decoder.reorder_incremental_state_scripting(state, order)
+        step, _ = model.decoder(tokens[order], encoder_out=moved, incremental_state=state)
+        torch.testing.assert_close(step[:, 0], whole[order][:, 2], rtol=1e-5, atol=1e-5)
+
+
+def test_padding_does_not_change_a_sentence(pair):
+    model = build(pair).eval()
+    dataset = pair.dataset("valid")
+    lengths = [len(dataset[row]["source"]) for row in range(len(dataset))]
+    short, long = lengths.index(min(lengths)), lengths.index(max(lengths))
+    alone, padded = dataset.collater([dataset[short]]), dataset.collater([dataset[short], dataset[long]])
+    row = padded["id"].tolist().index(short)
+    width = alone["target"].shape[1]
+    with torch.no_grad():
+        expected, got = model(**alone["net_input"])[0][0], model(**padded["net_input"])[0][row, :width]
+    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,107 @@
+"""Registered architectures and what their options mean."""
+
+import importlib
+import json
+from argparse import Namespace
+
+import pytest
+from fairseq import utils
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+
+from fairseq_ext import compat
+from fairseq_ext.model import TranslationModel
+from fairseq_ext.options import model_config, resolve_space, resolve_subnet
+from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
+from nas_core.space import get_space
+from tests.fairseq_ext.running import SPACE, USER_DIR, build, subnet
+
+ARCHITECTURES = {
+    "mos_transformer": ("neuron", "hat_wmt14_en_de"),
+    "mos_transformer_wmt_en_de": ("neuron", "hat_wmt14_en_de"),
+    "mos_transformer_iwslt_de_en": ("neuron", "hat_iwslt14_de_en"),
+    "mos_transformer_small": ("neuron", "hat_small"),
+    "hat_transformer": ("none", "hat_wmt14_en_de"),
+    "hat_transformer_wmt_en_de": ("none", "hat_wmt14_en_de"),
+    "hat_transformer_iwslt_de_en": ("none", "hat_iwslt14_de_en"),
+    "hat_transformer_small": ("none", "hat_small"),
+}
+
+
+def test_all_architectures_are_registered():
+    assert {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TranslationModel} == set(ARCHITECTURES)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architectures_fill_in_what_is_not_given(name):
+    mos, space = ARCHITECTURES[name]
+    args = Namespace(dropout=0.25)
+    ARCH_CONFIG_REGISTRY[name](args)
+    assert (args.mos, args.search_space, args.dropout) == (mos, space, 0.25)
+    args = Namespace(mos="layer", search_space="mine.yml")
+    ARCH_CONFIG_REGISTRY[name](args)
+    assert (args.mos, args.search_space) == ("layer", "mine.yml")
+
+
+def test_importing_twice_is_harmless():
+    for name in ("fairseq_ext.criterion", "fairseq_ext"):
+        importlib.reload(importlib.import_module(name))
+    for _ in range(2):
+        utils.import_user_module.memo = set()
+        utils.import_user_module(Namespace(user_dir=USER_DIR))
+
+
+def test_space_and_subnet_are_written_into_the_settings(tmp_path, space_file, architecture_file):
+    args = Namespace(search_space=str(space_file), subnet=str(architecture_file))
+    assert resolve_space(args) == SPACE
+    assert resolve_subnet(args, SPACE) == subnet()
+    stored = Namespace(search_space_json=args.search_space_json, subnet_json=args.subnet_json)
+    assert resolve_space(stored) == SPACE and resolve_subnet(stored, SPACE) == subnet()
+    assert json.loads(args.search_space_json)["name"] == "tiny"
+
+
+def test_unknown_space_and_foreign_subnet(tmp_path):
+    with pytest.raises(UnknownChoiceError, match="Did you mean 'hat_small'"):
+        resolve_space(Namespace(search_space="hat_smal"))
+    with pytest.raises(DataError, match="no file"):
+        resolve_space(Namespace(search_space=str(tmp_path / "none.yml")))
+    get_space("hat_small").largest().save(tmp_path / "a.json")
+    with pytest.raises(ArchitectureError, match="qkv_dim"):
+        resolve_subnet(Namespace(subnet=str(tmp_path / "a.json")), SPACE)
+
+
+def test_static_networks_have_no_experts(pair):
+    args = Namespace(mos="neuron", left_pad_target="False")
+    ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
+    assert model_config(args, 1, static=True).mos.kind == "none"
+    assert model_config(args, 1, static=False).mos.kind == "neuron"
+    model = build(pair, subnet_json=json.dumps(subnet().to_dict()))
+    assert model.space.cardinality() == 1 and not any("routers" in name for name, _ in model.named_parameters())
+
+
+def test_padding_on_the_left_of_the_target_is_refused():
+    args = Namespace(left_pad_target="True")
+    ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
+    with pytest.raises(ConfigError, match="--left-pad-target"):
+        model_config(args, 1, static=False)
+
+
+@pytest.mark.parametrize("option", ["fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp"])
+def test_half_precision_needs_cuda(pair, option):
+    with pytest.raises(ConfigError, match=f"--{option.replace('_', '-')} needs a CUDA device"):
+        compat.check_precision(Namespace(cpu=True, **{option: True}))
+    stored = build(pair, cpu=True, **{option: True})  # settings out of a checkpoint that was trained elsewhere
+    assert stored.args.cpu
+
+
+def test_errors_are_raised_outside_of_fairseqs_commands():
+    with pytest.raises(ConfigError), compat.one_line_errors():
+        raise ConfigError("wrong")
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/fairseq-train", "/lib/fairseq_cli/train.py"])
+def test_errors_are_one_line_in_fairseqs_commands(program, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [program])
+    with pytest.raises(SystemExit) as ended, compat.one_line_errors():
+        raise ConfigError("wrong")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "nas-ext: error: wrong\n"

@@ -1,0 +1,158 @@
+"""``--task supernet_translation``: ways of training and of validating."""
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
+from nas_core.supernet import draw, sandwich, validation_set
+from tests.fairseq_ext.running import DECODING, SPACE, build, run, set_up
+
+NAMES = ["smallest", "largest", "random1", "random2"]
+
+
+class Backward:
+    """As much of an optimizer as a training step uses."""
+
+    def backward(self, loss):
+        loss.backward()
+
+
+@pytest.fixture
+def task(corpus):
+    return set_up(SupernetTranslationTask, SupernetTranslationConfig, corpus, supernet_sampling="sandwich")
+
+
+@pytest.fixture
+def criterion(task):
+    return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+
+
+def gradients(model):
+    """All gradients, zero where there is none; then forgotten."""
+    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
+    model.zero_grad(set_to_none=True)
+    return found
+
+
+@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+def test_sandwich_is_the_mean_of_three_steps(task, criterion, pair, batches, mos):
+    model = build(pair, mos=mos)
+    named = sandwich(SPACE, model.draw(5))
+    expected, losses = {}, {}
+    for name, architecture in named.items():
+        with model.train().using(architecture):
+            loss, size, _ = criterion(model, batches[0])
+        loss.backward()
+        losses[name] = float(loss.detach())
+        for key, gradient in gradients(model).items():
+            expected[key] = expected.get(key, 0) + gradient / 3
+    total, got_size, log = task.train_step(batches[0], model, criterion, Backward(), 5)
+    torch.testing.assert_close(gradients(model), expected, rtol=1e-4, atol=1e-5)
+    assert got_size == size == log["sample_size"] == log["ntokens"]
+    assert float(total) == pytest.approx(sum(losses.values()) / 3) == float(log["loss"])
+    assert {name: float(log[f"subnet:{name}"]) for name in named} == pytest.approx(losses)
+
+
+def test_sandwich_accumulates_over_micro_batches(task, criterion, pair, batches):
+    model = build(pair)
+    separate = {}
+    for batch in batches:
+        task.train_step(batch, model, criterion, Backward(), 5)
+        for key, gradient in gradients(model).items():
+            separate[key] = separate.get(key, 0) + gradient
+    for batch in batches:
+        task.train_step(batch, model, criterion, Backward(), 5)
+    torch.testing.assert_close(gradients(model), separate, rtol=1e-4, atol=1e-5)
+    assert model.train_architecture == draw(SPACE, 5)
+
+
+def test_dummy_batches_leave_no_gradient(task, criterion, pair, batches):
+    """fairseq fills up uneven workers with batches whose gradient is ignored."""
+    model = build(pair)
+    task.train_step(batches[0], model, criterion, Backward(), 5, ignore_grad=True)
+    assert all(not gradient.any() for gradient in gradients(model).values())
+
+
+def test_spos_equals_fairseqs_own_step(task, criterion, pair, batches):
+    model = build(pair)
+    task.cfg.supernet_sampling = "spos"
+    first = task.train_step(batches[0], model, criterion, Backward(), 5)
+    expected = gradients(model)
+    second = pair.train_step(batches[0], model, criterion, Backward(), 5)
+    torch.testing.assert_close(gradients(model), expected)
+    assert float(first[0]) == float(second[0]) and model.train_architecture == draw(SPACE, 5)
+
+
+def test_validation_leaves_the_model_as_it_was(task, criterion, pair, batches):
+    model = build(pair)
+    model.set_num_updates(3)
+    _, _, log = task.valid_step(batches[0], model, criterion)
+    each = {}
+    for name, architecture in validation_set(SPACE, 2).items():
+        with torch.no_grad(), model.eval().using(architecture):
+            each[name] = float(criterion(model, batches[0])[0])
+    assert {name: float(log[f"subnet:{name}"]) for name in each} == pytest.approx(each)
+    assert float(log["loss"]) == pytest.approx(sum(each.values()) / 4)
+    assert model.train_architecture == draw(SPACE, 3) and model._held is None
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("select", ["mean", "smallest", "largest"])
+def test_what_selects_the_best_checkpoint(arguments, tmp_path, select):
+    chosen = [] if select == "mean" else ["--select-checkpoint", select]
+    done = run(
+        "train", *arguments, "--task", "supernet_translation", *chosen, "--sampling", "spos", "--batch-size", 64,
+        "--lr", 0.1, "--max-epoch", 5, "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert f"validation reports smallest, largest, random1, random2; 'loss' is the {select} of them" in done.out
+    rounds = done.stats("valid")
+    assert len(rounds) == 5
+    for values in rounds:
+        each = [values[f"valid_{name}_loss"] for name in NAMES]
+        wanted = sum(each) / 4 if select == "mean" else values[f"valid_{select}_loss"]
+        assert values["valid_loss"] == pytest.approx(wanted, abs=2e-3)
+        assert len(set(each)) > 2
+    best = torch.load(tmp_path / "checkpoint_best.pt", weights_only=True)
+    last_of_the_best = max(rounds, key=lambda values: (-values["valid_loss"], values["valid_num_updates"]))
+    assert best["optimizer_history"][-1]["num_updates"] == last_of_the_best["valid_num_updates"]
+    assert best["extra_state"]["val_loss"] == last_of_the_best["valid_loss"]
+
+
+def test_sandwich_by_command(arguments, tmp_path):
+    common = [*arguments, "--task", "supernet_translation", "--sampling", "sandwich", "--dropout", 0.1]
+    whole = run("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
+    assert whole.code == 0, whole.err
+    expected = [list(sandwich(SPACE, draw(SPACE, update)).values()) for update in (0, 0, 1, 1, 2, 2, 3, 3)]
+    assert whole.drawn == [architecture for step in expected for architecture in step]
+    logged = whole.stats("train_inner")
+    assert len(logged) == 4
+    for values in logged:
+        each = [values[f"{name}_loss"] for name in ("random", "largest", "smallest")]
+        assert values["loss"] == pytest.approx(sum(each) / 3, abs=2e-3)
+    for stop in (2, 4):
+        done = run("train", *common, "--max-update", stop, "--update-freq", 2, "--save-dir", tmp_path / "parts")
+        assert done.code == 0, done.err
+    states = [torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "parts")]
+    torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
+    assert states[0]["cfg"]["task"]["supernet_sampling"] == "sandwich"
+    assert states[0]["cfg"]["generation"]["sampling"] is False
+
+
+def test_one_architecture_is_validated_once(arguments, architecture_file, tmp_path):
+    options = ["--task", "supernet_translation", "--sampling", "sandwich", "--subnet", architecture_file]
+    done = run("train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
+    assert done.code == 0, done.err
+    assert len(done.drawn) == 2 and len(set(done.drawn)) == 1
+    (values,) = done.stats("valid")
+    assert values["valid_loss"] == values["valid_largest_loss"] and "valid_smallest_loss" not in values
+
+
+def test_generations_own_sampling_option_still_works(trained, corpus):
+    common = [corpus, "--path", trained("layer"), *DECODING, "--task", "supernet_translation"]
+    beam = [run("generate", *common, "--beam", 2, "--seed", seed) for seed in (1, 2)]
+    drawn = [run("generate", *common, "--beam", 1, "--nbest", 1, "--sampling", "--seed", seed) for seed in (1, 2)]
+    assert all(done.code == 0 and len(done.hypotheses()) == 20 for done in beam + drawn), beam[0].err + drawn[0].err
+    assert beam[0].hypotheses() == beam[1].hypotheses()
+    assert drawn[0].hypotheses() != drawn[1].hypotheses()

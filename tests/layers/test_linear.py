@@ -1,0 +1,88 @@
+"""Elastic linear, layer norm and embedding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from nas_core.layers import ElasticEmbedding, ElasticLayerNorm, ElasticLinear
+from nas_core.layers.linear import prefix
+from tests.contracts.elastic import ElasticCase, ElasticContract
+
+
+class TestElasticLinear(ElasticContract):
+    def case(self) -> ElasticCase:
+        layer = ElasticLinear(7, 5)
+        return ElasticCase(
+            layer=layer,
+            sizes=((7, 5), (3, 5), (7, 2), (4, 1)),
+            select=layer.select,
+            run=lambda layer, weights, x: F.linear(x, *weights),
+            inputs=lambda i, o: (torch.linspace(-1, 2, 3 * i).view(3, i),),
+            static=ElasticLinear,
+            select_static=lambda static, i, o: static.select(i, o),
+            plain=lambda: nn.Linear(7, 5),
+            run_plain=lambda plain, x: plain(x),
+            count=lambda i, o: i * o + o,
+        )
+
+
+class TestElasticLayerNorm(ElasticContract):
+    def case(self) -> ElasticCase:
+        layer = ElasticLayerNorm(9)
+        return ElasticCase(
+            layer=layer,
+            sizes=((9,), (4,)),
+            select=layer.select,
+            run=lambda layer, weights, x: F.layer_norm(x, x.shape[-1:], *weights),
+            inputs=lambda c: (torch.linspace(-1, 2, 6 * c).view(2, 3, c).sin(),),
+            static=ElasticLayerNorm,
+            select_static=lambda static, c: static.select(c),
+            plain=lambda: nn.LayerNorm(9),
+            run_plain=lambda plain, x: plain(x),
+            count=lambda c: 2 * c,
+        )
+
+
+class TestElasticEmbedding(ElasticContract):
+    def case(self) -> ElasticCase:
+        layer = ElasticEmbedding(6, 5, 1)
+        return ElasticCase(
+            layer=layer,
+            sizes=((5,), (2,)),
+            select=layer.select,
+            run=lambda layer, table, tokens: F.embedding(tokens, table, layer.padding_idx),
+            inputs=lambda c: (torch.tensor([[0, 1, 5, 5], [3, 2, 2, 1]]),),
+            static=lambda c: ElasticEmbedding(6, c, 1),
+            select_static=lambda static, c: static.select(c),
+            plain=lambda: nn.Embedding(6, 5, 1),
+            run_plain=lambda plain, tokens: plain(tokens),
+            count=lambda c: 6 * c,
+        )
+
+
+def test_prefix_is_a_view_and_the_tensor_itself_where_nothing_is_cut() -> None:
+    tensor = torch.arange(24.0).view(2, 3, 4)
+    assert prefix(tensor, 2, 3, 4) is tensor
+    cut = prefix(tensor, 2, 2, 3)
+    assert torch.equal(cut, tensor[:, :2, :3])
+    assert cut.data_ptr() == tensor.data_ptr()
+
+
+@pytest.mark.parametrize("gain", [1.0, 2**-0.5])
+def test_linear_starts_like_hat(gain: float) -> None:
+    torch.manual_seed(0)
+    layer = ElasticLinear(300, 200, gain)
+    bound = gain * (6 / 500) ** 0.5
+    assert layer.weight.abs().max() <= bound
+    assert abs(float(layer.weight.detach().std()) - bound / 3**0.5) < 0.01 * bound
+    assert not layer.bias.any()
+
+
+def test_embedding_starts_with_an_empty_padding_row() -> None:
+    torch.manual_seed(0)
+    table = ElasticEmbedding(500, 64, 3).weight
+    assert not table[3].any()
+    assert abs(float(table.detach().std()) - 64**-0.5) < 0.002

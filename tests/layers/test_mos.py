@@ -1,0 +1,259 @@
+"""Linear layers of experts and the routers that mix them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError, UnknownChoiceError
+from nas_core.layers import ElasticLinear, MoSConfig, MoSLinear, Router
+from nas_core.layers.mos import _Mix, naive_mix
+from tests.contracts.elastic import ElasticCase, ElasticContract
+
+SIZES = [(7, 5), (7, 3), (4, 5), (3, 2)]
+
+
+def coefficients(kind: str, experts: int, rows: int, dtype: torch.dtype = torch.float) -> Tensor:
+    generator = torch.Generator().manual_seed(experts + rows)
+    shape = (experts,) if kind == "layer" else (rows, experts)
+    return torch.randn(shape, generator=generator, dtype=dtype).softmax(-1)
+
+
+def mos_case(kind: str, experts: int) -> ElasticCase:
+    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=experts))
+    return ElasticCase(
+        layer=layer,
+        sizes=tuple(SIZES),
+        select=lambda i, o: layer.select(i, o, coefficients(kind, experts, o)),
+        run=lambda layer, weights, x: F.linear(x, *weights),
+        inputs=lambda i, o: (torch.linspace(-1, 2, 3 * i).view(3, i),),
+        static=ElasticLinear,
+        select_static=lambda static, i, o: static.select(i, o),
+        plain=lambda: nn.Linear(7, 5),
+        run_plain=lambda plain, x: plain(x),
+        count=lambda i, o: i * o + o,
+        placed=None,
+    )
+
+
+class TestLayerWiseLinear(ElasticContract):
+    def case(self) -> ElasticCase:
+        return mos_case("layer", 2)
+
+
+class TestNeuronWiseLinear(ElasticContract):
+    def case(self) -> ElasticCase:
+        return mos_case("neuron", 3)
+
+
+# -- mixing ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+@pytest.mark.parametrize("experts", [1, 2, 5])
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_mixture_equals_the_equations(kind: str, experts: int, columns: int, rows: int) -> None:
+    torch.manual_seed(0)
+    weights = torch.randn(experts, 5, 7)
+    mixing = coefficients(kind, experts, rows)
+    ours = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
+    theirs = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
+    mixed, expected = _Mix.apply(*ours, rows, columns), naive_mix(*theirs, rows, columns)
+    assert mixed.shape == (rows, columns)
+    torch.testing.assert_close(mixed, expected, atol=1e-6, rtol=1e-6)
+    weighting = torch.randn(rows, columns)
+    (mixed * weighting).sum().backward()
+    (expected * weighting).sum().backward()
+    for name, got, want in zip(("experts", "coefficients"), ours, theirs, strict=True):
+        torch.testing.assert_close(got.grad, want.grad, atol=1e-5, rtol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+@pytest.mark.parametrize(("columns", "rows"), [(7, 5), (4, 3)])
+def test_gradients_in_double_precision(kind: str, columns: int, rows: int) -> None:
+    torch.manual_seed(0)
+    weights = torch.randn(3, 5, 7, dtype=torch.double, requires_grad=True)
+    mixing = coefficients(kind, 3, rows, torch.double).requires_grad_()
+    assert torch.autograd.gradcheck(lambda w, c: _Mix.apply(w, c, rows, columns), (weights, mixing))
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_half_precision(kind: str) -> None:
+    torch.manual_seed(0)
+    weights, mixing = torch.randn(2, 5, 7).bfloat16(), coefficients(kind, 2, 3).bfloat16()
+    ours = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
+    theirs = [tensor.float().requires_grad_() for tensor in (weights, mixing)]
+    mixed, expected = _Mix.apply(*ours, 3, 4), naive_mix(*theirs, 3, 4)
+    assert mixed.dtype == torch.bfloat16
+    mixed.float().square().sum().backward()
+    expected.square().sum().backward()
+    torch.testing.assert_close(mixed.float(), expected, atol=3e-2, rtol=3e-2)
+    for got, want in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(got.grad.float(), want.grad, atol=0.15, rtol=3e-2)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_bias_is_mixed_by_the_coefficients_of_its_row(kind: str) -> None:
+    torch.manual_seed(0)
+    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
+    nn.init.normal_(layer.bias)
+    mixing = coefficients(kind, 3, 4).requires_grad_()
+    bias = layer.select(6, 4, mixing).bias
+    expected = torch.stack(
+        [
+            sum(
+                float((mixing[e] if kind == "layer" else mixing[row, e]).detach()) * layer.bias.detach()[e, row]
+                for e in range(3)
+            )
+            for row in range(4)
+        ]
+    )
+    torch.testing.assert_close(bias, expected)
+    bias.sum().backward()
+    of_bias = layer.bias.grad
+    assert of_bias is not None
+    assert not of_bias[:, 4:].any()
+    torch.testing.assert_close(of_bias[:, :4].t(), mixing.detach().expand(4, 3))
+
+
+def test_one_expert_is_the_plain_layer_to_the_bit() -> None:
+    torch.manual_seed(0)
+    for kind in ("layer", "neuron"):
+        config = MoSConfig(kind=kind, experts=1)
+        layer, plain = MoSLinear(7, 5, config), ElasticLinear(7, 5)
+        nn.init.normal_(layer.bias)
+        plain.load_state_dict({"weight": layer.weight[0].detach(), "bias": layer.bias[0].detach()})
+        router = Router(10, config, 5 if kind == "neuron" else None)
+        mixed, selected = layer.select(6, 3, router(torch.rand(10), 3)), plain.select(6, 3)
+        assert torch.equal(mixed.weight, selected.weight)
+        assert torch.equal(mixed.bias, selected.bias)
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_equal_experts_make_the_router_irrelevant(kind: str) -> None:
+    torch.manual_seed(0)
+    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
+    with torch.no_grad():
+        layer.weight.copy_(layer.weight[:1].expand_as(layer.weight))
+        layer.bias.copy_(torch.randn(5).expand(3, 5))
+    first = coefficients(kind, 3, 4)
+    second = first.flip(-1)
+    assert not torch.allclose(first, second)
+    for one, other in zip(layer.select(6, 4, first), layer.select(6, 4, second), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_neuron_wise_with_equal_rows_is_layer_wise() -> None:
+    torch.manual_seed(0)
+    layer = MoSLinear(7, 5, MoSConfig(kind="neuron", experts=3))
+    nn.init.normal_(layer.bias)
+    one = coefficients("layer", 3, 4)
+    for got, want in zip(layer.select(6, 4, one.expand(4, 3)), layer.select(6, 4, one), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_experts_start_independently() -> None:
+    layer = MoSLinear(40, 30, MoSConfig(kind="layer", experts=3))
+    assert layer.weight.shape == (3, 30, 40)
+    assert not layer.bias.any()
+    bound = (6 / 70) ** 0.5
+    for index in range(3):
+        assert 0.9 * bound < float(layer.weight[index].detach().abs().max()) <= bound
+        assert not torch.allclose(layer.weight[index], layer.weight[index - 1])
+
+
+# -- routers -----------------------------------------------------------------------------------------------------------
+
+
+def by_hand(router: Router, encoding: Tensor) -> Tensor:
+    """All logits of a router without dropout."""
+    x = encoding
+    for layer in router.hidden:
+        x = (layer.weight @ x + layer.bias).clamp(min=0)
+    return router.out.weight @ x + router.out.bias
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("neurons", [None, 6])
+def test_router_depth_and_output(depth: int, neurons: int | None) -> None:
+    torch.manual_seed(0)
+    kind = "layer" if neurons is None else "neuron"
+    router = Router(10, MoSConfig(kind=kind, experts=3, router_hidden=8, router_layers=depth), neurons)
+    linears = [module for module in router.modules() if isinstance(module, nn.Linear)]
+    assert len(linears) == depth
+    encoding = torch.rand(10)
+    mixing = router(encoding, 4)
+    logits = by_hand(router, encoding)
+    expected = logits.softmax(0) if neurons is None else logits[: 3 * 4].view(4, 3).softmax(1)
+    torch.testing.assert_close(mixing, expected)
+
+
+def test_only_the_logits_of_neurons_in_use_matter_and_their_blocks_are_contiguous() -> None:
+    torch.manual_seed(0)
+    router = Router(10, MoSConfig(kind="neuron", experts=2, router_hidden=8), 6)
+    encoding = torch.rand(10)
+    before = router(encoding, 4)
+    with torch.no_grad():
+        router.out.weight[8:] += 1.0
+        router.out.bias[8:] -= torch.arange(4.0)
+    assert torch.equal(router(encoding, 4), before)
+    assert not torch.allclose(router(encoding, 6)[4:], router(encoding, 4)[:2])
+    with torch.no_grad():
+        router.out.bias[2 * 2 + 1] += 50.0  # expert 2 of neuron 3
+    after = router(encoding, 4)
+    torch.testing.assert_close(after[2], torch.tensor([0.0, 1.0]))
+    assert torch.equal(after[[0, 1, 3]], before[[0, 1, 3]])
+    router(encoding, 4)[:, 0].sum().backward()
+    gradient = router.out.weight.grad
+    assert gradient is not None
+    assert gradient[:8].any()
+    assert not gradient[8:].any()
+
+
+def test_routers_start_like_the_authors() -> None:
+    torch.manual_seed(0)
+    config = MoSConfig(kind="neuron", experts=2, router_hidden=100)
+    neuron, layer = Router(10, config, 300), Router(10, MoSConfig(kind="layer", router_hidden=100))
+    assert not neuron.out.bias.any()
+    bound = (6 / (100 + 600)) ** 0.5
+    assert 0.98 * bound < float(neuron.out.weight.detach().abs().max()) <= bound
+    for router in (neuron, layer):
+        assert 0.9 * 10**-0.5 < float(router.hidden[0].weight.detach().abs().max()) <= 10**-0.5  # torch's default
+        assert router.hidden[0].bias.any()
+    assert layer.out.bias.any()
+    assert 0.08 < float(layer.out.weight.detach().abs().max()) <= 0.1
+    mixing = neuron(torch.full((10,), 0.9), 300).detach()
+    assert 0.0 < float((mixing - 0.5).abs().max()) < 0.2
+
+
+@pytest.mark.parametrize("neurons", [None, 5])
+def test_router_dropout_acts_in_training_only(neurons: int | None) -> None:
+    torch.manual_seed(0)
+    kind = "layer" if neurons is None else "neuron"
+    router = Router(10, MoSConfig(kind=kind, router_dropout=0.5, router_hidden=64), neurons)
+    encoding = torch.rand(10)
+    assert not torch.equal(router(encoding, 5), router(encoding, 5))
+    router.eval()
+    assert torch.equal(router(encoding, 5), router(encoding, 5))
+    logits = by_hand(router, encoding)
+    torch.testing.assert_close(router(encoding, 5).flatten(), logits.view(-1, 2).softmax(1).flatten())
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(UnknownChoiceError, match="neuron"):
+        MoSConfig(kind="neurons")
+    with pytest.raises(ConfigError, match="at least 1"):
+        MoSConfig(kind="layer", experts=0)
+    with pytest.raises(ConfigError, match="cannot be shared"):
+        MoSConfig(kind="neuron", share_router=True)
+
+
+def test_layer_wise_shares_its_router_unless_told_otherwise() -> None:
+    assert MoSConfig(kind="layer").shared
+    assert not MoSConfig(kind="layer", share_router=False).shared
+    assert not MoSConfig(kind="neuron").shared

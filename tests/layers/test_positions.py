@@ -1,0 +1,52 @@
+"""Sinusoidal positions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from nas_core.layers.positions import SinusoidalPositions, sinusoids
+
+
+@pytest.mark.parametrize("width", [2, 6, 7, 640])
+def test_table_equals_its_definition(width: int) -> None:
+    table = sinusoids(9, width)
+    half = width // 2
+    for position in range(9):
+        for channel in range(half):
+            angle = position / 10000 ** (channel / max(half - 1, 1))
+            assert table[position, channel] == pytest.approx(math.sin(angle), abs=1e-5)
+            assert table[position, half + channel] == pytest.approx(math.cos(angle), abs=1e-5)
+    assert not table[:, 2 * half :].any()
+
+
+def test_subnets_read_a_prefix_of_the_supernets_table() -> None:
+    positions = SinusoidalPositions(16)
+    assert torch.equal(positions(5, 12), sinusoids(5, 16)[:, :12])
+    assert not torch.allclose(positions(5, 12), sinusoids(5, 12))
+
+
+def test_table_grows_on_demand() -> None:
+    positions = SinusoidalPositions(6, length=4)
+    assert torch.equal(positions(4, 6), sinusoids(4, 6))
+    assert torch.equal(positions(11, 6), sinusoids(11, 6))
+    held = positions.table
+    assert positions(11, 4).data_ptr() == held.data_ptr()
+
+
+def test_growth_keeps_the_type() -> None:
+    positions = SinusoidalPositions(6, length=4).bfloat16()
+    assert positions(9, 6).dtype == torch.bfloat16
+    torch.testing.assert_close(positions(9, 6), sinusoids(9, 6).bfloat16())
+
+
+def test_resize_takes_the_table_of_another_width() -> None:
+    positions = SinusoidalPositions(6)
+    positions.resize(10)
+    assert torch.equal(positions(300, 6), sinusoids(300, 10)[:, :6])
+
+
+def test_table_is_in_no_checkpoint() -> None:
+    assert SinusoidalPositions(6).state_dict() == {}

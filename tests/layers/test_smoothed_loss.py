@@ -1,0 +1,118 @@
+"""The fused output projection and label-smoothed loss against its definition."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas_core.layers import smoothed_loss
+from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss
+
+PAD, VOCAB, WIDTH, ROWS = 1, 13, 7, 11
+
+
+def data(dtype: torch.dtype = torch.float) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(ROWS, WIDTH, generator=generator).to(dtype).requires_grad_()
+    table = torch.randn(VOCAB, WIDTH, generator=generator).to(dtype).requires_grad_()
+    target = torch.randint(2, VOCAB, (ROWS,), generator=generator)
+    target[[0, 4, 5, 10]] = PAD
+    return features, table, target
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("chunk", [1, VOCAB, 3 * VOCAB, 3 * VOCAB + 5, ROWS * VOCAB, 1 << 21])
+def test_equals_the_definition(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", chunk)
+    (features, table, target), (f2, t2, _) = data(), data()
+    loss, nll = projected_smoothed_loss(features, table, target, smoothing, PAD)
+    expected, expected_nll = naive_smoothed_loss(f2, t2, target, smoothing, PAD)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(nll, expected_nll.detach())
+    (loss * 0.37).backward()
+    (expected * 0.37).backward()
+    torch.testing.assert_close(features.grad, f2.grad, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(table.grad, t2.grad, atol=1e-5, rtol=1e-5)
+    assert features.grad is not None
+    assert not features.grad[[0, 4, 5, 10]].any()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_definition_equals_torchs_with_the_smoothing_of_fairseq(smoothing: float) -> None:
+    """torch spreads over all V words, fairseq over the V - 1 others."""
+    features, table, target = data()
+    loss, nll = naive_smoothed_loss(features, table, target, smoothing, PAD)
+    logits = features @ table.t()
+    spread = smoothing * VOCAB / (VOCAB - 1)
+    torch.testing.assert_close(
+        loss, F.cross_entropy(logits, target, ignore_index=PAD, reduction="sum", label_smoothing=spread)
+    )
+    torch.testing.assert_close(nll, F.cross_entropy(logits, target, ignore_index=PAD, reduction="sum"))
+
+
+def test_sliced_table_and_strided_features() -> None:
+    (features, table, target), (f2, t2, _) = data(), data()
+    loss, _ = projected_smoothed_loss(features[:, :4], table[:, :4], target, 0.1, PAD)
+    expected, _ = naive_smoothed_loss(f2[:, :4], t2[:, :4], target, 0.1, PAD)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(features.grad, f2.grad, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(table.grad, t2.grad, atol=1e-5, rtol=1e-5)
+
+
+def test_only_the_loss_has_a_gradient() -> None:
+    features, table, target = data()
+    loss, nll = projected_smoothed_loss(features, table, target, 0.1, PAD)
+    assert loss.requires_grad
+    assert not nll.requires_grad
+
+
+@pytest.mark.parametrize("frozen", ["features", "table"])
+def test_one_input_without_gradient(frozen: str) -> None:
+    (features, table, target), (f2, t2, _) = data(), data()
+    (features if frozen == "features" else table).requires_grad_(False)
+    projected_smoothed_loss(features, table, target, 0.1, PAD)[0].backward()
+    naive_smoothed_loss(f2, t2, target, 0.1, PAD)[0].backward()
+    trained, expected = (table, t2) if frozen == "features" else (features, f2)
+    torch.testing.assert_close(trained.grad, expected.grad, atol=1e-5, rtol=1e-5)
+
+
+def test_without_gradients_nothing_but_the_projection_is_computed() -> None:
+    features, table, target = data()
+    expected = projected_smoothed_loss(features, table, target, 0.1, PAD)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        loss, nll = projected_smoothed_loss(features, table, target, 0.1, PAD)
+    assert not loss.requires_grad
+    assert (loss, nll) == (expected[0].detach(), expected[1])
+    assert counter.get_total_flops() == 2 * ROWS * VOCAB * WIDTH
+
+
+def test_padding_alone_costs_nothing() -> None:
+    features, table, target = data()
+    loss, nll = projected_smoothed_loss(features, table, torch.full_like(target, PAD), 0.1, PAD)
+    loss.backward()
+    assert (float(loss), float(nll)) == (0.0, 0.0)
+    assert features.grad is not None
+    assert table.grad is not None
+    assert not features.grad.any()
+    assert not table.grad.any()
+
+
+def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * VOCAB)
+    features, table, target = data(torch.bfloat16)
+    f2, t2 = (tensor.detach().float().requires_grad_() for tensor in (features, table))
+    loss, nll = projected_smoothed_loss(features, table, target, 0.1, PAD)
+    expected, expected_nll = naive_smoothed_loss(f2, t2, target, 0.1, PAD)
+    assert loss.dtype == nll.dtype == torch.float
+    torch.testing.assert_close(loss, expected, atol=0.1, rtol=1e-2)
+    torch.testing.assert_close(nll, expected_nll.detach(), atol=0.1, rtol=1e-2)
+    loss.backward()
+    expected.backward()
+    for got, want in ((features, f2), (table, t2)):
+        assert got.grad is not None
+        assert got.grad.dtype == torch.bfloat16
+        torch.testing.assert_close(got.grad.float(), want.grad, atol=5e-2, rtol=3e-2)

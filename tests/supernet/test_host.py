@@ -1,0 +1,121 @@
+"""Finding the adapter that opens a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas_core.errors import CheckpointError, DataError, MissingHostError
+from nas_core.space import Architecture, get_space
+from nas_core.supernet import Supernet, open_supernet
+from nas_core.supernet import host as module
+from nas_core.supernet.host import GROUP, hosts
+
+
+class ToySupernet:
+    space = get_space("hat_small")
+    task: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+        return {"loss": 1.0}
+
+    def extract(self, architecture: Architecture, path: Path) -> None: ...
+
+
+class ToyHost:
+    def __init__(self, name: str, prefix: bytes) -> None:
+        self.name = name
+        self.prefix = prefix
+
+    def recognises(self, checkpoint: Path) -> bool:
+        return checkpoint.read_bytes().startswith(self.prefix)
+
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
+        return ToySupernet(path=checkpoint, host=self.name, **options)
+
+
+class Entry:
+    def __init__(self, name: str, found: object) -> None:
+        self.name = name
+        self.found = found
+
+    def load(self) -> object:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+Register = Callable[..., None]
+NO_FAIRSEQ = MissingHostError("fairseq is absent: pip install 'nas-ext[fairseq]'")
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch) -> Register:
+    def install(**entries: object) -> None:
+        def entry_points(group: str) -> list[Entry]:
+            assert group == GROUP
+            return [Entry(name, found) for name, found in entries.items()]
+
+        monkeypatch.setattr(module, "entry_points", entry_points)
+
+    return install
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(b"two: weights")
+    return path
+
+
+def test_the_host_that_recognises_it_opens_it(register: Register, checkpoint: Path) -> None:
+    register(absent=NO_FAIRSEQ, one=ToyHost("one", b"one"), two=ToyHost("two", b"two"))
+    supernet = open_supernet(str(checkpoint), device="cpu")
+    assert isinstance(supernet, ToySupernet)
+    assert isinstance(supernet, Supernet)
+    assert supernet.options == {"path": checkpoint, "host": "two", "device": "cpu"}
+
+
+def test_a_foreign_checkpoint_names_the_usable_hosts(register: Register, checkpoint: Path) -> None:
+    register(b=ToyHost("b", b"x"), a=ToyHost("a", b"y"), absent=NO_FAIRSEQ)
+    with pytest.raises(CheckpointError, match="is not a checkpoint that a, b can open"):
+        open_supernet(checkpoint)
+
+
+def test_a_missing_file_is_named_before_hosts_are_loaded(register: Register, tmp_path: Path) -> None:
+    register(broken=RuntimeError("loaded"))
+    with pytest.raises(DataError, match=r"no file .*nowhere\.pt"):
+        open_supernet(tmp_path / "nowhere.pt")
+    with pytest.raises(DataError, match="no file"):
+        open_supernet(tmp_path)
+
+
+def test_without_a_usable_host_the_reason_is_told(register: Register, checkpoint: Path) -> None:
+    register(fairseq=NO_FAIRSEQ)
+    with pytest.raises(MissingHostError, match="pip install"):
+        open_supernet(checkpoint)
+    register()
+    with pytest.raises(MissingHostError, match="no host is registered"):
+        open_supernet(checkpoint)
+
+
+def test_hosts_that_do_not_import_are_listed_with_their_error(register: Register) -> None:
+    good = ToyHost("good", b"")
+    register(good=good, absent=NO_FAIRSEQ, broken=ImportError("no module named 'xyz'"))
+    found = hosts()
+    assert found["good"] is good
+    assert found["absent"] is NO_FAIRSEQ
+    broken = found["broken"]
+    assert isinstance(broken, MissingHostError)
+    assert "host 'broken' does not import: no module named 'xyz'" in str(broken)
+
+
+def test_the_protocol_tells_supernets_apart() -> None:
+    assert isinstance(ToySupernet(), Supernet)
+    assert not isinstance(ToyHost("x", b""), Supernet)
