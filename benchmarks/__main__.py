@@ -1,7 +1,7 @@
 """``python -m benchmarks [NAME ...]``: run these benchmarks, or all of this folder, one after the other.
 
-Each runs in a process of its own, so that none inherits another's threads or memory. ``-- OPTION ...`` passes options
-on to all of them.
+Each runs in a process of its own, so that none inherits another's threads or memory. ``NAME -- OPTION ...`` passes
+options on to one of them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def main(argv: list[str] | None = None) -> int:
     unknown = [name for name in wanted if name not in names()]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}: expected one of {', '.join(names())}")
+    if options and len(wanted) != 1:
+        parser.error("options after -- go to one benchmark; name it")
     failed = []
     for name in wanted:
         print(f"== {name}", flush=True)

@@ -12,7 +12,6 @@ The tables are not part of this repository: NAS_EXT_DATA names their folder (def
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,15 +22,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from nas_core.files import read_json, write_json
+from benchmarks import _published
+from benchmarks._published import LATENCY_TABLES, RELEASED, absent
+from nas_core.files import write_json
 from nas_core.latency import LatencyData, LatencyModel, LinearModel, MLPConfig, MLPModel, estimate_drift, read_hat_table
 from nas_core.latency.drift import autocorrelation
 from nas_core.latency.fit import holdout_split
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.metrics import kendall_tau, quality
-from nas_core.space import Architecture, get_space
+from nas_core.space import get_space
 
-DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 RESULT = Path(__file__).parent / "results" / "latency_models.json"
 TABLES = {
     "iwslt14deen_gpu_titanxp": "hat_iwslt14_de_en",
@@ -84,35 +84,15 @@ def judge_table(data: LatencyData, make: Make, seeds: Sequence[int], bar: tqdm[A
 
 def released(data: LatencyData, name: str) -> dict[str, float] | None:
     """The model of a whole table, drift removed, on released architectures of the same task and device."""
-    path = DATA / "hat_released_architectures.json"
-    if not path.exists():
+    if absent(RELEASED):
         return None
     task, _, device = name.split("_")
-    listed = [a for a in read_json(path)["architectures"] if (a["task"], a["hardware"]) == (task, device)]
+    listed = [(row, a) for row, a in _published.released() if (row["task"], row["hardware"]) == (task, device)]
     drift = estimate_drift(partial(make_linear, data), data.inputs, data.latency_ms, data.order)
     model = make_linear(data).fit(data.inputs, data.latency_ms / drift.at(data.order))
-    predicted = model.predict([_architecture(entry) for entry in listed])
-    error = predicted / np.array([entry["latency_ms"] for entry in listed]) - 1
+    predicted = model.predict([architecture for _, architecture in listed])
+    error = predicted / np.array([row["latency_ms"] for row, _ in listed]) - 1
     return {"count": len(listed), "mape_percent": round(float(np.abs(error).mean() * 100), 2)}
-
-
-def _architecture(entry: dict[str, Any]) -> Architecture:
-    encoder, decoder = entry["encoder"], entry["decoder"]
-    return Architecture(
-        {
-            "qkv_dim": 512,
-            "encoder.embed_dim": encoder["embed_dim"],
-            "encoder.layers": len(encoder["ffn_dims"]),
-            "encoder.ffn_dim": encoder["ffn_dims"],
-            "encoder.self_heads": encoder["self_heads"],
-            "decoder.embed_dim": decoder["embed_dim"],
-            "decoder.layers": decoder["layers"],
-            "decoder.ffn_dim": decoder["ffn_dims"],
-            "decoder.self_heads": decoder["self_heads"],
-            "decoder.cross_heads": decoder["cross_heads"],
-            "decoder.arbitrary_cross": decoder["arbitrary_cross"],
-        }
-    )
 
 
 def rows_per_second() -> dict[str, int]:
@@ -145,10 +125,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--hat-mlp", action="store_true", help="also with HAT's training settings (slow)")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
-    path = DATA / "latency_hat_transformers.npz"
-    if not path.exists():
-        print(f"latency_models: {path} is absent; set NAS_EXT_DATA to its folder", file=sys.stderr)
-        return 2
+    if reason := absent(LATENCY_TABLES):
+        print(f"skipped: {reason}")
+        return 0
     models: dict[str, tuple[Make, range]] = {"linear": (make_linear, range(args.seeds))}
     if args.mlp_seeds:
         models["mlp"] = (partial(make_mlp, MLPConfig()), range(args.mlp_seeds))
@@ -158,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     total = len(TABLES) * sum(len(seeds) for _, seeds in models.values())
     with tqdm(total=total, desc="fits", disable=None) as bar:
         for name, space in TABLES.items():
-            data = read_hat_table(path, name, get_space(space))
+            data = read_hat_table(LATENCY_TABLES, name, get_space(space))
             residual = data.latency_ms / make_linear(data).fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)
             tables[name] = {"residual_autocorrelation": round(autocorrelation(residual), 3)}
             for model, (make, seeds) in models.items():

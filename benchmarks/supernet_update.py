@@ -11,7 +11,7 @@ ratios are taken within a round, so that they hold on a machine whose speed drif
 - ``layer``, ``neuron``: the same supernet with two experts.
 - ``none, fused loss``: as ``none`` with ``fused_label_smoothed_cross_entropy``.
 
-Run: ``python -m benchmarks.supernet_update [--size small wmt] [--threads 1] [--repeats 30]``.
+Run: ``python -m benchmarks.supernet_update [--size small wmt] [--threads 1] [--repeats 30] [--sentences N]``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import random
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +160,13 @@ def update_of(model: Any, optimizer: FairseqAdam, criterion: Any, batch: dict[st
     return update
 
 
-def contestants(size: Size, task: Task, batch: dict[str, Any]) -> dict[str, Callable[[], None]]:
-    """One update of each contestant, by name."""
+def contestants(
+    size: Size, task: Task, batch: dict[str, Any]
+) -> tuple[dict[str, Callable[[], None]], dict[str, float]]:
+    """One update of each contestant and its millions of parameters, all of which Adam updates, by name."""
     plain = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
     fused = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
-    updates = {}
+    updates, params_m = {}, {}
     for name in ("plain", "static", "none", "layer", "neuron"):
         torch.manual_seed(1)
         if name == "plain":
@@ -174,16 +176,17 @@ def contestants(size: Size, task: Task, batch: dict[str, Any]) -> dict[str, Call
             model.train_architecture = equal_architecture(size)
         optimizer = optimizer_of(model)
         updates[name] = update_of(model, optimizer, plain, batch)
+        params_m[name] = round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2)
         if name == "none":
             updates["none, fused loss"] = update_of(model, optimizer, fused, batch)
-    return updates
+    return updates, params_m
 
 
 def measure(size: Size, repeats: int) -> dict[str, Any]:
     """Milliseconds of an update and ratios, each as median with the middle half of all rounds."""
     task = vocabulary(size)
     batch = batch_of(size, task.dictionary)
-    updates = contestants(size, task, batch)
+    updates, params_m = contestants(size, task, batch)
     for update in updates.values():
         for _ in range(2):
             update()
@@ -203,6 +206,7 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
     return {
         "target_tokens": batch["ntokens"],
         "vocabulary": size.vocabulary,
+        "params_m": params_m,
         "update_ms": {name: _middle(np.array(values), 1) for name, values in taken.items()},
         "aims": [{**ratio(*pair), "at_most": aim, "reached": ratio(*pair)["median"] <= aim} for *pair, aim in AIMS],
         "further": [ratio(*pair) for pair in FURTHER],
@@ -220,13 +224,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--size", nargs="+", choices=SIZES, default=list(SIZES), help="default: all")
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     parser.add_argument("--repeats", type=int, default=30, help="rounds; each contestant updates once in each")
+    parser.add_argument("--sentences", type=int, help="of a batch; default: about 3,400 tokens (small), 330 (wmt)")
     parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes; other sizes in it are kept")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
     result = read_json(arguments.out) if arguments.out.exists() else {}
     for name in arguments.size:
         machine = {**describe_machine("cpu", arguments.threads), "fairseq": fairseq.__version__}
-        result[name] = {**measure(SIZES[name], arguments.repeats), "machine": machine}
+        size = replace(SIZES[name], sentences=arguments.sentences or SIZES[name].sentences)
+        result[name] = {**measure(size, arguments.repeats), "machine": machine}
         write_json(arguments.out, result)
         print(json.dumps({name: result[name]}, indent=2))
 

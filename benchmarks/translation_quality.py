@@ -197,8 +197,8 @@ def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", type=Path)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("bin", type=Path, nargs="?")
+    parser.add_argument("--work", type=Path, default=Path("runs/translation_quality"))
     parser.add_argument("--space", default="hat_small")
     parser.add_argument("--updates", type=int, default=1400)
     parser.add_argument("--further", type=int, default=300)
@@ -208,6 +208,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--parts", nargs="*", default=["search", "further", "standalone"])
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
+    if args.bin is None:
+        print("skipped: needs a preprocessed corpus, see python -m benchmarks.translation_quality --help")
+        return
     job = Job(args.bin, args.work, args.space, args.updates, args.further, args.threads, args.sentences)
     content = report(job, args.kinds, args.parts)
     write_json(args.out, content)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
 
 from fairseq_ext.compat import prepare_fairseq
 from fairseq_ext.options import model_arguments
@@ -45,7 +46,8 @@ def write_subnet(
     weights, no optimizer state. ``fairseq-generate`` loads it, ``fairseq-train --finetune-from-model`` trains on."""
     settings = copy.deepcopy(state["cfg"])
     args: Namespace = settings["model"]
-    static = f"hat_transformer{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
+    own = f"hat_transformer{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
+    static = own if own in ARCH_MODEL_REGISTRY else "hat_transformer"  # all options are stored, the name adds none
     vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
     args.task = "translation"
     task = settings.get("task")

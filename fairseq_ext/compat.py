@@ -44,6 +44,20 @@ def check_precision(args: Any) -> None:
             )
 
 
+def check_backend(args: Any) -> None:
+    """torch's own DDP expects every parameter in every backward pass; a subnet uses some of them.
+
+    Raises:
+        ConfigError: several workers with such a backend.
+    """
+    if int(getattr(args, "distributed_world_size", 1) or 1) < 2:
+        return
+    backend = str(getattr(args, "ddp_backend", ""))
+    on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
+    if backend in ("c10d", "pytorch_ddp") and (on_cpu or not getattr(args, "find_unused_parameters", False)):
+        raise ConfigError(f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp")
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """fairseq's commands show a traceback for any exception; there, a wrong input ends with one line and exit code 2.

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
+from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet
@@ -32,7 +33,7 @@ class TranslationSupernet:
         from fairseq_ext.checkpoint import read_checkpoint
 
         self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_sentences
-        self.device = torch.device(device)
+        self.device = usable_device(device)
         self._state = read_checkpoint(path)
         self._task, self._model = self._build()
         self._batches: list[dict[str, Any]] | None = None
@@ -123,11 +124,14 @@ class TranslationSupernet:
         criterion = self._state["cfg"]["criterion"]
         return float(criterion.get("label_smoothing", 0.0)) if hasattr(criterion, "get") else 0.0
 
-    def extract(self, architecture: Architecture, path: Path) -> None:
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet as a fairseq checkpoint; the number of its parameters."""
         from fairseq_ext.checkpoint import write_subnet
 
         architecture = self.space.validate(architecture)
-        write_subnet(self._state, self._model.net.static_state(architecture), architecture, Path(path))
+        weights = self._model.net.static_state(architecture)
+        write_subnet(self._state, weights, architecture, Path(path))
+        return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
 
 class FairseqHost:

@@ -18,7 +18,7 @@ from fairseq.models import (
 )
 from torch import Tensor
 
-from fairseq_ext.compat import check_precision, one_line_errors
+from fairseq_ext.compat import check_backend, check_precision, one_line_errors
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
 from nas_core.space import Architecture, SearchSpace
@@ -123,6 +123,7 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
         with one_line_errors():
             if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
                 check_precision(args)
+                check_backend(args)
             base_architecture(args)
             space = resolve_space(args)
             architecture = resolve_subnet(args, space)

@@ -27,6 +27,8 @@ need_python() {
         "or say where it is, make setup PYTHON=/path/to/python3.11"
     "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         die "$PYTHON does not run as Python 3.11 or newer: give one that does, make setup PYTHON=/path/to/python3.11"
+    "$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
+        echo "nas-ext setup: $("$PYTHON" --version) is untried, fairseq is known to work on Python 3.11 only" >&2
     "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ||
         die "$PYTHON cannot make virtual environments: install its venv module" \
             "(Debian/Ubuntu: sudo apt install python3.11-venv)"

@@ -52,6 +52,8 @@ class Clause:
     place: Part | None = None
     purpose: Clause | None = None
     """*(goes there) to buy bread*: a clause of which only objects and verb are said."""
+    attempt: Clause | None = None
+    """*(tries) to buy bread*, likewise."""
 
     # -- English -----------------------------------------------------------------------------------------------------
 
@@ -83,9 +85,8 @@ class Clause:
             link = "to " if self.to_form and part.case == "dat" else ""
             words.append(link.strip() or part.en if part is skip else link + part.english(self.subject))
         words += [self.manner, self.place.english() if self.place and self.place is not skip else ""]
-        if self.purpose:
-            base = self.purpose.verb.english[0].replace("_", " ")
-            words += [f"to {base}", *self.purpose._english_rest()]
+        for clause in filter(None, (self.attempt, self.purpose)):
+            words += [f"to {clause.verb.english[0].replace('_', ' ')}", *clause._english_rest()]
         return [*words, self.time if time else ""]
 
     def english(self, front: str = "", question: bool = False, skip: Part | None = None, subject: bool = True) -> str:
@@ -128,10 +129,12 @@ class Clause:
         pieces += [self.place.german() if self.place and self.place is not skip and place else ""]
         return [piece for piece in pieces if piece]
 
-    def _purpose(self) -> list[str]:
-        if self.purpose is None:
-            return []
-        return [", um", *self.purpose._middle(), german.infinitive(self.purpose.verb, zu=True), ","]
+    def _infinitives(self) -> list[str]:
+        words = []
+        for comma, clause in ((",", self.attempt), (", um", self.purpose)):
+            if clause:
+                words += [comma, *clause._middle(), german.infinitive(clause.verb, zu=True), ","]
+        return words
 
     def german_main(self, front: str = "subject", text: str = "", skip: Part | None = None) -> str:
         """``front``: what stands before the verb: ``subject``, ``time``, ``place``, ``text`` (the given one), or
@@ -142,13 +145,19 @@ class Clause:
         first = {"subject": subject, "time": _ALL_TIMES.get(self.time, ""), "place": place, "text": text}.get(front, "")
         after = "" if front == "subject" or skip is WHO else subject
         words = [first, verb, after, *self._middle(skip, time=front != "time", place=front != "place"), *closing]
-        return " ".join(word for word in [*words, *self._purpose()] if word)
+        return " ".join(word for word in [*words, *self._infinitives()] if word)
 
     def german_sub(self, skip: Part | None = None, subject: bool = True) -> str:
         verb, closing = self._german_verbs()
         if closing and closing[0] == self.verb.prefix:
             closing, verb = [], self.verb.prefix + verb
-        words = [self.subject.german("nom") if subject else "", *self._middle(skip), *closing, verb, *self._purpose()]
+        words = [
+            self.subject.german("nom") if subject else "",
+            *self._middle(skip),
+            *closing,
+            verb,
+            *self._infinitives(),
+        ]
         return " ".join(word for word in words if word)
 
     # -- as a relative clause -----------------------------------------------------------------------------------------

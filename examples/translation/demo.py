@@ -93,9 +93,14 @@ class Demo:
         argv = [tool("fairseq-preprocess"), "--source-lang", source, "--target-lang", target]
         for split in corpora.SPLITS:
             argv += [f"--{split}pref", text / split]
-        argv += ["--destdir", self.out / "bin", "--joined-dictionary", "--workers", self.settings.threads]
+        argv += ["--destdir", self.out / "bin", "--joined-dictionary", "--workers", 2]
         outputs = [self.out / "bin" / f"dict.{source}.txt", self.out / "bin" / f"test.{source}-{target}.{target}.idx"]
-        self.run.stage("preprocess", "fairseq-preprocess", _words(argv[1:]), outputs, lambda: self.run.command(argv))
+
+        def preprocess() -> None:
+            shutil.rmtree(self.out / "bin", ignore_errors=True)  # fairseq refuses a folder that holds a dictionary
+            self.run.command(argv)
+
+        self.run.stage("preprocess", "fairseq-preprocess", _words(argv[1:]), outputs, preprocess)
 
     # -- training ------------------------------------------------------------------------------------------------------
 

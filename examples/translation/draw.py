@@ -24,6 +24,7 @@ from examples.translation.verbs import VERBS, Verb, rivals
 _SINGULAR = (("the", 10), ("a", 7), ("this", 3), ("every", 1), ("my", 2), ("our", 1), ("his", 1), ("her", 1))
 _PLURAL = (("the", 8), ("", 4), ("this", 2), ("many", 2), ("my", 1), ("our", 1), ("their", 1), ("number", 4))
 _TENSES = (("present", 9), ("past", 7), ("perfect", 5), ("future", 2), ("can", 1), ("must", 1.5), ("want", 1.5))
+_FRAMES = (("transitive", 10), ("intransitive", 3), ("giving", 3), ("putting", 2), ("moving", 2.5), ("trying", 1.5))
 _PLACES = {  # kind -> (where, de), (where to, de)
     "room": (("in", "in"), ("into", "in")),
     "ground": (("on", "auf"), ("onto", "auf")),
@@ -82,13 +83,19 @@ class Draw:
             adjectives = tuple(self.adjectives(noun, 2 if self.chance(0.2) else 1))
         phrase = Phrase(noun, many, determiner, number, adjectives)
         if depth > 0 and determiner in ("the", "a", "many", ""):
-            if self.chance(0.16):
-                relative = self.relative(phrase, avoid)
+            if self.chance(0.2):
+                relative = self.relative(phrase, avoid, depth - 1)
                 return replace(phrase, relative=relative) if relative else phrase
             if determiner == "the" and not number and self.chance(0.1):
                 owner = replace(self.phrase(("person",), avoid=(*avoid, noun), depth=0), determiner="the", number=0)
                 return replace(phrase, owner=owner)
         return phrase
+
+    def pair(self, phrase: Phrase, kinds: tuple[str, ...], against: tuple[str, ...], avoid: tuple[Noun, ...]) -> Phrase:
+        """Sometimes two phrases joined by *and*."""
+        if phrase.noun is None or phrase.relative or phrase.owner or phrase.number or not self.chance(0.1):
+            return phrase
+        return replace(phrase, partner=self.phrase(kinds, against, (*avoid, phrase.noun), depth=0))
 
     def adjectives(self, noun: Noun, count: int) -> list[Adjective]:
         """Distinct adjectives that suit the noun and do not contradict each other."""
@@ -106,7 +113,7 @@ class Draw:
         phrase = self.phrase(kinds, avoid=avoid, depth=depth)
         if phrase.determiner == "a" and self.chance(0.06):
             return replace(phrase, determiner="no")
-        return phrase
+        return self.pair(phrase, kinds, (), avoid)
 
     def object(self, verb: Verb, subject: Phrase, avoid: tuple[Noun, ...], depth: int) -> Phrase:
         if verb.objects[0] == "person" or verb.objects == ANYTHING:
@@ -115,15 +122,14 @@ class Draw:
             if "person" in verb.objects and self.chance(0.12):
                 others = ["m", "f", "pl"] + (["1s"] if subject.pronoun not in ("1s", "1p") else [])
                 return Phrase(pronoun=self.rng.choice(others))
-        return self.phrase(verb.objects, rivals(verb), avoid, depth)
+        return self.pair(self.phrase(verb.objects, rivals(verb), avoid, depth), verb.objects, rivals(verb), avoid)
 
     # -- clauses -----------------------------------------------------------------------------------------------------
 
     def clause(self, subject: Phrase | None = None, tense: str = "", depth: int = 1, extras: float = 1.0) -> Clause:
         """``extras`` scales how many adverbs and places are added."""
-        frames = (("transitive", 10.0), ("intransitive", 3.0), ("giving", 3.0), ("putting", 2.0), ("moving", 2.5))
         for _ in range(100):
-            verb = self.rng.choice(VERBS[self.weighted(frames)])
+            verb = self.rng.choice(VERBS[self.weighted(_FRAMES)])
             if subject is None or subject.noun is None or subject.noun.kind in verb.subjects:
                 if subject is not None and subject.noun is None and "person" not in verb.subjects:
                     continue
@@ -144,7 +150,9 @@ class Draw:
             thing = self.phrase(verb.objects, rivals(verb), avoid, depth)
             person = self.phrase(("person",), avoid=(*avoid, *(n for n in [thing.noun] if n)), depth=0)
             objects = (Part(person, "dat"), Part(thing))
-            to_form = "_" in verb.english[0] or (thing.relative is None and self.chance(0.4))
+            to_form = (
+                "_" in verb.english[0] or verb.english[0] == "explain" or (thing.relative is None and self.chance(0.4))
+            )
         elif verb.frame == "putting":
             objects = (Part(self.phrase(verb.objects, rivals(verb), avoid, 0)),)
             place = self.place(avoid, whither=True)
@@ -164,13 +172,16 @@ class Draw:
         purpose = None
         human = subject.noun is None or subject.noun.kind == "person"
         if verb.frame == "moving" and human and self.chance(0.3):
-            purpose = self._purpose(subject)
+            purpose = self._infinitive(subject)
+        if verb.frame == "trying":
+            attempt = self._infinitive(subject)
+            return Clause(subject, verb, tense, (), negated, often=often, attempt=attempt)
         return Clause(subject, verb, tense, objects, negated, False, to_form, often, time, manner, place, purpose)
 
-    def _purpose(self, subject: Phrase) -> Clause:
+    def _infinitive(self, subject: Phrase) -> Clause:
         verb = self.rng.choice([v for v in VERBS["transitive"] if "person" in v.subjects])
         clause = self.fill(verb, subject, "present", 0, 0.0)
-        return replace(clause, negated=False)
+        return replace(clause, negated=False, subject=replace(subject, relative=None, owner=None))
 
     def time(self, tense: str) -> str:
         group = tense if tense in ("past", "future", "present") and self.chance(0.6) else "any"
@@ -192,19 +203,19 @@ class Draw:
         time = self.time(tense) if self.chance(0.3) else ""
         return Clause(patient, verb, tense, parts, self.chance(0.1), True, time=time)
 
-    def relative(self, head: Phrase, avoid: tuple[Noun, ...]) -> Relative | None:
+    def relative(self, head: Phrase, avoid: tuple[Noun, ...], depth: int = 0) -> Relative | None:
         """A relative clause whose gap the head fills, as subject or as object; None where no verb fits."""
         assert head.noun is not None
         bare = Phrase(head.noun, head.plural, "the")
         tense = self.weighted((("present", 3), ("past", 3), ("perfect", 2)))
         if head.noun.kind in LIVING and self.chance(0.5):
-            clause = self.clause(bare, tense, depth=0, extras=0.5)
+            clause = self.clause(bare, tense, depth=depth, extras=0.5)
             return Relative(replace(clause, often=""), "nom")
         verbs = [v for v in VERBS["transitive"] if head.noun.kind in v.objects]
         if not verbs:
             return None
         verb = self.rng.choice(verbs)
-        subject = self.subject(verb.subjects, (*avoid, head.noun), depth=0)
+        subject = self.subject(verb.subjects, (*avoid, head.noun), depth=depth)
         clause = self.fill(verb, subject, tense, 0, 0.5)
         part = Part(bare, verb.link[2], verb.link[0], verb.link[1])
         return Relative(replace(clause, objects=(part,), often=""), verb.link[2])

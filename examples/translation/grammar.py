@@ -19,7 +19,7 @@ from examples.translation.phrases import Phrase
 from examples.translation.verbs import VERBS, rivals
 
 Pair = tuple[str, str]
-MAX_WORDS = 28
+MAX_WORDS = 36
 """Longer sentences are drawn again."""
 
 
@@ -102,6 +102,13 @@ def repeated(draw: Draw) -> Pair:
     return f"{clause.english()} {link} {again.english()}", german_text
 
 
+def chained(draw: Draw) -> Pair:
+    """*She says that .., because ..*: two subordinate clauses."""
+    (english, german_text), (link, german_link) = reported(draw), draw.rng.choice(list(LINKS.items()))
+    reason = draw.clause(depth=0, extras=0.5)
+    return f"{english} {link} {reason.english()}", f"{german_text} , {german_link} {reason.german_sub()}"
+
+
 def question(draw: Draw) -> Pair:
     clause = replace(draw.clause(depth=0, extras=0.6), purpose=None)
     kind = draw.rng.choice(["yes", "why", "who", "object"])
@@ -122,8 +129,8 @@ def question(draw: Draw) -> Pair:
 
 
 _KINDS: tuple[tuple[Callable[[Draw], Pair], float], ...] = (
-    (statement, 9), (linked, 5), (reported, 4), (question, 3), (repeated, 3), (passive, 1.5), (state, 2),
-    (existence, 1),
+    (statement, 8), (linked, 6), (reported, 4), (question, 3), (repeated, 3), (passive, 1.5), (state, 2),
+    (existence, 1), (chained, 3),
 )  # fmt: skip
 
 

@@ -39,6 +39,8 @@ class Phrase:
     number: int = 0
     adjectives: tuple[Adjective, ...] = ()
     owner: Phrase | None = None
+    partner: Phrase | None = None
+    """*the man and the woman*: the phrase after *and*."""
     relative: Relative | None = None
     pronoun: str = ""
     """``1s``, ``1p``, ``m``, ``f``, ``n``, ``pl``, or ``self`` for the reflexive."""
@@ -55,11 +57,12 @@ class Phrase:
     def person(self) -> str:
         if self.form in ("1s", "1p"):
             return self.form
-        return "3p" if self.form == "pl" else "3s"
+        return "3p" if self.form == "pl" or self.partner else "3s"
 
     @property
     def indefinite(self) -> bool:
-        return self.noun is not None and (self.determiner == "a" or (not self.determiner and not self.number))
+        bare = self.determiner == "a" or (not self.determiner and not self.number)
+        return self.noun is not None and self.partner is None and bare
 
     def english(self, case: str = "nom", subject: Phrase | None = None) -> str:
         """``subject`` is what a reflexive pronoun refers back to."""
@@ -77,7 +80,7 @@ class Phrase:
         if self.relative:
             who = "who" if self.noun.kind == "person" else "which"
             text += f" {who} {self.relative.clause.english_relative(self)}"
-        return text
+        return f"{text} and {self.partner.english(case)}" if self.partner else text
 
     def _english_determiner(self) -> str:
         if self.determiner == "a":
@@ -101,13 +104,15 @@ class Phrase:
         if self.relative:
             pronoun = german.relative(self.form, self.relative.case)
             text += f" , {self.relative.clause.german_relative(self, pronoun)} ,"
-        return text
+        return f"{text} und {self.partner.german(case)}" if self.partner else text
 
 
 def english_form(phrase: Phrase | None) -> str:
     """Which row of the English pronouns stands for the phrase; animals and things are *it*."""
     if phrase is None or phrase.form in ("1s", "1p", "pl"):
         return "pl" if phrase is None else phrase.form
+    if phrase.partner:
+        return "pl"
     if phrase.thing or (phrase.noun and phrase.noun.kind != "person"):
         return "n"
     return phrase.form

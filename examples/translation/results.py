@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,10 +52,24 @@ def chosen(search: Path, limits: Sequence[float], space: SearchSpace) -> list[Su
 def inherited_losses(out: Path, subnets: Sequence[Subnet], sentences: int, device: str) -> dict[str, float]:
     """Validation loss of each subnet with the supernet's weights: the search's own, computed for those it never met."""
     known = {e["key"]: e["metrics"]["loss"] for e in read_run(out / "search").evaluations if e["metrics"].get("loss")}
-    supernet = open_supernet(
-        out / "supernet" / "checkpoint_best.pt", data=str(out / "bin"), valid_sentences=sentences, device=device
-    )
-    return {s.key: known.get(s.key) or supernet.evaluate(s.architecture)["loss"] for s in subnets}
+    checkpoint = out / "supernet" / "checkpoint_best.pt"
+    with _quiet():
+        supernet = open_supernet(checkpoint, data=str(out / "bin"), valid_sentences=sentences, device=device)
+        return {s.key: known.get(s.key) or supernet.evaluate(s.architecture)["loss"] for s in subnets}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Importing fairseq makes every package's logging verbose; here it is silenced and undone."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 def vocabulary(bin_folder: Path, source: str) -> int:

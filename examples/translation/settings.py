@@ -60,11 +60,11 @@ class Settings:
     """training time of the supernet; default: 4.8 unless --updates is given"""
     updates: int = 0
     """training updates of the supernet"""
-    max_tokens: int = 2048
-    """tokens per batch"""
+    max_tokens: int = 0
+    """tokens per batch; default: 4096 with --data, else 1024"""
     lr: float = 3e-3
     """peak learning rate"""
-    warmup: int = 200
+    warmup: int = 400
     """updates until the peak learning rate"""
     dropout: float = 0.1
     """dropout of the largest subnet"""
@@ -98,6 +98,10 @@ class Settings:
         return self.subwords if self.subwords >= 0 else DEFAULT_SUBWORDS if self.data else 0
 
     @property
+    def batch_tokens(self) -> int:
+        return self.max_tokens or (4096 if self.data else 1024)
+
+    @property
     def budget(self) -> tuple[float, int]:
         """Minutes and updates of training; one of them is 0."""
         return (0.0 if self.updates else self.minutes or DEFAULT_MINUTES), self.updates
@@ -107,7 +111,7 @@ class Settings:
         ConfigError: a number out of range.
         """
         least = {
-            "pairs": 100, "experts": 1, "max_tokens": 64, "warmup": 1, "samples": 16, "limits": 1, "iterations": 1,
+            "pairs": 100, "experts": 1, "max_tokens": 0, "warmup": 1, "samples": 16, "limits": 1, "iterations": 1,
             "population": 4, "valid_sentences": 1, "beam": 1, "threads": 1, "latency_threads": 1, "subwords": -1,
             "minutes": 0, "updates": 0, "seed": 0,
         }  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 from nas_core.errors import NasExtError
 from nas_core.files import read_json, write_json
 
-TAIL_LINES = 12
+TAIL_LINES, TAIL_WIDTH = 12, 200
 STATUS_EVERY_S = 20.0
 """How often progress is printed where the terminal cannot rewrite a line."""
 
@@ -197,7 +197,7 @@ class Runner:
 
     def _fail(self, line: Sequence[str], code: int, output: Sequence[str]) -> None:
         tail = [text.rstrip() for text in "".join(output).replace("\r", "\n").splitlines() if text.strip()]
-        self.screen.say("\n".join(f"      | {text}" for text in tail[-TAIL_LINES:]))
+        self.screen.say("\n".join(f"      | {text[:TAIL_WIDTH]}" for text in tail[-TAIL_LINES:]))
         raise StageError(
             f"stage {self._name!r}: {Path(line[0]).name} failed (exit code {code}); the whole log is {self.log},"
             " the same command goes on from here"

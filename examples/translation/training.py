@@ -37,7 +37,7 @@ def train_command(
         "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--clip-norm", 1.0,
         "--lr", s.lr, "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(s.warmup, max(1, updates // 4)),
         "--total-num-update", updates, "--max-update", updates,
-        "--max-tokens", s.max_tokens, "--max-tokens-valid", 4096, *ALL_SENTENCES,
+        "--max-tokens", s.batch_tokens, "--max-tokens-valid", 4096, *ALL_SENTENCES,
         "--skip-invalid-size-inputs-valid-test", "--seed", s.seed, "--num-workers", 0,
         "--save-dir", out / "supernet", "--no-epoch-checkpoints",
         "--log-format", "json", "--log-interval", 20,

@@ -40,8 +40,14 @@ wait waits waited waited | warten wartet wartete gewartet | living
 run runs ran run | rennen rennt rannte gerannt+ | living
 run runs ran run | laufen läuft lief gelaufen+ | machine
 stop stops stopped stopped | an:halten hält hielt gehalten | vehicle machine
+smile smiles smiled smiled | lächeln lächelt lächelte gelächelt | person
+die dies died died | sterben stirbt starb gestorben+ | living
+fall falls fell fallen | fallen fällt fiel gefallen+ | living
+sit sits sat sat | sitzen sitzt saß gesessen | living
 get_up gets_up got_up got_up | auf:stehen steht stand gestanden+ | person
 fall_asleep falls_asleep fell_asleep fallen_asleep | ein:schlafen schläft schlief geschlafen+ | living
+leave leaves left left | ab:fahren fährt fuhr gefahren+ | vehicle
+cry cries cried cried | weinen weint weinte geweint | person
 return returns returned returned | zurück:kehren kehrt kehrte gekehrt+ | living
 """
 
@@ -51,6 +57,8 @@ hear hears heard heard | hören hört hörte gehört | living | living machine
 find finds found found | finden findet fand gefunden | living | any
 look_for looks_for looked_for looked_for | suchen sucht suchte gesucht | living | any
 love loves loved loved | lieben liebt liebte geliebt | person | person
+hate hates hated hated | hassen hasst hasste gehasst | person | living
+recognise recognises recognised recognised | wieder:erkennen erkennt erkannte erkannt | person | person animal
 know knows knew known | kennen kennt kannte gekannt | person | person places
 visit visits visited visited | besuchen besucht besuchte besucht | person | person room
 ask asks asked asked | fragen fragt fragte gefragt | person | person
@@ -58,6 +66,16 @@ invite invites invited invited | ein:laden lädt lud geladen | person | person
 call calls called called | an:rufen ruft rief gerufen | person | person
 pick_up picks_up picked_up picked_up | ab:holen holt holte geholt | person | person owned
 bring_along brings_along brought_along brought_along | mit:bringen bringt brachte gebracht | person | person owned food
+paint paints painted painted | malen malt malte gemalt | person | living room
+hide hides hid hidden | verstecken versteckt versteckte versteckt | person | owned food
+steal steals stole stolen | stehlen stiehlt stahl gestohlen | person | owned food
+break breaks broke broken | zerbrechen zerbricht zerbrach zerbrochen | person | vessel tool
+throw_away throws_away threw_away thrown_away | weg:werfen wirft warf geworfen | person | paper clothes food
+clean cleans cleaned cleaned | putzen putzt putzte geputzt | person | opening vessel
+raise raises raised raised | züchten züchtet züchtete gezüchtet | person | animal
+raise raises raised raised | auf:heben hebt hob gehoben | person | tool vessel
+bite bites bit bitten | beißen beißt biss gebissen | animal | living
+chase chases chased chased | jagen jagt jagte gejagt | living | living
 open opens opened opened | auf:machen macht machte gemacht | person | opening
 close closes closed closed | zu:machen macht machte gemacht | person | opening
 switch_on switches_on switched_on switched_on | ein:schalten schaltet schaltete geschaltet | person | machine
@@ -97,6 +115,7 @@ listen listens listened listened | zu:hören hört hörte gehört | person | per
 wait waits waited waited | warten wartet wartete gewartet | living | person vehicle | for auf acc
 think thinks thought thought | denken denkt dachte gedacht | person | living | of an acc
 dream dreams dreamt dreamt | träumen träumt träumte geträumt | person | living places | of von dat
+belong belongs belonged belonged | gehören gehört gehörte gehört | owned vehicle | person | to - dat
 speak speaks spoke spoken | sprechen spricht sprach gesprochen | person | person | with mit dat
 laugh laughs laughed laughed | lachen lacht lachte gelacht | person | living | about über acc
 look looks looked looked | auf:passen passt passte gepasst | person | living | after auf acc
@@ -106,6 +125,8 @@ _GIVING = """
 give gives gave given | geben gibt gab gegeben | person | owned food
 show shows showed shown | zeigen zeigt zeigte gezeigt | person | owned living
 send sends sent sent | schicken schickt schickte geschickt | person | owned
+sell sells sold sold | verkaufen verkauft verkaufte verkauft | person | owned vehicle
+explain explains explained explained | erklären erklärt erklärte erklärt | person | paper
 lend lends lent lent | leihen leiht lieh geliehen | person | owned vehicle
 bring brings brought brought | bringen bringt brachte gebracht | person | owned food
 give_back gives_back gave_back given_back | zurück:geben gibt gab gegeben | person | owned
@@ -125,10 +146,20 @@ climb climbs climbed climbed | klettern klettert kletterte geklettert+ | living
 swim swims swam swum | schwimmen schwimmt schwamm geschwommen+ | living
 """
 
+_TRYING = """
+try tries tried tried | versuchen versucht versuchte versucht | person
+promise promises promised promised | versprechen verspricht versprach versprochen | person
+forget forgets forgot forgotten | vergessen vergisst vergaß vergessen | person
+begin begins began begun | an:fangen fängt fing gefangen | person
+refuse refuses refused refused | ab:lehnen lehnt lehnte gelehnt | person
+"""
+
 _SAYING = """
 say says said said | sagen sagt sagte gesagt | person
 know knows knew known | wissen weiß wusste gewusst | person
 believe believes believed believed | glauben glaubt glaubte geglaubt | person
+dream dreams dreamt dreamt | träumen träumt träumte geträumt | person
+see sees saw seen | sehen sieht sah gesehen | person
 hope hopes hoped hoped | hoffen hofft hoffte gehofft | person
 forget forgets forgot forgotten | vergessen vergisst vergaß vergessen | person
 """
@@ -169,6 +200,7 @@ VERBS = {
         "putting": _PUTTING,
         "moving": _MOVING,
         "saying": _SAYING,
+        "trying": _TRYING,
     }.items()
 }
 

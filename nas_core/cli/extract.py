@@ -18,16 +18,15 @@ def command(
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
 ) -> None:
     """Collapse the routers, slice the weights and save a static model of the subnet's own size."""
-    from nas_core.cost import params_m
     from nas_core.supernet.host import open_supernet
 
-    if out.resolve() == checkpoint.resolve():
-        raise ConfigError(f"--out {out} is the supernet itself; give another file")
+    if out.resolve() in (checkpoint.resolve(), Path(arch).resolve()):
+        raise ConfigError(f"--out {out} is one of the inputs; give another file")
     named = arch in ("smallest", "largest")
     architecture = None if named else Architecture.load(arch)
     supernet = open_supernet(checkpoint, data=data)
     if architecture is None:
         architecture = supernet.space.smallest() if arch == "smallest" else supernet.space.largest()
     architecture = supernet.space.validate(architecture)
-    supernet.extract(architecture, out)
-    typer.echo(f"{out}: {architecture.key}, {params_m(architecture):.2f} M parameters without embeddings")
+    saved = supernet.extract(architecture, out)
+    typer.echo(f"{out}: architecture {architecture.key}, {saved / 1e6:.2f} M parameters with embeddings")

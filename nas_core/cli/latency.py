@@ -91,6 +91,8 @@ def fit_(
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
 ) -> None:
     """Fit a latency model and print its quality on measurements it has not seen."""
+    if out.resolve() == data.resolve() or out.suffix not in (".json", ".npz"):
+        raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
     measured = load_latency_data(data, get_space(space) if space else None, table)
     fitted = fit(measured, lambda: _new_model(model, measured, seed), holdout, seed, drift)
     fitted.model.save(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -25,10 +25,24 @@ from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["command"]
 
-STRATEGIES = ("evolution", "random")
 _DEFAULTS = EvolutionConfig()
 
 Costs = Mapping[str, Callable[[Architecture], float]]
+
+
+def _evolution(
+    space: SearchSpace, constraints: Sequence[Constraint], config: EvolutionConfig, seed: int
+) -> Strategy:
+    return HATEvolution(space, constraints, config, seed=seed)
+
+
+def _random(space: SearchSpace, constraints: Sequence[Constraint], config: EvolutionConfig, seed: int) -> Strategy:
+    """As many evaluations as the evolution with these settings proposes."""
+    evaluations = HATEvolution(space, config=config).budget
+    return RandomSearch(space, constraints, RandomConfig(evaluations=evaluations), seed=seed)
+
+
+STRATEGIES: Mapping[str, Callable[..., Strategy]] = {"evolution": _evolution, "random": _random}
 
 
 def command(
@@ -43,7 +57,7 @@ def command(
     ] = None,
     valid_subset: Annotated[str, typer.Option(help="Split whose loss is minimised.")] = "valid",
     valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its sentences.")] = None,
-    strategy: Annotated[str, typer.Option(help=f"One of {', '.join(STRATEGIES)}.")] = STRATEGIES[0],
+    strategy: Annotated[str, typer.Option(help=f"One of {', '.join(STRATEGIES)}.")] = "evolution",
     iterations: Annotated[int, typer.Option(help="Populations that are scored.")] = _DEFAULTS.iterations,
     population: Annotated[int | None, typer.Option(help="Members; default: the sum of the next three.")] = None,
     parents: Annotated[int, typer.Option(help="Best members, which have children.")] = _DEFAULTS.parents,
@@ -61,9 +75,11 @@ def command(
     from nas_core.supernet.host import open_supernet
 
     if strategy not in STRATEGIES:
-        raise unknown_choice("strategy", strategy, STRATEGIES)
+        raise unknown_choice("strategy", strategy, list(STRATEGIES))
     if limit_ms and latency_model is None:
         raise ConfigError("--limit-ms needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
+    if valid_subset.startswith("test"):
+        raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
     evolution = EvolutionConfig(
         iterations=iterations,
         population=parents + mutations + crossovers if population is None else population,
@@ -98,11 +114,7 @@ def command(
     strategies: dict[str, Strategy] = {}
     for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
         name = " ".join(constraint.label for constraint in constraints) or "unlimited"
-        if strategy == "random":
-            config = RandomConfig(evaluations=HATEvolution(space, config=evolution).budget)
-            strategies[name] = RandomSearch(space, constraints, config, seed=seed)
-        else:
-            strategies[name] = HATEvolution(space, constraints, evolution, seed=seed)
+        strategies[name] = STRATEGIES[strategy](space, constraints, evolution, seed)
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
         metrics = {name: cost(architecture) for name, cost in costs.items()}
@@ -119,9 +131,11 @@ def command(
         settings=settings,
         notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},
     )
-    if model is not None and measure:
-        records = remeasure([finalist.architecture for finalist in result.finalists], model, supernet.task)
-        save_finalists(out, with_measured(result.finalists, records))
+    missing = [finalist.architecture for finalist in result.finalists if not finalist.measured]
+    if model is not None and measure and missing:
+        records = dict(zip(missing, remeasure(missing, model, supernet.task), strict=True))
+        measured = [records.get(finalist.architecture, finalist.measured) for finalist in result.finalists]
+        save_finalists(out, with_measured(result.finalists, measured))
     typer.echo(finalists_table(read_run(out)).text())
     everything = result.evaluations + result.saved
     typer.echo(

@@ -41,6 +41,8 @@ def show_command(
         typer.echo(f"  {gene:26} {value} (fixed)")
     if "decoder.arbitrary_cross" in space.largest():
         from nas_core.cost import params_m
+        from nas_core.supernet.genes import check_translation_space
 
+        check_translation_space(space)
         smallest, largest = params_m(space.smallest()), params_m(space.largest())
         typer.echo(f"  parameters without embeddings: {smallest:.2f} to {largest:.2f} M")

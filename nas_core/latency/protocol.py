@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from nas_core.device import usable_device
 from nas_core.errors import ConfigError, unknown_choice
 
 __all__ = [
@@ -66,18 +67,13 @@ class TimingConfig:
             raise ConfigError(
                 f"trim is {self.trim}, expected a share from 0 to below 0.5 (0.1 drops a tenth at each end)"
             )
-        try:
-            kind = torch.device(self.device).type
-        except RuntimeError:
-            raise ConfigError(f"device {self.device!r} is not one of torch's; give cpu, cuda or mps") from None
+        kind = usable_device(self.device).type
         if self.clock not in CLOCKS:
             raise unknown_choice("clock", self.clock, CLOCKS)
         if self.clock == "cpu" and (kind != "cpu" or self.threads != 1):
             raise ConfigError(
                 f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
             )
-        if kind == "cuda" and not torch.cuda.is_available():
-            raise ConfigError(f"device {self.device!r} was asked for, but torch sees no CUDA device; give cpu")
 
 
 class Workload(Protocol):

@@ -105,8 +105,9 @@ class ParetoArchive:
             DataError: the file is missing or holds something else.
         """
         content = read_json(path)
-        if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version", 0) > VERSION:
-            raise DataError(f"{path} is no Pareto archive; expected format {FORMAT!r}, version up to {VERSION}")
+        known = isinstance(content, dict) and content.get("format") == FORMAT and content.get("version") == VERSION
+        if not known or not all(isinstance(content.get(key), list) for key in ("objectives", "entries")):
+            raise DataError(f"{path} is no Pareto archive; expected format {FORMAT!r}, version {VERSION}")
         archive = cls(content["objectives"])
         for entry in content["entries"]:
             archive.add(Architecture(entry["genes"]), entry["metrics"])

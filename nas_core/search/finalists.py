@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.files import write_json
+from nas_core.files import read_json, write_json
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.space import Architecture
 
-__all__ = ["Finalist", "choose_finalists", "save_finalists", "with_measured"]
+__all__ = ["Finalist", "choose_finalists", "save_finalists", "with_measured", "with_measured_before"]
 
 FORMAT = "nas-ext/finalists"
 VERSION = 1
@@ -72,6 +72,15 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 def with_measured(finalists: Sequence[Finalist], measured: Sequence[Mapping[str, Any]]) -> list[Finalist]:
     """The finalists with one record of measurements each, in the same order."""
     return [replace(finalist, measured=dict(record)) for finalist, record in zip(finalists, measured, strict=True)]
+
+
+def with_measured_before(folder: Path, finalists: Sequence[Finalist]) -> list[Finalist]:
+    """The finalists with what an earlier end of the same search measured, so that repeating it loses nothing."""
+    path = folder / "finalists.json"
+    if not path.exists():
+        return list(finalists)
+    known = {entry["key"]: entry["measured"] for entry in read_json(path)["finalists"]}
+    return with_measured(finalists, [known.get(finalist.architecture.key, {}) for finalist in finalists])
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:

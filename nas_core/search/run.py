@@ -17,7 +17,7 @@ from nas_core.files import write_json
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint
-from nas_core.search.finalists import Finalist, choose_finalists, save_finalists
+from nas_core.search.finalists import Finalist, choose_finalists, save_finalists, with_measured_before
 from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.space import Architecture, space_to_dict
 
@@ -232,7 +232,7 @@ class _Run:
         best = self._best_of_all()
         if not best:
             raise NasExtError(f"all {len(self.results)} evaluations failed; see 'error' in {self.journal.path}")
-        chosen = choose_finalists(best, self.archive, count)
+        chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count))
         save_finalists(self.folder, chosen)
         return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed)
 

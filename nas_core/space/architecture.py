@@ -105,7 +105,8 @@ class Architecture(Mapping[str, Gene]):
     def from_json(cls, content: Any, source: str = "architecture") -> Architecture:
         if not isinstance(content, dict) or not isinstance(content.get("genes"), dict):
             raise ArchitectureError(f'{source} is no architecture; expected {{"format": "{FORMAT}", "genes": ..}}')
-        if content.get("format", FORMAT) != FORMAT or content.get("version", VERSION) > VERSION:
+        version = content.get("version", VERSION)
+        if content.get("format", FORMAT) != FORMAT or not isinstance(version, int) or version > VERSION:
             raise ArchitectureError(
                 f"{source}: format {content.get('format')!r} version {content.get('version')!r},"
                 f" this release reads {FORMAT!r} up to version {VERSION}; upgrade nas-ext"

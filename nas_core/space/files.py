@@ -104,7 +104,7 @@ def load_space(path: str | Path) -> SearchSpace:
     path = Path(path)
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except OSError:
         raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext space list'") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SpaceError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None

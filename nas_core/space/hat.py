@@ -173,7 +173,7 @@ def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
     """
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except OSError:
         raise DataError(f"no file {path}; give a HAT sub-transformer YAML") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ArchitectureError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None

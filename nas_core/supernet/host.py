@@ -30,8 +30,8 @@ class Supernet(Protocol):
         """Metrics of the subnet with inherited weights on a fixed part of the validation data, ``loss`` among them."""
         ...
 
-    def extract(self, architecture: Architecture, path: Path) -> None:
-        """Save the subnet as a static model of its own size, in the host's checkpoint format."""
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        """Save the subnet as a static model of its own size, in the host's checkpoint format; its parameter count."""
         ...
 
 

@@ -24,6 +24,7 @@ from nas_core.layers.transformer import Dropouts, KeysValues, norm
 from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
+from nas_core.supernet.genes import check_translation_space
 from nas_core.supernet.subnet import DecoderCache, Memory, Subnet, TranslationConfig
 
 
@@ -54,10 +55,8 @@ class TranslationNet(nn.Module):
         super().__init__()
         self.space = space
         self.config = config = config or TranslationConfig()
+        check_translation_space(space)
         largest = space.largest()
-        for gene in _GENES:
-            if gene not in largest:
-                raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which a translation network needs")
         source, target = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
         self.qkv_dim = largest.number("qkv_dim")
         self._build_embeddings(source_vocab, target_vocab, source, target)
@@ -265,21 +264,6 @@ class TranslationNet(nn.Module):
         if subnet.decoder_norm is not None:
             x = norm(x, subnet.decoder_norm)
         return x[:, 0]
-
-
-_GENES = (
-    "qkv_dim",
-    "encoder.embed_dim",
-    "encoder.layers",
-    "encoder.ffn_dim",
-    "encoder.self_heads",
-    "decoder.embed_dim",
-    "decoder.layers",
-    "decoder.ffn_dim",
-    "decoder.self_heads",
-    "decoder.cross_heads",
-    "decoder.arbitrary_cross",
-)
 
 
 def _widest(space: SearchSpace, gene: str) -> list[int]:

@@ -27,9 +27,10 @@ class ToySupernet:
     def evaluate(self, architecture: Architecture) -> dict[str, float]:
         raise NotImplementedError
 
-    def extract(self, architecture: Architecture, path: Path) -> None:
+    def extract(self, architecture: Architecture, path: Path) -> int:
         self.extracted.append(architecture)
         path.write_text(architecture.key)
+        return 1_234_567
 
 
 class ToyHost:

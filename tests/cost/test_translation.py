@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -14,12 +9,12 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks._published import RELEASED, absent, released
 from nas_core.cost import Lengths, flops, flops_g, parameters, params_m
 from nas_core.errors import ArchitectureError
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
 from nas_core.supernet import TranslationConfig, TranslationNet
 
-DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SPACE = translation_space(
     "tiny",
     embed_dims=(16, 12),
@@ -34,30 +29,20 @@ ARCHITECTURES = [SPACE.smallest(), SPACE.largest(), *(SPACE.sample(np.random.def
 EMBEDDINGS = ({}, {"share_decoder_embeddings": True}, {"share_all_embeddings": True})
 
 
-def released() -> list[tuple[dict[str, Any], Architecture]]:
-    path = DATA / "hat_released_architectures.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set NAS_EXT_DATA to the folder that holds it")
-    found = []
-    for row in json.loads(path.read_text())["architectures"]:
-        genes: dict[str, Any] = {"qkv_dim": 512, "encoder.layers": len(row["encoder"]["ffn_dims"])}
-        for side in ("encoder", "decoder"):
-            for key, value in row[side].items():
-                genes[f"{side}.{'ffn_dim' if key == 'ffn_dims' else key}"] = value
-        found.append((row, Architecture(genes)))
-    assert len(found) == 44
-    return found
+needs_released = pytest.mark.skipif(bool(absent(RELEASED)), reason=absent(RELEASED) or "")
 
 
+@needs_released
 def test_parameters_of_the_released_architectures_to_the_printed_digit() -> None:
     wrong = {
         row["name"]: (params_m(architecture), row["params_m"])
         for row, architecture in released()
         if f"{params_m(architecture):.2f}" != f"{row['params_m']:.2f}"
     }
-    assert wrong == {}
+    assert wrong == {} and len(released()) == 44
 
 
+@needs_released
 def test_flops_of_the_released_architectures_within_two_percent() -> None:
     wrong = {}
     for row, architecture in released():

@@ -43,8 +43,9 @@ SPACE = translation_space(
 UPDATES = 120
 """Length of the shared trainings: enough that sentences get different translations."""
 DECODING = ["--user-dir", USER_DIR, "--beam", 4, "--required-batch-size-multiple", 1, "--num-workers", 0]
-DECODING += ["--max-len-a", 1, "--max-len-b", 5, "--cpu"]
-"""Options of decoding; without the multiple, fairseq leaves out sentences of a small data set."""
+DECODING += ["--max-len-a", 0, "--max-len-b", 12, "--cpu"]
+"""Options of decoding. By default fairseq leaves out sentences of a small data set, and cuts hypotheses by the longest
+source of their batch."""
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Finished:
         """The JSON that fairseq logged under this tag, its numbers as floats."""
         found = []
         for line in self.out.splitlines():
-            name, _, content = line.partition(" | ")
+            *_, name, content = ["", "", *line.split(" | ")]
             if name == tag and content.startswith("{"):
                 found.append({key: float(value) for key, value in json.loads(content).items()})
         return found
@@ -83,10 +84,11 @@ def run(command: str, *arguments: object) -> Finished:
     handler = logging.StreamHandler(out)
     handler.setFormatter(logging.Formatter("%(name)s | %(message)s"))
     root, argv, hook = logging.getLogger(), sys.argv, sys.excepthook
-    level, disabled = root.level, logging.root.manager.disable
-    root.addHandler(handler)
+    level, disabled, handlers = root.level, logging.root.manager.disable, root.handlers
+    root.handlers = [handler]  # fairseq-validate puts one of its own in place of all others
     root.setLevel(logging.INFO)
-    logging.getLogger("fairseq").setLevel(logging.NOTSET)
+    for name in ("fairseq", "fairseq_ext"):  # quiet once a supernet was opened
+        logging.getLogger(name).setLevel(logging.NOTSET)
     sys.argv = [f"fairseq-{command}", *map(str, arguments)]
     code = 0
     compat.report_wrong_input()
@@ -100,7 +102,7 @@ def run(command: str, *arguments: object) -> Finished:
             code = 1
         finally:
             sys.argv, sys.excepthook = argv, hook
-            root.removeHandler(handler)
+            root.handlers = handlers
             root.setLevel(level)
             logging.disable(disabled)
     return Finished(code, out.getvalue(), err.getvalue(), drawn)

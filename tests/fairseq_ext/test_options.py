@@ -93,6 +93,15 @@ def test_half_precision_needs_cuda(pair, option):
     assert stored.args.cpu
 
 
+@pytest.mark.parametrize("backend", ["c10d", "pytorch_ddp"])
+def test_workers_need_a_backend_that_allows_unused_weights(pair, backend):
+    two = {"distributed_world_size": 2, "cpu": True}
+    with pytest.raises(ConfigError, match=f"--ddp-backend {backend}.*legacy_ddp"):
+        compat.check_backend(Namespace(ddp_backend=backend, **two))
+    compat.check_backend(Namespace(ddp_backend="no_c10d", **two))
+    compat.check_backend(Namespace(ddp_backend=backend, distributed_world_size=1, cpu=True))
+
+
 def test_errors_are_raised_outside_of_fairseqs_commands():
     with pytest.raises(ConfigError), compat.one_line_errors():
         raise ConfigError("wrong")

@@ -186,13 +186,14 @@ def test_extraction_onto_itself_or_of_nothing(trained, architecture_file, tmp_pa
     get_space("hat_small").largest().save(tmp_path / "foreign.json")
     common = ["extract", "--checkpoint", checkpoint, "--arch"]
     for arguments, part in [
-        ([*common, architecture_file, "--out", checkpoint], "is the supernet itself"),
-        ([*common, architecture_file, "--out", link], "is the supernet itself"),
+        ([*common, architecture_file, "--out", checkpoint], "is one of the inputs"),
+        ([*common, architecture_file, "--out", link], "is one of the inputs"),
+        ([*common, tmp_path / "foreign.json", "--out", tmp_path / "foreign.json"], "is one of the inputs"),
         ([*common, architecture_file, "--out", tmp_path], str(tmp_path)),
         ([*common, tmp_path / "none.json", "--out", tmp_path / "s.pt"], "none.json"),
         ([*common, tmp_path / "foreign.json", "--out", tmp_path / "s.pt"], "qkv_dim"),
         ([*common, architecture_file, "--out", tmp_path / "s.pt", "--data", tmp_path / "none"], "no data folder"),
-        ([*common, architecture_file, "--out", tmp_path / "s.pt", "--data", tmp_path], str(tmp_path)),
+        ([*common, architecture_file, "--out", tmp_path / "s.pt", "--data", tmp_path], "fairseq-preprocess"),
     ]:
         assert_one_line(nas_ext(*arguments), part)
     assert content(checkpoint.parent) == before

@@ -1,17 +1,15 @@
 """The reader, and the quality asked of the models on HAT's published tables."""
 
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks._published import LATENCY_TABLES, absent
 from nas_core.errors import DataError, SpaceError
 from nas_core.latency import LinearModel, fit, list_hat_tables, load_latency_data, read_hat_table
 from nas_core.latency.hat_tables import COLUMNS
 from nas_core.space import Choice, SearchSpace, get_space, hat_draw
 
-DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SEEDS = (0, 1, 2)
 
 
@@ -92,10 +90,9 @@ def test_wrong_tables(table, tmp_path):
 
 
 def held_out(name, drift):
-    path = DATA / "latency_hat_transformers.npz"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set NAS_EXT_DATA to the folder that holds it")
-    data = read_hat_table(path, name)
+    if reason := absent(LATENCY_TABLES):
+        pytest.skip(reason)
+    data = read_hat_table(LATENCY_TABLES, name)
     assert len(data) == 2000
     return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed, drift) for seed in SEEDS]
 

@@ -94,7 +94,7 @@ def test_padding_alone_costs_nothing() -> None:
     features, table, target = data()
     loss, nll = projected_smoothed_loss(features, table, torch.full_like(target, PAD), 0.1, PAD)
     loss.backward()
-    assert (float(loss), float(nll)) == (0.0, 0.0)
+    assert (loss.item(), nll.item()) == (0.0, 0.0)
     assert features.grad is not None
     assert table.grad is not None
     assert not features.grad.any()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -11,16 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks._published import HAT_SPACES, RELEASED, absent, released
 from nas_core.errors import ArchitectureError, DataError
 from nas_core.space import Architecture, get_space, hat_draw, read_hat_yaml
-
-HAT_SPACES = {
-    "wmt14ende": "hat_wmt14_en_de",
-    "wmt14enfr": "hat_wmt14_en_fr",
-    "wmt19ende": "hat_wmt19_en_de",
-    "iwslt14deen": "hat_iwslt14_de_en",
-}
-DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 @pytest.mark.parametrize("name", HAT_SPACES.values())
@@ -77,39 +68,14 @@ def test_draw_leaves_the_global_generator_alone() -> None:
     assert random.random() == expected
 
 
-def released() -> list[dict[str, Any]]:
-    path = DATA / "hat_released_architectures.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set NAS_EXT_DATA to the folder that holds it")
-    architectures: list[dict[str, Any]] = json.loads(path.read_text())["architectures"]
-    return architectures
-
-
-def as_architecture(entry: dict[str, Any]) -> Architecture:
-    encoder, decoder = entry["encoder"], entry["decoder"]
-    return Architecture(
-        {
-            "qkv_dim": 512,
-            "encoder.embed_dim": encoder["embed_dim"],
-            "encoder.layers": len(encoder["ffn_dims"]),
-            "encoder.ffn_dim": encoder["ffn_dims"],
-            "encoder.self_heads": encoder["self_heads"],
-            "decoder.embed_dim": decoder["embed_dim"],
-            "decoder.layers": decoder["layers"],
-            "decoder.ffn_dim": decoder["ffn_dims"],
-            "decoder.self_heads": decoder["self_heads"],
-            "decoder.cross_heads": decoder["cross_heads"],
-            "decoder.arbitrary_cross": decoder["arbitrary_cross"],
-        }
-    )
-
-
 def test_released_architectures_lie_in_their_spaces() -> None:
+    if reason := absent(RELEASED):
+        pytest.skip(reason)
     outside = {}
     entries = released()
-    for entry in entries:
+    for entry, architecture in entries:
         try:
-            get_space(HAT_SPACES[entry["task"]]).validate(as_architecture(entry))
+            get_space(HAT_SPACES[entry["task"]]).validate(architecture)
         except ArchitectureError as error:
             outside[entry["name"]] = str(error)
     assert len(entries) == 44

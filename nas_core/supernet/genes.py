@@ -1,0 +1,49 @@
+"""The genes that a translation network has, and what their options may be."""
+
+from __future__ import annotations
+
+from nas_core.errors import SpaceError
+from nas_core.space import Option, SearchSpace
+from nas_core.space.hat import READ_LAYERS
+
+__all__ = ["check_translation_space"]
+
+_SIZES = (
+    "qkv_dim",
+    "encoder.embed_dim",
+    "encoder.layers",
+    "encoder.ffn_dim",
+    "decoder.embed_dim",
+    "decoder.layers",
+    "decoder.ffn_dim",
+)
+_HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
+_CROSS = "decoder.arbitrary_cross"
+
+
+def check_translation_space(space: SearchSpace) -> None:
+    """Raises:
+    SpaceError: a gene is missing, a size is no positive integer, a number of heads does not divide ``qkv_dim``, or an
+        option of ``decoder.arbitrary_cross`` is none of HAT's.
+    """
+    widths = _options(space, "qkv_dim")
+    for gene in (*_SIZES, *_HEADS):
+        for option in _options(space, gene):
+            if not isinstance(option, int) or option < 1:
+                raise SpaceError(f"space {space.name!r} has {gene} = {option!r}; expected an integer above 0")
+    for gene in _HEADS:
+        for heads in _options(space, gene):
+            for width in widths:
+                if int(width) % int(heads):
+                    raise SpaceError(f"space {space.name!r} has {gene} = {heads}, no divisor of qkv_dim {width}")
+    for option in _options(space, _CROSS):
+        if option not in READ_LAYERS:
+            raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
+
+
+def _options(space: SearchSpace, gene: str) -> list[Option]:
+    if gene in space.fixed:
+        return [space.fixed[gene]]
+    if gene not in [choice.name for choice in space.choices]:
+        raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which a translation network needs")
+    return [option for row in space.choice(gene).options for option in row]
