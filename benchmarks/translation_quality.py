@@ -152,7 +152,7 @@ def searched(job: Job, kind: str, checkpoint: Path) -> dict[str, Any]:
     named = {}
     for name, limit in zip(("tight", "middle", "loose"), limits, strict=True):
         best = next(entry for entry in chosen if any(str(limit) in search for search in entry["best_of"]))
-        named[name] = {"limit_ms": limit, "file": folder / best["file"], **best}
+        named[name] = {**best, "limit_ms": limit, "file": folder / best["file"]}
     return named
 
 
