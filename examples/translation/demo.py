@@ -8,7 +8,9 @@ command again goes on where an interrupted run stopped.
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -249,8 +251,14 @@ def _clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo; returns the exit code."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _stop)  # so that the running command is ended, too
     try:
         settings = parse(argv)
         if settings.restart:

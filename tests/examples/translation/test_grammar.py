@@ -131,7 +131,7 @@ def test_adjective_endings(corpus):
 
 def test_verb_second_and_verb_final(corpus):
     inverted = [t for _, t in corpus["train"] if re.match(r"(gestern|jetzt|morgen|sonntags|bald) ", t)]
-    assert len(inverted) > 100
+    assert len(inverted) > 60
     forms = {german.finite(v, p, past) for vs in VERBS.values() for v in vs for p in PERSONS for past in (True, False)}
     finite = forms | {german.helper(name, p, past) for name in HELPERS for p in PERSONS for past in (True, False)}
     for text in inverted:
