@@ -13,8 +13,8 @@ from typing import Any, get_type_hints
 from nas_core.errors import ConfigError
 from nas_core.files import read_json, write_json
 
-DEFAULT_MINUTES = 4.8
-"""Training time when neither minutes nor updates are given; leaves half of ten minutes for everything else."""
+DEFAULT_MINUTES = 4.0
+"""Training time when neither minutes nor updates are given; the rest of ten minutes is left for everything else."""
 DEFAULT_SUBWORDS = 6000
 EXTENDABLE = (
     "minutes",
@@ -57,7 +57,7 @@ class Settings:
     sampling: str = "spos"
     """training: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     minutes: float = 0.0
-    """training time of the supernet; default: 4.8 unless --updates is given"""
+    """training time of the supernet; default: 4 unless --updates is given"""
     updates: int = 0
     """training updates of the supernet"""
     max_tokens: int = 0
@@ -129,6 +129,17 @@ class Settings:
         skip = {*EXTENDABLE, "out", "restart", "threads"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in skip}
         return {**values, "data": str(self.data.resolve()) if self.data else None}
+
+    def check_folder(self) -> None:
+        """A run folder is continued and cleared, so it must be one: new, empty, or begun by the demo.
+
+        Raises:
+            ConfigError: the folder holds something else.
+        """
+        path = self.out / "settings.json"
+        ours = path.exists() and isinstance(begun := read_json(path), dict) and "pairs" in begun and "space" in begun
+        if not ours and self.out.exists() and any(self.out.iterdir()):
+            raise ConfigError(f"{self.out} holds files that are no run of the demo; give a new folder with --out")
 
     def settle(self) -> None:
         """Keep :meth:`identity` in the run folder, or compare it with what stands there.

@@ -135,6 +135,7 @@ def test_missing_data_folder_is_one_line(tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.startswith("demo: error: no folder")
     assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
