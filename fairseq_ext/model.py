@@ -204,7 +204,9 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
             what = (
                 f"{wrong} has shape {tuple(state[wrong].shape)}, expected {tuple(own[wrong].shape)}"
                 if wrong
-                else f"{missing} is missing" if missing else f"{extra} is not part of this model"
+                else f"{missing} is missing"
+                if missing
+                else f"{extra} is not part of this model"
             )
             raise CheckpointError(
                 f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"

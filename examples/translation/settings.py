@@ -10,8 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
 from nas_core.files import read_json, write_json
+from nas_core.space import get_space, space_to_dict
 
 DEFAULT_MINUTES = 4.0
 """Training time when neither minutes nor updates are given; the rest of ten minutes is left for everything else."""
@@ -128,7 +130,8 @@ class Settings:
         """What a run is begun with, as plain data."""
         skip = {*EXTENDABLE, "out", "restart", "threads"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in skip}
-        return {**values, "data": str(self.data.resolve()) if self.data else None}
+        data = str(self.data.resolve()) if self.data else None
+        return {**values, "data": data, "choices": space_to_dict(get_space(self.space))}
 
     def check_folder(self) -> None:
         """A run folder is continued and cleared, so it must be one: new, empty, or begun by the demo.
@@ -151,13 +154,12 @@ class Settings:
         if not path.exists():
             write_json(path, self.identity())
             return
-        before, now = read_json(path), self.identity()
-        for name in now:
-            if before.get(name) != now[name]:
-                raise ConfigError(
-                    f"{self.out} holds a run with {name} = {before.get(name)!r}, now it is {now[name]!r}; give another"
-                    " folder with --out, or begin it anew with --restart"
-                )
+        if difference := first_difference(read_json(path), self.identity()):
+            name, before, now = difference
+            raise ConfigError(
+                f"{self.out} holds a run with {name} = {before!r}, now it is {now!r}; give another"
+                " folder with --out, or begin it anew with --restart"
+            )
 
 
 def parse(argv: Sequence[str] | None = None) -> Settings:

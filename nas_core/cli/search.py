@@ -30,9 +30,7 @@ _DEFAULTS = EvolutionConfig()
 Costs = Mapping[str, Callable[[Architecture], float]]
 
 
-def _evolution(
-    space: SearchSpace, constraints: Sequence[Constraint], config: EvolutionConfig, seed: int
-) -> Strategy:
+def _evolution(space: SearchSpace, constraints: Sequence[Constraint], config: EvolutionConfig, seed: int) -> Strategy:
     return HATEvolution(space, constraints, config, seed=seed)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency.data import LatencyData
@@ -91,13 +92,12 @@ class LatencyDataset:
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
             )
         for what, old, new in (("setting", self.settings, settings), ("machine", self.machine, machine)):
-            before, now = _flat(old), _flat(new)
-            for name in sorted({*before, *now}):
-                if before.get(name) != now.get(name):
-                    raise ConfigError(
-                        f"{self.path} was begun with {what} {name} = {before.get(name)!r}, now it is {now.get(name)!r};"
-                        " go on with the former one, or give another file"
-                    )
+            if difference := first_difference(old, new):
+                name, before, now = difference
+                raise ConfigError(
+                    f"{self.path} was begun with {what} {name} = {before!r}, now it is {now!r};"
+                    " go on with the former one, or give another file"
+                )
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
         """Add one measurement to the file."""
@@ -154,11 +154,3 @@ class LatencyDataset:
                 )
         if not isinstance(record.get("genes"), dict):
             raise DataError(f"{self.path}, line {number} has no genes; remove the line")
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as ``{"timing.repeats": 10}``."""
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, read_jsonl, write_atomic
 from nas_core.space import Architecture
@@ -46,13 +47,12 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
         content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
         write_atomic(path, yaml.safe_dump(content, sort_keys=False))
         return False
-    found, wanted = _flat(_settings(path)), _flat(settings)
-    for name in [*wanted, *found]:
-        if found.get(name) != wanted.get(name):
-            raise ConfigError(
-                f"{path.parent} holds a search with {name} = {found.get(name, 'nothing')!r}, now it is"
-                f" {wanted.get(name, 'nothing')!r}; give the same settings to continue it, or another folder"
-            )
+    if difference := first_difference(_settings(path), settings):
+        name, before, now = difference
+        raise ConfigError(
+            f"{path.parent} holds a search with {name} = {before!r}, now it is {now!r};"
+            " give the same settings to continue it, or another folder"
+        )
     return True
 
 
@@ -65,16 +65,6 @@ def _settings(path: Path) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise ConfigError(f"{path} was not written by a search; give another folder for the run")
     return settings
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            flat.update(_flat(value, f"{prefix}{name}."))
-        else:
-            flat[f"{prefix}{name}"] = list(value) if isinstance(value, tuple) else value
-    return flat
 
 
 class Journal:

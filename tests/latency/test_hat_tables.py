@@ -1,6 +1,5 @@
 """The reader, and the quality asked of the models on HAT's published tables."""
 
-
 import numpy as np
 import pytest
 

@@ -1,0 +1,33 @@
+"""What differs between the settings a file or folder was begun with and those of now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["first_difference"]
+
+_ABSENT = "nothing"
+
+
+def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """The first setting that differs, as ``(name, before, now)``; None if all agree.
+
+    Names of nested settings are joined by dots. Tuples equal lists, since a file keeps no tuples; a setting that only
+    one side has is ``'nothing'`` on the other.
+    """
+    old, new = _flat(before), _flat(now)
+    for name in [*new, *old]:
+        if old.get(name, _ABSENT) != new.get(name, _ABSENT):
+            return name, old.get(name, _ABSENT), new.get(name, _ABSENT)
+    return None
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = list(value) if isinstance(value, tuple) else value
+    return flat
