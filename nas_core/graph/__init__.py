@@ -1,0 +1,35 @@
+"""A network as a directed acyclic graph: the value, sets of them, and readers of search spaces and benchmarks."""
+
+from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.graphs import Dense, Graphs
+from nas_core.graph.nasbench101 import nasbench101_graph, nasbench101_graphs
+from nas_core.graph.nasbench201 import nasbench201_graph, nasbench201_graphs, nasbench201_ops, nasbench201_string
+from nas_core.graph.nasbench301 import nasbench301_graph
+from nas_core.graph.readers import READERS, Reader, reader_for
+from nas_core.graph.translation import translation_graph
+from nas_core.graph.transnasbench import (
+    transnasbench_macro_graph,
+    transnasbench_micro_graph,
+    transnasbench_micro_graphs,
+)
+
+__all__ = [
+    "READERS",
+    "Dense",
+    "Graph",
+    "GraphError",
+    "Graphs",
+    "Reader",
+    "nasbench101_graph",
+    "nasbench101_graphs",
+    "nasbench201_graph",
+    "nasbench201_graphs",
+    "nasbench201_ops",
+    "nasbench201_string",
+    "nasbench301_graph",
+    "reader_for",
+    "translation_graph",
+    "transnasbench_macro_graph",
+    "transnasbench_micro_graph",
+    "transnasbench_micro_graphs",
+]

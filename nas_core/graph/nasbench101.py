@@ -1,0 +1,90 @@
+"""NAS-Bench-101: cells of at most 7 nodes and 9 edges, with operations on the nodes.
+
+Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019. A cell is a matrix and a list
+of operations; node 0 is the input, the last node the output. Indices of operations are those of NN-Former's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nas_core.errors import unknown_choice
+from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.graphs import Graphs
+from nas_core.graph.pruning import compacted, on_ways
+
+__all__ = ["OPERATIONS", "nasbench101_graph", "nasbench101_graphs"]
+
+OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
+"""Names of the operation indices 0 to 4."""
+
+
+def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False) -> Graph:
+    """One cell, as the benchmark's own ``ModelSpec`` takes it.
+
+    Args:
+        matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j. Upper triangular in the benchmark; any acyclic
+            order of the inner nodes is taken.
+        ops: N official names, ``input`` first and ``output`` last.
+        prune: leave out nodes that are on no way from input to output, as the benchmark does before it looks a cell
+            up. Specifications from elsewhere (NASLib) are padded to 7 nodes and need it.
+
+    Raises:
+        GraphError: a wrong shape, a cycle, input or output in another place; with ``prune``, no way between them.
+        UnknownChoiceError: a name that is no operation of the benchmark.
+    """
+    if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):
+        raise GraphError(f"operations are {ops!r}; expected a list of names, from 'input' to 'output'")
+    if wrong := [name for name in ops if name not in OPERATIONS]:
+        raise unknown_choice("operation of NAS-Bench-101", str(wrong[0]), OPERATIONS)
+    graph = Graph.from_adjacency(matrix, [OPERATIONS.index(name) for name in ops])
+    _check(Graphs.of([graph]))
+    if not prune:
+        return graph
+    adjacency = graph.adjacency[None]
+    keep = on_ways(adjacency)
+    if not keep.any():
+        raise GraphError("no way leads from input to output; such a cell is not in NAS-Bench-101: skip it")
+    return compacted(graph.ops[None], adjacency, keep)[0]
+
+
+def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
+    """Many cells, none of them pruned: the benchmark's table holds pruned ones.
+
+    Args:
+        matrices: ``(G, N, N)``, padded; N is 7 in the benchmark.
+        ops: ``(G, N)`` indices into :data:`OPERATIONS`, anything from 0 where there is no node.
+        sizes: ``(G,)`` nodes of each cell, which stand in front; default: N.
+
+    Raises:
+        GraphError: a wrong shape, a cycle, an edge beyond the cell, input or output in another place.
+        UnknownChoiceError: an index that is no operation of the benchmark.
+    """
+    graphs = Graphs.from_dense(ops, matrices, sizes)
+    _check(graphs)
+    return graphs
+
+
+def _check(graphs: Graphs) -> None:
+    """Operations are known; input and output stand at the ends, and only there."""
+    if (graphs.ops >= len(OPERATIONS)).any():
+        raise unknown_choice("operation index of NAS-Bench-101", int(graphs.ops.max()), range(len(OPERATIONS)))
+    last = np.cumsum(graphs.sizes) - 1
+    first = last - graphs.sizes + 1
+    output = len(OPERATIONS) - 1
+    for kind, place in ((0, first), (output, last)):
+        expected = np.zeros(len(graphs.ops), np.bool_)
+        expected[place] = True
+        if len(wrong := np.flatnonzero((graphs.ops == kind) != expected)):
+            cell = int(np.searchsorted(last, wrong[0]))
+            names = [OPERATIONS[index] for index in graphs.ops[first[cell] : last[cell] + 1]]
+            raise GraphError(f"cell {cell} has operations {names}; expected 'input' first, 'output' last, one of each")
+    last_node = np.repeat(graphs.sizes - 1, graphs.edge_counts)
+    backward = (graphs.edges[:, 1] == 0) | (graphs.edges[:, 0] == last_node)
+    if len(wrong := np.flatnonzero(backward)):
+        cell = int(np.searchsorted(np.cumsum(graphs.edge_counts), wrong[0], side="right"))
+        edge = " -> ".join(map(str, graphs.edges[wrong[0]]))
+        raise GraphError(f"cell {cell} has an edge {edge} into its input or out of its output; expected none")

@@ -1,0 +1,117 @@
+"""NAS-Bench-201 (and NATS-Bench's topology space): cells with operations on the six edges between four states.
+
+Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Here each
+operation becomes a node, as in NN-Former: an operation that ends in a state feeds those that leave it. ``none``
+disappears, and so does every operation that then lies on no way from input to output; both ends always stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nas_core.errors import unknown_choice
+from nas_core.graph.graph import Graph, GraphError, whole_numbers
+from nas_core.graph.graphs import Graphs
+from nas_core.graph.pruning import compacted, on_ways
+
+__all__ = [
+    "CHOICES",
+    "OPERATIONS",
+    "STATES",
+    "nasbench201_graph",
+    "nasbench201_graphs",
+    "nasbench201_ops",
+    "nasbench201_string",
+]
+
+OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
+"""Names of a graph's operation indices 0 to 6; ``none`` is always pruned, so 5 never appears."""
+CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+"""The official order of the operations: what the six indices of an architecture mean."""
+STATES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+"""From which state to which each of the six operations leads, in the order of the architecture string. (NASLib's lists
+have the order 0>1, 0>2, 0>3, 1>2, 1>3, 2>3.)"""
+
+_STRING = "|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|"
+_PATTERN = re.compile(re.escape(_STRING).replace(r"\{\}", "([^|~]+)"))
+_KINDS = np.array([OPERATIONS.index(name) for name in CHOICES])
+
+
+def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
+    """One cell, from ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|`` or six indices into CHOICES.
+
+    Raises:
+        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
+    """
+    ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
+    return nasbench201_graphs(_six(ops)[None])[0]
+
+
+def nasbench201_graphs(ops: ArrayLike) -> Graphs:
+    """Many cells, pruned, with the nodes that are left in front.
+
+    The 15,625 cells give 9,365 distinct graphs. Counted with the places of the operations in the cell there are 9,445,
+    but two operations one after another are the same graph, whichever state lies between them.
+
+    Args:
+        ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
+
+    Raises:
+        GraphError: another shape. UnknownChoiceError: an index that is no operation.
+    """
+    chosen = _checked(ops)
+    if chosen.ndim != 2 or chosen.shape[1] != 6:
+        raise GraphError(f"operations have shape {chosen.shape}; expected (G, 6): six edges of each cell")
+    kinds = np.zeros((len(chosen), 8), np.int64)
+    kinds[:, 1:7] = _KINDS[chosen]
+    kinds[:, 7] = OPERATIONS.index("output")
+    there = kinds != OPERATIONS.index("none")
+    adjacency = _links() & there[:, :, None] & there[:, None, :]
+    keep = on_ways(adjacency)
+    keep[:, [0, 7]] = True
+    return compacted(kinds, adjacency, keep)
+
+
+def nasbench201_ops(architecture: str) -> tuple[int, ...]:
+    """The six indices of an architecture string.
+
+    Raises:
+        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
+    """
+    found = _PATTERN.fullmatch(architecture.strip())
+    if found is None:
+        raise GraphError(f"got architecture {architecture!r}; expected {_STRING.format(*['operation'] * 6)}")
+    if wrong := [name for name in found.groups() if name not in CHOICES]:
+        raise unknown_choice("operation of NAS-Bench-201", wrong[0], CHOICES)
+    return tuple(CHOICES.index(name) for name in found.groups())
+
+
+def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:
+    """The official architecture string of six indices; inverse of :func:`nasbench201_ops`."""
+    return _STRING.format(*(CHOICES[index] for index in _checked(_six(ops))))
+
+
+def _six(ops: ArrayLike) -> NDArray[np.int64]:
+    six = whole_numbers(ops, "operations")
+    if six.shape != (6,):
+        raise GraphError(f"operations have shape {six.shape}; expected six indices, or the architecture's string")
+    return six
+
+
+def _checked(ops: ArrayLike) -> NDArray[np.int64]:
+    chosen = whole_numbers(ops, "operations")
+    if len(wrong := chosen[(chosen < 0) | (chosen >= len(CHOICES))]):
+        raise unknown_choice("operation index of NAS-Bench-201", int(wrong[0]), range(len(CHOICES)))
+    return chosen
+
+
+def _links() -> NDArray[np.bool_]:
+    """``(8, 8)``: which node feeds which; 0 is the input, 1 to 6 the operations, 7 the output."""
+    begin, end = np.array([(-1, 0), *STATES, (3, -1)]).T
+    links: NDArray[np.bool_] = end[:, None] == begin[None, :]
+    links[7] = False
+    return links

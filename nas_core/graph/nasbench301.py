@@ -1,0 +1,90 @@
+"""NAS-Bench-301: DARTS cells, a normal and a reduction cell in one graph.
+
+Siems et al., "NAS-Bench-301 and the Case for Surrogate Benchmarks", 2020; Liu et al., "DARTS", ICLR 2019. A cell has
+two inputs (the outputs of the cell before last, 0, and of the last one, 1) and four states (2 to 5). A state is the sum
+of two operations, each applied to an earlier state or input; the output joins all four states.
+
+Each operation is a node, as in NASLib: 2 inputs, 8 operations, 1 output, 22 nodes for both cells. A sum is no node: an
+operation on a state is fed by the two operations that make it. Three things differ from NASLib's encoding:
+
+* Inputs 0 and 1 and the ends of both cells have indices of their own. A model that does not see the order of nodes
+  could otherwise tell neither the inputs nor, where the cells are apart, the cells from one another.
+* The normal cell's output feeds both inputs of the reduction cell, as in the network, where normal cells come before a
+  reduction cell; so information flows between the cells. ``connect=False`` keeps them apart, as NASLib does.
+* The two operations of a state are sorted: which comes first changes nothing in the network, and nothing here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nas_core.errors import unknown_choice
+from nas_core.graph.graph import Graph, GraphError, whole_numbers
+
+__all__ = ["CHOICES", "OPERATIONS", "nasbench301_graph"]
+
+CHOICES = (
+    "max_pool_3x3",
+    "avg_pool_3x3",
+    "skip_connect",
+    "sep_conv_3x3",
+    "sep_conv_5x5",
+    "dil_conv_3x3",
+    "dil_conv_5x5",
+)
+"""The order of the operations in NASLib's compact form: what its indices mean."""
+OPERATIONS = (
+    "normal_input_0",
+    "normal_input_1",
+    *CHOICES,
+    "normal_output",
+    "reduction_input_0",
+    "reduction_input_1",
+    "reduction_output",
+)
+"""Names of a graph's operation indices 0 to 12."""
+
+_CELL = 11
+
+
+def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
+    """Both cells, from NASLib's compact form.
+
+    Args:
+        compact: ``(2, 8, 2)``: normal and reduction cell; pairs 2k and 2k + 1 make state k + 2; a pair is
+            (source, operation), the source 0 to k + 1, the operation an index into :data:`CHOICES`. Both operations of
+            a state may have the same source.
+        connect: whether the normal cell's output feeds the reduction cell's inputs.
+
+    Returns:
+        22 nodes: normal cell, then reduction cell; each with input 0, input 1, eight operations, output. An input that
+        nothing reads stays.
+
+    Raises:
+        GraphError: another shape, or a source that is no earlier state. UnknownChoiceError: an unknown operation.
+    """
+    cells = whole_numbers(compact, "cells")
+    if cells.shape != (2, 8, 2):
+        raise GraphError(f"cells have shape {cells.shape}; expected (2, 8, 2): 8 pairs (source, operation) in each")
+    if len(wrong := cells[..., 1][(cells[..., 1] < 0) | (cells[..., 1] >= len(CHOICES))]):
+        raise unknown_choice("operation index of NAS-Bench-301", int(wrong[0]), range(len(CHOICES)))
+    for state in range(4):
+        sources = cells[:, 2 * state : 2 * state + 2, 0]
+        if sources.min() < 0 or sources.max() > state + 1:
+            raise GraphError(f"state {state + 2} reads states {sources.tolist()}; expected 0 to {state + 1}")
+    ops: list[int] = []
+    edges: list[tuple[int, int]] = []
+    for cell, name in enumerate(("normal", "reduction")):
+        start = _CELL * cell
+        pairs = [pair for k in range(0, 8, 2) for pair in sorted(cells[cell, k : k + 2].tolist())]
+        ops += [OPERATIONS.index(f"{name}_input_{index}") for index in range(2)]
+        ops += [OPERATIONS.index(CHOICES[operation]) for _, operation in pairs]
+        ops.append(OPERATIONS.index(f"{name}_output"))
+        for place, (source, _) in enumerate(pairs, start + 2):
+            makers = [source] if source < 2 else [2 * source - 2, 2 * source - 1]
+            edges += [(start + maker, place) for maker in makers]
+            edges.append((place, start + _CELL - 1))
+    if connect:
+        edges += [(_CELL - 1, _CELL), (_CELL - 1, _CELL + 1)]
+    return Graph(np.array(ops), edges)

@@ -1,0 +1,50 @@
+"""Nodes that matter: those on a way from a network's input to its output. Works on many padded graphs at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.graph.graphs import Graphs
+
+__all__ = ["compacted", "on_ways"]
+
+
+def on_ways(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> NDArray[np.bool_]:
+    """``(G, N)``: which nodes lie on a way from ``source`` to ``target``; in a graph without such a way, none.
+
+    Args:
+        adjacency: ``(G, N, N)``, True at ``[g, i, j]`` for an edge i -> j.
+    """
+    return _reached(adjacency, source) & _reached(adjacency.transpose(0, 2, 1), target)
+
+
+def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
+    """The kept nodes in their order, moved to the front, with the edges between them.
+
+    Args:
+        ops: ``(G, N)``.
+        adjacency: ``(G, N, N)``.
+        keep: ``(G, N)``; at least one node of each graph.
+    """
+    order = np.argsort(~keep, axis=1, kind="stable")
+    inner = adjacency & keep[:, :, None] & keep[:, None, :]
+    rows = np.take_along_axis(inner, order[:, :, None], axis=1)
+    return Graphs.from_dense(
+        np.take_along_axis(ops, order, axis=1),
+        np.take_along_axis(rows, order[:, None, :], axis=2),
+        keep.sum(axis=1),
+    )
+
+
+def _reached(adjacency: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
+    """``(G, N)``: the nodes to which a way leads from ``start``, itself included."""
+    reached = np.zeros(adjacency.shape[:2], np.bool_)
+    reached[:, start] = True
+    while True:
+        wider = reached | (reached[:, :, None] & adjacency).any(axis=1)
+        if np.array_equal(wider, reached):
+            return reached
+        reached = wider

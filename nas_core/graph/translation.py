@@ -1,0 +1,98 @@
+"""Encoder-decoder transformers of HAT's translation spaces, one node for each sublayer.
+
+Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Nodes, in order: source embedding; per
+encoder layer self-attention and feed-forward network; target embedding; per decoder layer self-attention,
+cross-attention and feed-forward network; output projection.
+
+A sublayer's residual sum and normalisation belong to its node, so residual connections are no nodes and no edges of
+their own: each sublayer is fed by its predecessor alone. A cross-attention is also fed by the feed-forward networks of
+the encoder layers it reads: gene ``decoder.arbitrary_cross`` is -1 for the last, 1 for the last two, 2 for the last
+three, never more than there are.
+
+Numbers of a node are divided by fixed sizes (``SCALES``), those of the base transformer, so that graphs of different
+spaces are comparable; 0 where a node has no such size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nas_core.errors import ArchitectureError
+from nas_core.graph.graph import Graph
+from nas_core.space.architecture import Architecture
+from nas_core.space.hat import READ_LAYERS
+
+__all__ = ["ATTRIBUTES", "OPERATIONS", "SCALES", "translation_graph"]
+
+OPERATIONS = (
+    "source_embedding",
+    "encoder_self_attention",
+    "encoder_feed_forward",
+    "target_embedding",
+    "decoder_self_attention",
+    "cross_attention",
+    "decoder_feed_forward",
+    "output",
+)
+"""Names of the operation indices 0 to 7."""
+ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
+"""Columns of ``attributes``: embedding size of the node's side; heads and joint width of queries, keys and values of an
+attention; hidden size of a feed-forward network; encoder layers that a cross-attention reads."""
+SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
+"""By what each column is divided."""
+
+_ENCODER = ("encoder.ffn_dim", "encoder.self_heads")
+_DECODER = ("decoder.ffn_dim", "decoder.self_heads", "decoder.cross_heads", "decoder.arbitrary_cross")
+
+
+def translation_graph(architecture: Architecture) -> Graph:
+    """The graph of 3 + 2 (encoder layers) + 3 (decoder layers) nodes, with ``attributes`` (N, 5).
+
+    Raises:
+        ArchitectureError: no architecture, a gene of translation networks is missing or has not one option per layer,
+            or ``decoder.arbitrary_cross`` is none of HAT's.
+    """
+    if not isinstance(architecture, Architecture):
+        raise ArchitectureError(f"got {type(architecture).__name__}; expected an Architecture of a translation space")
+    ops: list[int] = []
+    numbers: list[tuple[int, ...]] = []
+    edges: list[tuple[int, int]] = []
+
+    def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
+        node = len(ops)
+        ops.append(OPERATIONS.index(operation))
+        numbers.append((width, *sizes, *[0] * (len(ATTRIBUTES) - 1 - len(sizes))))
+        edges.extend([] if after is None else [(after, node)])
+        return node
+
+    qkv = architecture.number("qkv_dim")
+    width = architecture.number("encoder.embed_dim")
+    node = add("source_embedding", width)
+    encoder: list[int] = []
+    for ffn, heads in _layers(architecture, "encoder.layers", _ENCODER):
+        node = add("encoder_self_attention", width, heads, qkv, after=node)
+        node = add("encoder_feed_forward", width, 0, 0, ffn, after=node)
+        encoder.append(node)
+    width = architecture.number("decoder.embed_dim")
+    node = add("target_embedding", width)
+    for ffn, heads, cross_heads, cross in _layers(architecture, "decoder.layers", _DECODER):
+        if cross not in READ_LAYERS:
+            raise ArchitectureError(f"decoder.arbitrary_cross is {cross!r}; expected one of {sorted(READ_LAYERS)}")
+        memories = encoder[-READ_LAYERS[cross] :]
+        node = add("decoder_self_attention", width, heads, qkv, after=node)
+        node = add("cross_attention", width, cross_heads, qkv, 0, len(memories), after=node)
+        edges.extend((memory, node) for memory in memories)
+        node = add("decoder_feed_forward", width, 0, 0, ffn, after=node)
+    add("output", width, after=node)
+    return Graph(ops, edges, attributes=np.array(numbers) / SCALES)
+
+
+def _layers(architecture: Architecture, depth: str, genes: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """The options of those genes, layer by layer."""
+    layers = architecture.number(depth)
+    for gene in genes:
+        if layers < 1 or len(architecture.numbers(gene)) != layers:
+            raise ArchitectureError(
+                f"{gene} is {list(architecture.numbers(gene))} and {depth} {layers}; expected one number per layer"
+            )
+    return list(zip(*(architecture.numbers(gene) for gene in genes), strict=True))

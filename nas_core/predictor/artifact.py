@@ -1,0 +1,65 @@
+"""Predictors as files: safetensors with a JSON header; nothing in them is executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import atomic_output
+
+__all__ = ["read_artifact", "write_artifact"]
+
+FORMAT = "nas-ext/predictor"
+VERSION = 1
+
+
+def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Write a whole file, or leave the former one.
+
+    Raises:
+        ConfigError: the name does not end in .safetensors.
+        NasExtError: it cannot be written.
+    """
+    if not str(path).endswith(".safetensors"):
+        raise ConfigError(
+            f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
+        )
+    text = json.dumps({"format": FORMAT, "version": VERSION, "kind": kind, **header})
+    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with atomic_output(path) as beside:
+        save_file(whole, beside, metadata={"nas_ext": text})
+
+
+def read_artifact(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors.
+
+    Raises:
+        DataError: the file is missing, truncated, of a newer version, or no such predictor.
+    """
+    if not Path(path).is_file():
+        raise DataError(f"file not found: {path}; 'nas-ext predictor train' makes a predictor")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{path} is no whole safetensors file ({error}); fit the predictor anew") from None
+    try:
+        header = json.loads(metadata["nas_ext"])
+        found = (header["format"], header["kind"])
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{path} is no predictor; 'nas-ext predictor train' makes one") from None
+    if found != (FORMAT, kind):
+        raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {kind!r} of {FORMAT!r}")
+    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+        raise DataError(
+            f"{path} has version {header.get('version')!r}, this release reads up to {VERSION}; upgrade nas-ext"
+        )
+    return header, tensors

@@ -1,0 +1,209 @@
+"""The predictor as users hold it: fit on graphs and numbers, predict, save, load."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from nas_core.device import usable_device
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.checkpoint import Checkpoint
+from nas_core.predictor.inference import score
+from nas_core.predictor.model import NNFormer
+from nas_core.predictor.recipes import Recipe, get_recipe
+from nas_core.predictor.targets import TargetScale, checked_targets
+from nas_core.predictor.trainer import Trainer
+
+__all__ = ["NNFormerPredictor"]
+
+KIND = "nn-former"
+Progress = Callable[[int, int, float], None]
+"""Called with the step, the number of steps and the loss."""
+
+_log = logging.getLogger(__name__)
+
+
+class NNFormerPredictor:
+    """Predicts one number per graph (accuracy, latency) with NN-Former.
+
+    Example:
+        >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
+        >>> predictor.predict(more_graphs)  # (B,)
+
+    Args:
+        recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
+        seed: of weights, dropout and batches; equal seeds on one machine give equal predictors.
+        device: where to compute.
+        unseen: what to do with an operation that no training graph has: ``error`` or ``warn``.
+        changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``).
+    """
+
+    def __init__(
+        self,
+        recipe: str | Recipe = "paper",
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        unseen: str = "error",
+        **changes: Any,
+    ) -> None:
+        chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
+        self.recipe = chosen.changed(**changes)
+        self.seed = seed
+        self.device = usable_device(device)
+        if unseen not in ("error", "warn"):
+            raise ConfigError(f"unseen is {unseen!r}; expected error or warn")
+        self.unseen = unseen
+        self.models: list[NNFormer] = []
+        self.scale = TargetScale((), ())
+        self.known: frozenset[int] = frozenset()
+        self.info: dict[str, Any] = {}
+
+    def fit(
+        self,
+        graphs: Sequence[Graph] | Graphs,
+        targets: ArrayLike,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> NNFormerPredictor:
+        """Learn from graphs and targets ``(G,)``, from new weights whatever was fitted before.
+
+        Args:
+            progress: called after each step.
+            checkpoint: a file that an interrupted fit continues from; removed at the end.
+
+        Raises:
+            DataError: too few graphs, or a target that is no number.
+            GraphError: a graph the model is not made for.
+        """
+        data = Graphs.of(graphs)
+        recipe = self.recipe
+        values = checked_targets(targets, len(data), positive=recipe.train.loss == "relative")
+        self.scale = TargetScale.fitted(recipe.targets, values)
+        self.known = frozenset(int(op) for op in np.unique(data.ops))
+        keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), self._begun(data, values))
+        self.models = [
+            self._fit_member(member, data, self.scale.learn(values), progress, keeper)
+            for member in range(recipe.members)
+        ]
+        self.info = {"graphs": len(data), "largest": int(data.sizes.max())}
+        if keeper is not None:
+            keeper.remove()
+        return self
+
+    def _fit_member(
+        self,
+        member: int,
+        graphs: Graphs,
+        learned: NDArray[np.float64],
+        progress: Progress | None,
+        keeper: Checkpoint | None,
+    ) -> NNFormer:
+        config = self.recipe.changed(seed=self.seed + 7919 * member).train
+        torch.manual_seed(config.seed)
+        trainer = Trainer(NNFormer(self.recipe.model).to(self.device), graphs, learned, config)
+        if keeper is not None:
+            keeper.load(member, trainer)
+        for loss in trainer.steps():
+            if progress is not None:
+                progress(trainer.done + member * trainer.total, trainer.total * self.recipe.members, float(loss))
+            if keeper is not None:
+                keeper.save(member, trainer)
+        trainer.settle()
+        return trainer.model.eval()
+
+    def _begun(self, graphs: Graphs, values: NDArray[np.float64]) -> dict[str, Any]:
+        """What an interrupted fit must agree in to be continued."""
+        digest = hashlib.sha256(values.tobytes())
+        for array in (graphs.ops, graphs.edges, graphs.sizes, graphs.attributes, graphs.shapes, graphs.static):
+            digest.update(b"" if array is None else array.tobytes())
+        return {"recipe": self.recipe.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
+
+    def predict(self, graphs: Sequence[Graph] | Graphs) -> NDArray[np.float64]:
+        """Predictions ``(B,)`` in the units of the targets.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+            GraphError: a graph is larger than the model was built for, or has an operation it does not know.
+        """
+        return self.predict_with_spread(graphs)[0]
+
+    def predict_with_spread(self, graphs: Sequence[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predictions ``(B,)`` and their standard deviation over the members ``(B,)`` (0 with one member)."""
+        if not self.models:
+            raise ConfigError("this predictor was not fitted; call fit, or load one from a file")
+        data = Graphs.of(graphs)
+        if not len(data):
+            return np.zeros(0), np.zeros(0)
+        self._check(data)
+        learned = np.stack([score(model, data, self.recipe.train.precision) for model in self.models])
+        restored = np.stack([self.scale.restore(row) for row in learned])
+        return self.scale.restore(learned.mean(0)), restored.std(0)
+
+    def _check(self, graphs: Graphs) -> None:
+        new = sorted({int(op) for op in np.unique(graphs.ops)} - self.known)
+        if not new:
+            return
+        message = f"no training graph has operation {', '.join(map(str, new))}; it knows {sorted(self.known)}"
+        if self.unseen == "error":
+            raise GraphError(message + "; fit on graphs that have it, or allow it with unseen='warn'")
+        _log.warning("%s: predictions for such graphs are guesses", message)
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.safetensors`` file: weights, and all else as JSON in its header.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+            NasExtError: the file cannot be written; a former one is kept.
+        """
+        if not self.models:
+            raise ConfigError("this predictor was not fitted; there is nothing to save")
+        tensors = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
+        header = {
+            "recipe": self.recipe.to_dict(),
+            "seed": self.seed,
+            "unseen": self.unseen,
+            "known": sorted(self.known),
+            "scale": [list(self.scale.targets), list(self.scale.learned)],
+            "info": self.info,
+        }
+        write_artifact(path, KIND, header, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "cpu") -> NNFormerPredictor:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: the file is missing, truncated, of a newer version, or something else.
+        """
+        header, tensors = read_artifact(path, KIND)
+        try:
+            recipe = Recipe.from_dict(header["recipe"])
+            made = cls(recipe, seed=int(header["seed"]), device=device, unseen=header["unseen"])
+            made.known = frozenset(int(op) for op in header["known"])
+            made.scale = TargetScale(*(tuple(float(x) for x in side) for side in header["scale"]))
+            made.info = dict(header["info"])
+            for member in range(recipe.members):
+                model = NNFormer(recipe.model)
+                model.load_state_dict(_member(tensors, member))
+                made.models.append(model.to(made.device).eval())
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
+        return made
+
+
+def _member(tensors: dict[str, Tensor], member: int) -> dict[str, Tensor]:
+    prefix = f"{member}."
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,145 @@
+"""Fast scoring of many small graphs: frozen weights in the device's fast precision, each different graph once, graphs
+of one size together, chunks that stay in cache, and in the last block the class token alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from nas_core.graph import Graphs
+from nas_core.predictor.attend import LARGEST
+from nas_core.predictor.batch import Batch, Topology
+from nas_core.predictor.blocks import Block
+from nas_core.predictor.model import NNFormer
+from nas_core.predictor.packed import PackedBatch
+from nas_core.predictor.trainer import autocast, fast_dtype
+
+__all__ = ["score"]
+
+CHUNK_TOKENS = 2400
+"""Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
+CHUNK_NODES = 4000
+"""Nodes computed at once by the general path."""
+PACKED_FROM = 64
+"""Mean number of nodes from which models that sum over nodes see graphs packed."""
+
+
+@torch.inference_mode()
+def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
+    """Predictions ``(G,)``; equal to the model's own within the precision (bf16, fp32 or auto).
+
+    Raises:
+        GraphError: a graph the model was not built for.
+    """
+    model.eval()
+    distinct, inverse = graphs.distinct()
+    scores = np.zeros(len(distinct))
+    frozen = _Frozen(model, precision) if _Frozen.supports(model) else None
+    for size in np.unique(distinct.sizes):
+        rows = np.flatnonzero(distinct.sizes == size)
+        length = int(size) + 2
+        chunk = max(1, (CHUNK_TOKENS if frozen else CHUNK_NODES) // length)
+        for start in range(0, len(rows), chunk):
+            part = rows[start : start + chunk]
+            values = frozen(distinct, part) if frozen else _general(model, distinct.take(part), precision)
+            scores[part] = values.double().cpu().numpy()
+    return scores[inverse]
+
+
+def _general(model: NNFormer, graphs: Graphs, precision: str) -> Tensor:
+    device = next(model.parameters()).device
+    packs = model.config.readout == "sum" and graphs.sizes.mean() >= PACKED_FROM and model.config.position == "none"
+    packs = packs and model.config.feed_forward == "bidirectional" and model.config.attention != "global"
+    batch = PackedBatch.of(graphs, device) if packs else Batch.of(graphs, device=device)
+    with autocast(precision, device):
+        predicted: Tensor = model(batch)
+    return predicted.float()
+
+
+class _Frozen:
+    """Weights of an accuracy model laid out for inference, and the forward pass over equal-sized graphs."""
+
+    def __init__(self, model: NNFormer, precision: str) -> None:
+        self.model, self.config = model, model.config
+        self.device = next(model.parameters()).device
+        kinds = {"bf16": torch.bfloat16, "fp32": torch.float32}
+        self.dtype = kinds.get(precision) or fast_dtype(self.device)
+        self.blocks = [_Layer(block, self.dtype) for block in model.blocks if isinstance(block, Block)]
+        operations = torch.arange(self.config.operations, device=self.device)
+        self.operations = model.embed_norm(model.embed.weight.T[operations]).to(self.dtype)
+        self.token = model.embed_norm(model.class_token[0, 0]).to(self.dtype)
+        self.depths = model.embed_norm(model.depth.weight.T).to(self.dtype)
+
+    @staticmethod
+    def supports(model: NNFormer) -> bool:
+        """The fast path is for the accuracy model with bidirectional or vanilla feed-forward and no position code."""
+        config = model.config
+        plain = not (config.bias or config.layer_scale or config.attributes or config.shapes or config.static)
+        known = config.position == "none" and config.feed_forward in ("bidirectional", "vanilla") and config.embed_norm
+        return plain and known and config.readout == "class_token" and config.heads == 4
+
+    def __call__(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
+        batch = Batch.of(graphs, rows, self.device)
+        self.model.check(batch)
+        topology = Topology.of(batch, self.config, self.dtype)
+        count, length = len(rows), batch.ops.shape[1] + 2
+        x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
+        x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
+        masks = None if topology.masks is None else topology.masks.float()
+        for layer in self.blocks[:-1]:
+            layer.attention(x, x, masks)
+            layer.feed_forward(x, topology)
+        last, first = self.blocks[-1], x[:, :1].clone()
+        last.attention(x, first, None if masks is None else masks[:, :, :1])
+        last.feed_forward(first, None)
+        return self.model.read(self.model.norm(first[:, 0].float()), batch)
+
+
+class _Layer:
+    """One block; both mixers add their output to what they are given."""
+
+    def __init__(self, block: Block, dtype: torch.dtype) -> None:
+        attention, ffn = block.attention, block.feed_forward
+        dim = attention.out.weight.shape[0]
+        self.heads = attention.heads
+        scale = torch.ones(3 * dim, 1, device=attention.qkv.weight.device)
+        scale[:dim] = (dim // self.heads) ** -0.5
+        self.qkv = (attention.qkv.weight * scale).T.to(dtype).contiguous()
+        self.out = attention.out.weight.T.to(dtype).contiguous()
+        parts = 1 if ffn.graph is None else 2
+        hidden = ffn.up.weight.shape[0] // parts
+        self.up = [w.T.to(dtype).contiguous() for w in torch.split(ffn.up.weight, hidden)]
+        graph = () if ffn.graph is None else torch.split(ffn.graph.weight, hidden)
+        self.graph = [w.T.to(dtype).contiguous() for w in graph]
+        self.down = [w.to(dtype).contiguous() for w in torch.split(ffn.down.weight.T, hidden)]
+        norms = (block.norm_attention, block.norm_feed_forward)
+        self.norms = [(norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
+
+    def normed(self, x: Tensor, which: int = 1) -> Tensor:
+        weight, bias, eps = self.norms[which]
+        return functional.layer_norm(x, weight.shape, weight, bias, eps)
+
+    def attention(self, x: Tensor, into: Tensor, masks: Tensor | None) -> None:
+        """Queries are the first positions of ``x``, as many as ``into`` has."""
+        (count, length, dim), queries = x.shape, into.shape[1]
+        y = self.normed(x, 0).view(-1, dim)
+        q, k, v = (y @ self.qkv).view(count, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).float().unbind(0)
+        weights = torch.matmul(q[:, :, :queries], k.mT).clamp_(-LARGEST, LARGEST).exp_()
+        if masks is not None:
+            weights.mul_(masks)
+        mixed = torch.matmul(weights, v).div_(weights.sum(-1, keepdim=True))
+        mixed = mixed.transpose(1, 2).to(x.dtype).reshape(-1, dim)
+        into.view(-1, dim).addmm_(mixed, self.out)
+
+    def feed_forward(self, x: Tensor, topology: Topology | None) -> None:
+        """Without a topology nothing has relatives, as is true of the tokens."""
+        y = self.normed(x)
+        rows, into = y.view(-1, y.shape[-1]), x.view(-1, x.shape[-1])
+        for part, (up, down) in enumerate(zip(self.up, self.down, strict=True)):
+            hidden = rows @ up
+            if self.graph and topology is not None:
+                hidden.addmm_((topology.splits[part] @ y).view_as(rows), self.graph[part])
+            into.addmm_(hidden.relu_(), down)

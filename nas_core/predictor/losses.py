@@ -1,0 +1,26 @@
+"""Losses of accuracy and latency prediction."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+__all__ = ["pairwise_loss", "ranking_loss", "relative_loss"]
+
+
+def ranking_loss(predicted: Tensor, target: Tensor, order: Tensor) -> Tensor:
+    """How far differences of predictions are from those of targets, L1: each item ``(B,)`` against one other, given by
+    the permutation ``order`` (NAR-Former, equation 9; NN-Former weighs it by 0.2)."""
+    return ((predicted - predicted[order]) - (target - target[order])).abs().mean()
+
+
+def pairwise_loss(predicted: Tensor, target: Tensor, temperature: float) -> Tensor:
+    """Logistic loss of all pairs with different targets: ln(1 + exp(-(p_i - p_j) / temperature)) for y_i > y_j."""
+    above = target[:, None] > target[None, :]
+    gaps = (predicted[:, None] - predicted[None, :]) / temperature
+    losses = (-gaps).clamp(min=-50).exp().log1p() * above
+    return losses.sum() / above.sum().clamp(min=1)
+
+
+def relative_loss(predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean squared relative error, for latencies that span orders of magnitude."""
+    return (predicted / target - 1).square().mean()

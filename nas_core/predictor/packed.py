@@ -1,0 +1,145 @@
+"""Many large graphs as one: nodes of all graphs in one row, relatives as lists of pairs, so that cost grows with the
+number of edges and not with the square of the number of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from nas_core.errors import ConfigError
+from nas_core.graph import Graphs
+from nas_core.predictor.attend import LARGEST
+from nas_core.predictor.config import NNFormerConfig
+from nas_core.predictor.dropout import dropout as drop
+
+__all__ = ["PackedBatch", "PackedTopology", "Pairs"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """True entries of a matrix over T nodes, row by row."""
+
+    rows: Tensor
+    """``(P,)`` int64, ascending"""
+    columns: Tensor
+    """``(P,)`` int64"""
+    starts: Tensor
+    """``(T,)`` where the entries of a row begin"""
+
+    @classmethod
+    def of(cls, matrix: csr_array, device: torch.device | str) -> Pairs:
+        matrix.sort_indices()
+        counts = np.diff(matrix.indptr)
+        rows = np.repeat(np.arange(matrix.shape[0]), counts)
+        arrays = (rows, matrix.indices, matrix.indptr[:-1])
+        return cls(*(torch.from_numpy(np.asarray(x, np.int64)).to(device) for x in arrays))
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Row i of the result is the sum of x at the columns of row i: ``(T, C)`` -> ``(T, C)``."""
+        return torch.zeros_like(x).index_add_(0, self.rows, x[self.columns])
+
+
+@dataclass(frozen=True)
+class PackedTopology:
+    """What :class:`nas_core.predictor.batch.Topology` holds, for packed graphs of a model that sums over nodes."""
+
+    heads: tuple[Pairs, ...]
+    """Relatives seen by each quarter of the heads, the node itself included"""
+    splits: tuple[Pairs, ...]
+    """Relatives summed by each split of the feed-forward"""
+
+    @classmethod
+    def of(
+        cls, edges: NDArray[np.integer], nodes: int, config: NNFormerConfig, device: torch.device | str
+    ) -> PackedTopology:
+        """From the edges ``(E, 2)`` of the union of all graphs."""
+        known = {"siblings", "forward", "backward", "both", "two_hop"}
+        if config.attention not in known or config.feed_forward not in {
+            "bidirectional",
+            "vanilla",
+            "forward",
+            "backward",
+        }:
+            raise ConfigError(
+                f"attention {config.attention!r} with feed-forward {config.feed_forward!r} has no packed form;"
+                " use dense batches"
+            )
+        ones = np.ones(len(edges), np.int32)
+        forward = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
+        backward = csr_array(forward.T)
+        itself = csr_array((np.ones(nodes, np.int32), (np.arange(nodes), np.arange(nodes))), shape=(nodes, nodes))
+        kinds = {
+            "siblings": lambda: (forward, backward, backward @ forward, forward @ backward),
+            "two_hop": lambda: (forward, backward, forward @ forward, backward @ backward),
+            "forward": lambda: (forward,) * 4,
+            "backward": lambda: (backward,) * 4,
+            "both": lambda: (forward, forward, backward, backward),
+        }[config.attention]()
+        made: dict[int, Pairs] = {}
+        heads = tuple(made.setdefault(id(k), Pairs.of(csr_array(k + itself), device)) for k in kinds)
+        down, up = Pairs.of(forward, device), Pairs.of(backward, device)
+        splits = {"bidirectional": (down, up), "forward": (down,), "backward": (up,), "vanilla": ()}
+        return cls(heads, splits[config.feed_forward])
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
+        """``(1, H, T, D)`` each -> ``(1, H, T, D)``."""
+        per_kind = query.shape[1] // len(self.heads)
+        outputs = []
+        for head in range(query.shape[1]):
+            pairs = self.heads[head // per_kind]
+            q, k, v = query[0, head], key[0, head], value[0, head]
+            scores = (q[pairs.rows] * k[pairs.columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
+            weights = scores.clamp(-LARGEST, LARGEST).exp()
+            total = torch.zeros(len(q), device=q.device).index_add_(0, pairs.rows, weights)
+            weights = drop(weights / total[pairs.rows], dropout, dropout > 0).to(v.dtype)
+            outputs.append(torch.zeros_like(v).index_add_(0, pairs.rows, v[pairs.columns] * weights[:, None]))
+        return torch.stack(outputs)[None]
+
+    def sums(self, x: Tensor) -> tuple[Tensor, ...]:
+        """``(1, T, C)`` -> one such sum over relatives per split."""
+        return tuple(pairs.sum(x[0])[None] for pairs in self.splits)
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """B graphs whose T nodes stand in one row; fields as in :class:`nas_core.predictor.batch.Batch` with 1 for B."""
+
+    ops: Tensor
+    """``(1, T)``"""
+    edges: NDArray[np.int64]
+    """``(E, 2)`` numbered over all nodes"""
+    sizes: Tensor
+    """``(B,)``"""
+    attributes: Tensor | None
+    shapes: Tensor | None
+    static: Tensor | None
+    """``(B, F)``"""
+
+    @classmethod
+    def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> PackedBatch:
+        """All those graphs."""
+        first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
+        edges = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]
+
+        def rows(values: NDArray[np.float32] | None) -> Tensor | None:
+            return None if values is None else torch.from_numpy(values.copy()).to(device)
+
+        attributes, shapes = rows(graphs.attributes), rows(graphs.shapes)
+        return cls(
+            torch.from_numpy(graphs.ops.astype(np.int64)).to(device)[None],
+            edges,
+            torch.from_numpy(graphs.sizes.copy()).to(device),
+            None if attributes is None else attributes[None],
+            None if shapes is None else shapes[None],
+            rows(graphs.static),
+        )
+
+    def total(self, nodes: Tensor) -> Tensor:
+        """Sum over the nodes of each graph: ``(1, T, C)`` -> ``(B, C)``."""
+        graph = torch.repeat_interleave(torch.arange(len(self.sizes), device=nodes.device), self.sizes)
+        return nodes.new_zeros(len(self.sizes), nodes.shape[-1]).index_add_(0, graph, nodes[0])

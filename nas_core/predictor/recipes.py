@@ -1,0 +1,80 @@
+"""Complete settings of a predictor by name: model, training, scale of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.predictor.config import NNFormerConfig
+from nas_core.predictor.trainer import TrainConfig
+
+__all__ = ["Recipe", "get_recipe", "list_recipes"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides a predictor beside its data."""
+
+    name: str
+    model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    targets: str = "none"
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+    members: int = 1
+    """Models trained from different seeds, whose predictions are averaged."""
+
+    def __post_init__(self) -> None:
+        if self.members < 1:
+            raise ConfigError(f"members of a predictor is {self.members}; expected at least 1")
+
+    def changed(self, **changes: Any) -> Recipe:
+        """With other settings; names are those of the recipe, of its model and of its training.
+
+        Raises:
+            ConfigError: an unknown name.
+        """
+        own = {f.name for f in fields(self)} - {"model", "train"}
+        model = {k: v for k, v in changes.items() if k in {f.name for f in fields(NNFormerConfig)}}
+        train = {k: v for k, v in changes.items() if k in {f.name for f in fields(TrainConfig)}}
+        if unknown := set(changes) - own - set(model) - set(train):
+            raise ConfigError(f"a predictor has no setting {', '.join(sorted(unknown))}")
+        mine = {k: v for k, v in changes.items() if k in own}
+        return replace(self, model=replace(self.model, **model), train=replace(self.train, **train), **mine)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
+        return cls(**{**data, "model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])})
+
+
+_RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
+        Recipe(
+            "latency",
+            NNFormerConfig.latency(),
+            TrainConfig(
+                epochs=50, batch_size=16, lr=1e-3, decay="linear", final_lr=0.0, loss="relative", rank_weight=0.0,
+                consistency_weight=0.01, ema=0.0, clip=5.0, equal_sizes=False,
+            ),
+        ),
+    )
+}  # fmt: skip
+
+
+def list_recipes() -> list[str]:
+    return list(_RECIPES)
+
+
+def get_recipe(name: str) -> Recipe:
+    """Raises:
+    UnknownChoiceError: no such recipe; the message lists them.
+    """
+    if name not in _RECIPES:
+        raise unknown_choice("recipe of a predictor", name, _RECIPES)
+    return _RECIPES[name]

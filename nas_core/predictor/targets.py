@@ -1,0 +1,86 @@
+"""Targets as a network learns them, and predictions back in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from nas_core.errors import DataError, unknown_choice
+
+__all__ = ["TargetScale", "checked_targets"]
+
+KINDS = ("none", "normal", "mean")
+SPREAD = 0.1
+"""Standard deviation of transformed targets, about 0.5: the range in which accuracies lie."""
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """A strictly increasing map between targets and what is learned, with straight ends."""
+
+    targets: tuple[float, ...]
+    """Ascending, at least two; empty: both are the same"""
+    learned: tuple[float, ...]
+    """As many, ascending"""
+
+    @classmethod
+    def fitted(cls, kind: str, targets: NDArray[np.float64]) -> TargetScale:
+        """From training targets.
+
+        Args:
+            kind: ``none``; ``mean``: shifted and scaled linearly; ``normal``: ranks as quantiles of a normal
+                distribution, so that a few failed networks do not rule a squared error.
+        """
+        if kind not in KINDS:
+            raise unknown_choice("scale of targets", kind, KINDS)
+        low, high = float(targets.min()), float(targets.max())
+        if kind == "none" or low == high:
+            return cls((), ())
+        if kind == "mean":
+            mean, deviation = float(targets.mean()), float(targets.std())
+            return cls((low, high), tuple(float(0.5 + SPREAD * (x - mean) / deviation) for x in (low, high)))
+        values, first = np.unique(targets, return_index=True)
+        quantiles = ndtri((rankdata(targets)[first] - 0.5) / len(targets))
+        return cls(tuple(values.tolist()), tuple((0.5 + SPREAD * quantiles).tolist()))
+
+    def learn(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _through(targets, self.targets, self.learned)
+
+    def restore(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions in the units of the targets; their order is kept."""
+        return _through(learned, self.learned, self.targets)
+
+
+def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, ...]) -> NDArray[np.float64]:
+    """Straight lines between the points; beyond them the slope of all of them."""
+    if not x:
+        return values
+    slope = (y[-1] - y[0]) / (x[-1] - x[0])
+    inside = np.interp(values, x, y)
+    return inside + slope * (np.minimum(values - x[0], 0) + np.maximum(values - x[-1], 0))
+
+
+def checked_targets(targets: ArrayLike, graphs: int, positive: bool = False) -> NDArray[np.float64]:
+    """Targets ``(G,)`` as float64.
+
+    Raises:
+        DataError: another number than graphs, fewer than two, one that is no number (or not above 0).
+    """
+    try:
+        values = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        raise DataError("targets are no row of numbers; expected one number per graph") from None
+    if values.shape != (graphs,):
+        raise DataError(f"targets have shape {values.shape} for {graphs} graphs; expected one number per graph")
+    if graphs < 2:
+        raise DataError(f"{graphs} graph to learn from; expected at least 2, some hundred for a useful predictor")
+    if not np.isfinite(values).all():
+        wrong = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DataError(f"target {wrong} is {values[wrong]}; remove the graphs without a measured value")
+    if positive and values.min() <= 0:
+        raise DataError(f"target {int(values.argmin())} is {values.min()}; expected latencies above 0")
+    return values
