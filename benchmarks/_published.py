@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nas_core.files import read_json
+from nas_core.graph import Graphs, nasbench101_graphs, nasbench201_graphs
 from nas_core.space import Architecture
 
 DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 RELEASED = DATA / "hat_released_architectures.json"
 LATENCY_TABLES = DATA / "latency_hat_transformers.npz"
+NASBENCH101 = DATA / "nasbench101.npz"
+NASBENCH101_VALID = DATA / "nasbench101_val.npz"
+NASBENCH201 = DATA / "nasbench201.npz"
 HAT_SPACES = {
     "wmt14ende": "hat_wmt14_en_de",
     "wmt14enfr": "hat_wmt14_en_fr",
@@ -38,3 +46,33 @@ def released() -> list[tuple[dict[str, Any], Architecture]]:
                 genes[f"{side}.{'ffn_dim' if key == 'ffn_dims' else key}"] = value
         found.append((row, Architecture(genes)))
     return found
+
+
+@functools.cache
+def nasbench101() -> tuple[Graphs, NDArray[np.float64]]:
+    """All 423,624 cells in the official order, and their test accuracies after 108 epochs (mean of three runs)."""
+    with np.load(NASBENCH101, allow_pickle=False) as table:
+        sizes, bits, inner = (table[name].astype(np.int64) for name in ("n_vertices", "edge_bits", "ops"))
+        accuracies = table["test_acc_108_mean"].astype(np.float64)
+    matrices = np.zeros((len(sizes), 7, 7), np.bool_)
+    for y in range(1, 7):
+        for x in range(y):
+            matrices[:, x, y] = bits >> (x + y * (y - 1) // 2) & 1
+    ops = np.zeros((len(sizes), 7), np.int64)
+    ops[:, 1:6] = np.array([2, 1, 3, -1])[inner]
+    ops[np.arange(len(sizes)), sizes - 1] = 4
+    return nasbench101_graphs(matrices, ops, sizes), accuracies
+
+
+def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rows whose validation accuracy is published (one run of 108 epochs), and that accuracy."""
+    with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
+        return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
+
+
+def nasbench201() -> tuple[Graphs, NDArray[np.float64], NDArray[np.float64]]:
+    """All 15,625 cells, their CIFAR-10 validation (one seed) and test accuracy (mean of seeds), as fractions."""
+    with np.load(NASBENCH201, allow_pickle=False) as table:
+        ops = table["ops"].astype(np.int64)
+        accuracies = [table[f"cifar10_{split}_acc_200"].astype(np.float64) / 100 for split in ("val", "test")]
+    return nasbench201_graphs(ops), accuracies[0], accuracies[1]

@@ -39,6 +39,7 @@ COMMANDS = (
     Command("space", "nas_core.cli.space", "List and show search spaces."),
     Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
     Command("search", "nas_core.cli.search", "Search architectures under constraints."),
+    Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
     Command("report", "nas_core.cli.report", "Tables and plots of a finished search."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),

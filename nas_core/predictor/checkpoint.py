@@ -22,8 +22,8 @@ EVERY_S = 30.0
 class Checkpoint:
     """The file of an unfinished fit: one for each member, written every half minute, removed at the end."""
 
-    def __init__(self, path: Path, begun: Mapping[str, Any], every_s: float = EVERY_S) -> None:
-        self.path, self.begun, self.every_s = path, dict(begun), every_s
+    def __init__(self, path: Path, begun: Mapping[str, Any]) -> None:
+        self.path, self.begun = path, dict(begun)
         self.written = time.monotonic()
 
     def load(self, member: int, trainer: Trainer) -> None:
@@ -52,7 +52,7 @@ class Checkpoint:
     def save(self, member: int, trainer: Trainer) -> None:
         """Write the trainer's state, if the last write is long enough ago or training has ended."""
         now = time.monotonic()
-        if now - self.written >= self.every_s or trainer.done == trainer.total:
+        if now - self.written >= EVERY_S or trainer.done == trainer.total:
             write_artifact(self._path(member), KIND, {"begun": self.begun}, trainer.state())
             self.written = time.monotonic()
 

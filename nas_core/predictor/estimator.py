@@ -14,19 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.checkpoint import Checkpoint
-from nas_core.predictor.inference import score
+from nas_core.predictor.inference import Scorer
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.recipes import Recipe, get_recipe
+from nas_core.predictor.statistics_process import StatisticsProcess
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.trainer import Trainer
 
 __all__ = ["NNFormerPredictor"]
 
 KIND = "nn-former"
+UNSEEN = ("error", "warn", "ignore")
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 
@@ -44,7 +46,7 @@ class NNFormerPredictor:
         recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
         seed: of weights, dropout and batches; equal seeds on one machine give equal predictors.
         device: where to compute.
-        unseen: what to do with an operation that no training graph has: ``error`` or ``warn``.
+        unseen: what to do with an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
         changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``).
     """
 
@@ -61,10 +63,12 @@ class NNFormerPredictor:
         self.recipe = chosen.changed(**changes)
         self.seed = seed
         self.device = usable_device(device)
-        if unseen not in ("error", "warn"):
-            raise ConfigError(f"unseen is {unseen!r}; expected error or warn")
+        if unseen not in UNSEEN:
+            raise unknown_choice("treatment of unseen operations", unseen, UNSEEN)
         self.unseen = unseen
         self.models: list[NNFormer] = []
+        self.process: StatisticsProcess | None = None
+        self._ready: list[Scorer] = []
         self.scale = TargetScale((), ())
         self.known: frozenset[int] = frozenset()
         self.info: dict[str, Any] = {}
@@ -92,11 +96,11 @@ class NNFormerPredictor:
         values = checked_targets(targets, len(data), positive=recipe.train.loss == "relative")
         self.scale = TargetScale.fitted(recipe.targets, values)
         self.known = frozenset(int(op) for op in np.unique(data.ops))
+        learned = self.scale.learn(values)
+        self.process = StatisticsProcess.fit(data, learned, self.seed) if recipe.process else None
         keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), self._begun(data, values))
-        self.models = [
-            self._fit_member(member, data, self.scale.learn(values), progress, keeper)
-            for member in range(recipe.members)
-        ]
+        self._ready = []
+        self.models = [self._fit_member(i, data, learned, progress, keeper) for i in range(recipe.members)]
         self.info = {"graphs": len(data), "largest": int(data.sizes.max())}
         if keeper is not None:
             keeper.remove()
@@ -140,18 +144,29 @@ class NNFormerPredictor:
         return self.predict_with_spread(graphs)[0]
 
     def predict_with_spread(self, graphs: Sequence[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Predictions ``(B,)`` and their standard deviation over the members ``(B,)`` (0 with one member)."""
+        """Predictions ``(B,)`` and their standard deviation over the networks and, where the recipe
+        has one, the Gaussian process ``(B,)``; 0 with one of them."""
         if not self.models:
             raise ConfigError("this predictor was not fitted; call fit, or load one from a file")
         data = Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
         self._check(data)
-        learned = np.stack([score(model, data, self.recipe.train.precision) for model in self.models])
-        restored = np.stack([self.scale.restore(row) for row in learned])
-        return self.scale.restore(learned.mean(0)), restored.std(0)
+        learned = np.stack([scorer(data) for scorer in self._scorers()])
+        mean, share = learned.mean(0), self.recipe.process
+        if self.process is not None:
+            expected = self.process.predict(data)
+            learned, mean = np.concatenate([learned, expected[None]]), share * expected + (1 - share) * mean
+        return self.scale.restore(mean), np.stack([self.scale.restore(row) for row in learned]).std(0)
+
+    def _scorers(self) -> list[Scorer]:
+        if not self._ready:
+            self._ready = [Scorer(model, self.recipe.train.precision) for model in self.models]
+        return self._ready
 
     def _check(self, graphs: Graphs) -> None:
+        if self.unseen == "ignore":
+            return
         new = sorted({int(op) for op in np.unique(graphs.ops)} - self.known)
         if not new:
             return
@@ -170,6 +185,8 @@ class NNFormerPredictor:
         if not self.models:
             raise ConfigError("this predictor was not fitted; there is nothing to save")
         tensors = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
+        if self.process is not None:
+            tensors |= {f"process.{name}": x for name, x in self.process.to_tensors().items()}
         header = {
             "recipe": self.recipe.to_dict(),
             "seed": self.seed,
@@ -196,14 +213,14 @@ class NNFormerPredictor:
             made.info = dict(header["info"])
             for member in range(recipe.members):
                 model = NNFormer(recipe.model)
-                model.load_state_dict(_member(tensors, member))
+                model.load_state_dict(_below(f"{member}.", tensors))
                 made.models.append(model.to(made.device).eval())
+            made.process = StatisticsProcess.from_tensors(_below("process.", tensors)) if recipe.process else None
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
         return made
 
 
-def _member(tensors: dict[str, Tensor], member: int) -> dict[str, Tensor]:
-    prefix = f"{member}."
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

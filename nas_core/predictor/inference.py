@@ -17,7 +17,7 @@ from nas_core.predictor.model import NNFormer
 from nas_core.predictor.packed import PackedBatch
 from nas_core.predictor.trainer import autocast, fast_dtype
 
-__all__ = ["score"]
+__all__ = ["Scorer", "score"]
 
 CHUNK_TOKENS = 2400
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
@@ -27,26 +27,46 @@ PACKED_FROM = 64
 """Mean number of nodes from which models that sum over nodes see graphs packed."""
 
 
-@torch.inference_mode()
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
-    """Predictions ``(G,)``; equal to the model's own within the precision (bf16, fp32 or auto).
+    """Predictions ``(G,)``, as :class:`Scorer` gives them."""
+    return Scorer(model, precision)(graphs)
 
-    Raises:
-        GraphError: a graph the model was not built for.
+
+class Scorer:
+    """A trained model ready to score; keep it where graphs come one by one, since its making takes as long as some
+    hundred of them.
+
+    Args:
+        model: with the weights it has now; later changes are not seen.
+        precision: of matrix products: bf16, fp32, or auto, the device's fast one.
     """
-    model.eval()
-    distinct, inverse = graphs.distinct()
-    scores = np.zeros(len(distinct))
-    frozen = _Frozen(model, precision) if _Frozen.supports(model) else None
-    for size in np.unique(distinct.sizes):
-        rows = np.flatnonzero(distinct.sizes == size)
-        length = int(size) + 2
-        chunk = max(1, (CHUNK_TOKENS if frozen else CHUNK_NODES) // length)
-        for start in range(0, len(rows), chunk):
-            part = rows[start : start + chunk]
-            values = frozen(distinct, part) if frozen else _general(model, distinct.take(part), precision)
-            scores[part] = values.double().cpu().numpy()
-    return scores[inverse]
+
+    @torch.inference_mode()
+    def __init__(self, model: NNFormer, precision: str = "auto") -> None:
+        self.model, self.precision = model.eval(), precision
+        self.frozen = _Frozen(model, precision) if _Frozen.supports(model) else None
+
+    @torch.inference_mode()
+    def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
+        """Predictions ``(G,)``; equal to the model's own within the precision.
+
+        Raises:
+            GraphError: a graph the model was not built for.
+        """
+        distinct, inverse = graphs.distinct()
+        scores = np.zeros(len(distinct))
+        for size in np.unique(distinct.sizes):
+            rows = np.flatnonzero(distinct.sizes == size)
+            chunk = max(1, CHUNK_TOKENS // (int(size) + 2) if self.frozen else CHUNK_NODES // int(size))
+            for start in range(0, len(rows), chunk):
+                part = rows[start : start + chunk]
+                scores[part] = self._chunk(distinct, part).double().cpu().numpy()
+        return scores[inverse]
+
+    def _chunk(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
+        if self.frozen is not None:
+            return self.frozen(graphs, rows)
+        return _general(self.model, graphs.take(rows), self.precision)
 
 
 def _general(model: NNFormer, graphs: Graphs, precision: str) -> Tensor:

@@ -24,10 +24,15 @@ class Recipe:
     """Scale in which targets are learned: none, mean or normal (by rank)."""
     members: int = 1
     """Models trained from different seeds, whose predictions are averaged."""
+    process: float = 0.0
+    """Share of a Gaussian process on graph statistics in the prediction; the networks have the rest."""
 
     def __post_init__(self) -> None:
-        if self.members < 1:
-            raise ConfigError(f"members of a predictor is {self.members}; expected at least 1")
+        if self.members < 1 or not 0 <= self.process < 1:
+            raise ConfigError(
+                f"members {self.members} and process {self.process} of a predictor; expected members >= 1 and"
+                " 0 <= process < 1"
+            )
 
     def changed(self, **changes: Any) -> Recipe:
         """With other settings; names are those of the recipe, of its model and of its training.

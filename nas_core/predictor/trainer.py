@@ -178,7 +178,8 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
         if self.averaged:
-            torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
+            with torch.no_grad():
+                torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
         self.done += 1
         return loss.detach()
 

@@ -130,13 +130,15 @@ def progress(series: Mapping[str, Sequence[float]], y_label: str = "best validat
         return _png(figure)
 
 
-def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> bytes:
-    """Lines ``name -> (x, y)``."""
+def curves(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, log: bool = False
+) -> bytes:
+    """Lines ``name -> (x, y)``; ``log`` for values above 0 that span orders of magnitude."""
     with _picture(_HALF) as (figure, axes):
         for (name, (x, y)), colour in zip(series.items(), _cycle(), strict=False):
             if len(x):
                 axes.plot(x, y, color=colour, linewidth=1.6, marker="o", markersize=3.5, label=name)
-        axes.set(xlabel=x_label, ylabel=y_label)
+        axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log else "linear")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
         return _png(figure)

@@ -1,0 +1,202 @@
+"""``nas-ext predictor``: train a predictor on graphs with known values, predict with it, see how fast it is."""
+
+from __future__ import annotations
+
+import glob
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from tqdm import tqdm
+
+from nas_core.errors import ConfigError
+from nas_core.files import write_atomic, write_json
+from nas_core.graph import READERS, Reader, reader_for
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, kendall_tau, list_recipes, mape
+from nas_core.predictor.curve import LearningCurve
+from nas_core.predictor.estimator import Progress
+from nas_core.predictor.files import OUTPUTS, Records, new_file, prediction_rows, read_records, write_predictions
+from nas_core.predictor.holdout import holdout_split
+from nas_core.predictor.settings import needed_by, parsed_settings
+from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
+from nas_core.report.plots import curves
+from nas_core.report.tables import Column, Table
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
+
+_READER = f"What the architectures are: one of {', '.join(READERS)}."
+_DEVICE = "cpu, cuda, cuda:1, mps."
+_CURVES = (".json", ".png")
+_FORCE = "Replace existing output files."
+
+
+@app.command("train")
+def train(
+    data: Annotated[Path, typer.Option(help="JSON Lines: graph or architecture, and a number to learn.")],
+    out: Annotated[Path, typer.Option(help="The predictor (.safetensors).")],
+    reader: Annotated[str | None, typer.Option(help=_READER)] = None,
+    target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
+    recipe: Annotated[str, typer.Option(help=f"One of {', '.join(list_recipes())}.")] = "paper",
+    holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split, the weights and the batches.")] = 0,
+    members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the records.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the recipe; repeatable.")] = None,
+    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
+    curve: Annotated[Path | None, typer.Option(help="Learning curve: .json, or .png with a .json beside it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
+) -> None:
+    """Train on all records but the held-out ones and judge by these. Interrupted, the same command goes on."""
+    new_file(out, force, [data], [".safetensors"])
+    drawn = [] if curve is None else [new_file(path, force, [data], _CURVES) for path in _curve_files(curve)]
+    options = {name: value for name, value in (("members", members), ("epochs", epochs)) if value is not None}
+    changes = parsed_settings([*(settings or []), *(f"{name}={value}" for name, value in options.items())])
+    chosen = get_recipe(recipe).changed(**changes)
+    records = read_records(data, None if reader is None else reader_for(reader), target)
+    needed = {k: v for k, v in needed_by(records.graphs, chosen).items() if k not in changes}
+    predictor = NNFormerPredictor(chosen, seed=seed, device=device, **needed)
+    learned, held_out = holdout_split(records.graphs, holdout, seed)
+    losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
+    quality = _quality(predictor, records.take(held_out))
+    predictor.info |= {"reader": reader, "target": target, "held_out": quality}
+    predictor.save(out)
+    for path in drawn:
+        _draw(losses, path, predictor.recipe.members)
+    losses.remove()
+    _tell(quality, len(learned), seconds)
+    if needed:
+        typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
+    typer.echo(f"{chosen.name} predictor of {target!r}: {out}")
+
+
+@app.command("predict")
+def predict(
+    model: Annotated[Path, typer.Option(help="A predictor of 'train'.")],
+    data: Annotated[Path, typer.Option(help="JSON Lines with a graph or architecture in each record.")],
+    out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
+    reader: Annotated[str | None, typer.Option(help="Of the architectures; default: the one of the training.")] = None,
+    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
+    force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
+) -> None:
+    """One prediction for each record, and its standard deviation over the members (0 if there is one)."""
+    if out is not None:
+        new_file(out, force, [model, data], OUTPUTS)
+    predictor = NNFormerPredictor.load(model, device)
+    records = read_records(data, _reader_of(predictor, model, reader))
+    rows = prediction_rows(records, *predictor.predict_with_spread(records.graphs))
+    if out is not None:
+        write_predictions(out, rows)
+        typer.echo(f"{len(rows)} predictions: {out}")
+        return
+    shown = (
+        Column("record", "record", "d"),
+        Column("prediction", "prediction", ".6g"),
+        Column("spread", "spread", ".2g"),
+    )
+    typer.echo(Table(shown, rows).text())
+
+
+@app.command("bench")
+def bench(
+    model: Annotated[Path | None, typer.Option(help="A predictor; default: a new one of the recipe.")] = None,
+    recipe: Annotated[str, typer.Option(help=f"One of {', '.join(list_recipes())}.")] = "paper",
+    batch: Annotated[list[int], typer.Option(min=1, help="Graphs at a time; repeatable.")] = [128, 4096],  # noqa: B006
+    nodes: Annotated[int, typer.Option(min=1, help="Of each graph.")] = 7,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs; the best one counts.")] = 3,
+    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
+) -> None:
+    """Graphs per second on this machine, for random graphs, beside the naive reference on the CPU."""
+    predictor = NNFormerPredictor(recipe, device=device) if model is None else NNFormerPredictor.load(model, device)
+    config, precision = predictor.recipe.model, predictor.recipe.train.precision
+    models = predictor.models or [NNFormer(config).to(predictor.device).eval()]
+    rows: list[dict[str, Any]] = []
+    for count in batch:
+        graphs = random_graphs([nodes] * count, config, operations=sorted(predictor.known))
+        rows.append({"batch": count, "rate": graphs_per_s(models, graphs, precision, repeats)})
+        if has_naive(config):
+            rows[-1]["naive"] = naive_graphs_per_s(models, graphs, repeats)
+            rows[-1]["times"] = rows[-1]["rate"] / rows[-1]["naive"]
+    columns = [Column("batch", "batch", ",d"), Column("rate", "graphs/s", ",.0f")]
+    columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
+    machine = describe_machine(device, torch.get_num_threads())
+    where = f"{machine['device_name']}, {machine['threads']} thread(s)"
+    typer.echo(f"recipe {predictor.recipe.name}, {len(models)} member(s), graphs of {nodes} nodes, {where}")
+    typer.echo(Table(columns, rows).text())
+
+
+def _fitted(predictor: NNFormerPredictor, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:
+    """Fit, with a checkpoint under that name; losses by step, and seconds."""
+    losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"))
+    start = time.perf_counter()
+    try:
+        with tqdm(desc="training", unit="step", disable=None) as bar:
+            predictor.fit(records.graphs, records.targets, progress=_shown(losses, bar), checkpoint=unfinished)
+    except BaseException as error:
+        losses.keep()
+        if isinstance(error, KeyboardInterrupt):
+            saved = any(unfinished.parent.glob(f"{glob.escape(unfinished.name)}.*.safetensors"))
+            state = "goes on from the last half minute" if saved else "begins anew: nothing was saved yet"
+            typer.echo(f"interrupted; the same command {state}", err=True)
+        raise
+    return losses, time.perf_counter() - start
+
+
+def _shown(losses: LearningCurve, bar: Any) -> Progress:
+    def progress(step: int, steps: int, loss: float) -> None:
+        if bar.total is None:
+            bar.reset(steps)
+            bar.initial = bar.n = step - 1
+        losses.add(step, loss)
+        bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+        bar.update()
+
+    return progress
+
+
+def _curve_files(curve: Path) -> list[Path]:
+    return [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
+
+
+def _draw(losses: LearningCurve, path: Path, members: int) -> None:
+    if path.suffix == ".json":
+        write_json(path, {"members": members, **losses.to_dict()})
+        return
+    names = ["training"] if members == 1 else [f"member {member + 1}" for member in range(members)]
+    series = dict(zip(names, losses.thinned(members), strict=True))
+    write_atomic(path, curves(series, "step", "training loss", log=True))
+
+
+def _quality(predictor: NNFormerPredictor, records: Records) -> dict[str, Any]:
+    """How good the predictor is on records it has not seen; empty without any."""
+    if not len(records.graphs):
+        return {}
+    strict, predictor.unseen = predictor.unseen, "warn"  # a rare operation may stand in held-out graphs alone
+    predicted = predictor.predict(records.graphs)
+    predictor.unseen = strict
+    quality: dict[str, Any] = {"graphs": len(predicted), "kendall_tau": kendall_tau(predicted, records.targets)}
+    if records.targets.min() > 0:
+        quality["mape_percent"] = mape(predicted, records.targets)
+    return quality
+
+
+def _tell(quality: dict[str, Any], learned: int, seconds: float) -> None:
+    if quality:
+        error = f", MAPE {quality['mape_percent']:.2f} %" if "mape_percent" in quality else ""
+        typer.echo(f"held out: {quality['graphs']} graphs, Kendall tau {quality['kendall_tau']:.3f}{error}")
+        only = "; the predictor knows only these (--holdout 0 trains on all)"
+    else:
+        only = ", which are all; nothing was held out to judge it by"
+    typer.echo(f"trained in {seconds:.1f} s on {learned} graphs{only}")
+
+
+def _reader_of(predictor: NNFormerPredictor, path: Path, given: str | None) -> Reader | None:
+    kept = predictor.info.get("reader")
+    if kept and given and given != kept:
+        raise ConfigError(f"{path} was trained with reader {kept!r}, which it keeps; leave --reader {given} out")
+    name = kept or given
+    return None if name is None else reader_for(name)

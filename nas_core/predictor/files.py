@@ -1,0 +1,143 @@
+"""Graphs and targets from JSON Lines, predictions into a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.files import read_jsonl, write_atomic
+from nas_core.graph import READERS, Graph, GraphError, Graphs, Reader
+
+__all__ = ["Records", "new_file", "prediction_rows", "read_records", "write_predictions"]
+
+OUTPUTS = (".jsonl", ".csv")
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a file holds, record by record."""
+
+    graphs: Graphs
+    targets: NDArray[np.float64]
+    """``(G,)``; ``(0,)`` where they were not asked for"""
+    notes: Sequence[Mapping[str, Any]]
+    """Texts and numbers that stand beside each graph"""
+
+    def take(self, indices: NDArray[np.int64]) -> Records:
+        """Those records, of which targets were asked for."""
+        return Records(self.graphs.take(indices), self.targets[indices], [self.notes[i] for i in indices])
+
+
+def read_records(path: str | Path, reader: Reader | None = None, target: str | None = None) -> Records:
+    """Read JSON Lines whose records have a ``graph`` (``{"ops": .., "edges": ..}``, as :meth:`Graph.to_dict` writes
+    it) or an ``architecture`` (what the reader takes).
+
+    Args:
+        reader: makes graphs of architectures; operations of graphs must be among its operations too.
+        target: the field with the number to learn.
+
+    Raises:
+        DataError: the file is missing, empty or no JSON Lines, or a record has no graph, no target, or a wrong one;
+            the message says which record and why.
+    """
+    graphs: list[Graph] = []
+    targets: list[float] = []
+    notes: list[dict[str, Any]] = []
+    for number, record in enumerate(read_jsonl(path), 1):
+        try:
+            graphs.append(_graph(record, reader))
+            if target is not None:
+                targets.append(_target(record, target))
+        except NasExtError as error:
+            raise DataError(f"{path}, record {number}: {error}") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{path}, record {number}: the graph cannot be read ({error})") from error
+        notes.append({k: v for k, v in record.items() if k != "graph" and isinstance(v, str | int | float)})
+    if not graphs:
+        raise DataError(f"{path} holds no records; expected one JSON object per line with a graph or an architecture")
+    try:
+        together = Graphs.of(graphs)
+    except GraphError as error:
+        raise DataError(f"{path}: {error}") from error
+    return Records(together, np.array(targets), notes)
+
+
+def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
+    if ("graph" in record) == ("architecture" in record):
+        got = ", ".join(map(repr, record)) or "none"
+        raise DataError(f"expected either a field 'graph' or a field 'architecture'; got {got}")
+    if "architecture" in record:
+        if reader is None:
+            raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(READERS)}")
+        return reader.from_json(record["architecture"])
+    graph = Graph.from_dict(record["graph"])
+    if reader is not None and int(graph.ops.max()) >= len(reader.operations):
+        known = f"0 to {len(reader.operations) - 1} ({', '.join(reader.operations)})"
+        raise GraphError(f"operation index {int(graph.ops.max())}; reader {reader.name!r} has {known}")
+    return graph
+
+
+def _target(record: Mapping[str, Any], name: str) -> float:
+    if name not in record:
+        fields = ", ".join(map(repr, record))
+        raise DataError(f"no field {name!r} with the number to learn; it has {fields}: name one with --target")
+    value = record[name]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DataError(f"{name} is {json.dumps(value)[:60]}; expected a number")
+    if not math.isfinite(value):
+        raise DataError(f"{name} is {value}; remove the records without a measured value")
+    return float(value)
+
+
+def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
+    """The path, if a result may be written there.
+
+    Raises:
+        ConfigError: it exists and ``force`` is not given, it is one of the inputs or a folder, or ends in none of the
+            suffixes.
+    """
+    if suffixes and path.suffix not in suffixes:
+        raise ConfigError(f"output {path}: expected a name that ends in {' or '.join(suffixes)}")
+    if path.is_dir():
+        raise ConfigError(f"output {path} is a folder; give the name of a file")
+    if any(path.resolve() == given.resolve() for given in inputs):
+        raise ConfigError(f"output {path} is also an input, which is kept; give another name")
+    if path.exists() and not force:
+        raise ConfigError(f"{path} exists; give another name, or --force to replace it")
+    return path
+
+
+def prediction_rows(
+    records: Records, predicted: NDArray[np.float64], spread: NDArray[np.float64]
+) -> list[dict[str, Any]]:
+    """One row for each record, in their order: its number from 1, its notes, prediction and spread."""
+    return [
+        {"record": number, **note, "prediction": float(value), "spread": float(width)}
+        for number, (note, value, width) in enumerate(zip(records.notes, predicted, spread, strict=True), 1)
+    ]
+
+
+def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows as JSON Lines, or as a table if the name ends in .csv; a field that a row lacks is empty there.
+
+    Raises:
+        NasExtError: the file cannot be written.
+    """
+    if path.suffix == ".csv":
+        text = io.StringIO()
+        table = csv.DictWriter(text, list(dict.fromkeys(k for row in rows for k in row)), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+        write_atomic(path, text.getvalue())
+    else:
+        write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -1,0 +1,74 @@
+"""How many graphs a model predicts in a second on this machine, beside its naive reference."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from nas_core.graph import Graph, Graphs
+from nas_core.predictor.config import NNFormerConfig
+from nas_core.predictor.inference import score
+from nas_core.predictor.model import NNFormer
+from nas_core.predictor.naive import naive_prediction
+
+__all__ = ["graphs_per_s", "has_naive", "naive_graphs_per_s", "random_graphs"]
+
+NAIVE_GRAPHS = 16
+"""Graphs that the naive reference is timed on: it takes them one at a time, so that its rate knows no batch."""
+
+
+def random_graphs(
+    sizes: Sequence[int], config: NNFormerConfig, seed: int = 0, density: float = 0.4, operations: Sequence[int] = ()
+) -> Graphs:
+    """Graphs with edges between any two nodes with a chance of ``density``, and the features the model reads.
+
+    Args:
+        operations: indices to draw from; default: all of the model's.
+    """
+    stream = np.random.default_rng(seed)
+    graphs = []
+    for size in sizes:
+        more = {
+            name: stream.integers(0, 64, shape).astype(np.float32)
+            for name, shape in (
+                ("attributes", (size, config.attributes)),
+                ("shapes", (size, config.shapes)),
+                ("static", (config.static,)),
+            )
+            if shape[-1]
+        }
+        ops = stream.choice(operations or np.arange(config.operations), size)
+        graphs.append(Graph.from_adjacency(np.triu(stream.random((size, size)) < density, 1), ops, **more))
+    return Graphs.of(graphs)
+
+
+def has_naive(config: NNFormerConfig) -> bool:
+    """Whether the naive reference is written for such a model."""
+    return (config.attention, config.feed_forward, config.heads) == ("siblings", "bidirectional", 4)
+
+
+def graphs_per_s(models: Sequence[NNFormer], graphs: Graphs, precision: str, repeats: int) -> float:
+    """Best of some runs over these graphs by all members of a predictor, after one that is not timed."""
+    return len(graphs) / _best_s(lambda: [score(model, graphs, precision) for model in models], repeats)
+
+
+def naive_graphs_per_s(models: Sequence[NNFormer], graphs: Graphs, repeats: int) -> float:
+    """The same with the naive reference, on the CPU and on some of the graphs."""
+    some = list(graphs[:NAIVE_GRAPHS])
+    plain = [copy.deepcopy(model).cpu().eval() for model in models]
+    with torch.inference_mode():
+        return len(some) / _best_s(lambda: [naive_prediction(m, graph) for m in plain for graph in some], repeats)
+
+
+def _best_s(run: Callable[[], object], repeats: int) -> float:
+    run()
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best

@@ -1,0 +1,36 @@
+"""NASLib plug-in: NN-Former as a predictor of NASLib's evaluator and of its search methods.
+
+``NNFormerPredictor`` has NASLib's predictor interface, ``register`` makes it known by name to Bananas, Npenas and
+BasePredictor, ``python -m naslib_ext.benchmark`` compares it with NASLib's own predictors. Importing this package does
+not import NASLib; the predictor works without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from naslib_ext.graphs import SPACES, graph_of
+    from naslib_ext.plugin import register, unregister
+    from naslib_ext.predictor import NNFormerPredictor
+
+__all__ = ["SPACES", "NNFormerPredictor", "graph_of", "register", "unregister"]
+
+_HOMES = {
+    "NNFormerPredictor": "predictor",
+    "SPACES": "graphs",
+    "graph_of": "graphs",
+    "register": "plugin",
+    "unregister": "plugin",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

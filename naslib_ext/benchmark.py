@@ -1,0 +1,199 @@
+"""``python -m naslib_ext.benchmark``: NN-Former beside NASLib's predictors, judged by NASLib's evaluator.
+
+Example, with a checkout of NASLib on PYTHONPATH or given by --naslib:
+
+    python -m naslib_ext.benchmark --space nasbench201 --predictors nnformer xgb lgb gcn \\
+        --train-size 156 --test-size 200 --data nasbench201.npz --set epochs=300 --out result.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import write_json
+from nas_core.latency.machine import describe_machine
+from naslib_ext import compat
+from naslib_ext.evaluation import OURS, evaluate, make_predictor
+from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
+
+__all__ = ["main", "run"]
+
+COLUMNS = ("kendalltau", "spearman", "mae", "fit_s", "query_ms", "one_query_ms")
+
+_log = logging.getLogger(__name__)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code: 0, or 2 for a wrong input, told in one line."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("naslib").setLevel(logging.WARNING)  # it logs all targets and predictions
+    try:
+        result = run(arguments)
+        print(table(result))
+        if arguments.out:
+            write_json(arguments.out, result)
+    except NasExtError as error:
+        print(f"nas-ext: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """All that ``--out`` writes.
+
+    Raises:
+        NasExtError: no NASLib, no data, a wrong setting.
+    """
+    settings = parse_settings(arguments.set)
+    if arguments.naslib:
+        compat.use(arguments.naslib)
+    for name in arguments.predictors:
+        make_predictor(name, arguments.space, **(settings if name == OURS else {}))
+    if arguments.data:
+        if arguments.space != "nasbench201":
+            raise ConfigError(f"--data is a table of nasbench201, the space is {arguments.space}; leave it out")
+        api, column = nasbench201_table(arguments.data, arguments.column)
+        data = f"{Path(arguments.data).name}:{column}"
+    else:
+        api, data = pickled_table(arguments.space, arguments.dataset), f"NASLib's files of {arguments.dataset}"
+    space = make_space(arguments.space)
+    results: dict[str, list[dict[str, Any]]] = {}
+    failed: dict[str, str] = {}
+    seen: dict[tuple[int, int], list[float]] = {}
+    for name in arguments.predictors:
+        try:
+            rows = _trials(name, space, api, settings, arguments, seen)
+        except Exception as error:  # NASLib's predictors fail on today's libraries with whatever their first wrong line
+            if name == OURS:
+                raise
+            failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            _log.warning("%s: not compared, %s", name, failed[name])
+        else:
+            results[name] = rows
+    return {
+        "space": arguments.space,
+        "data": data,
+        "train_sizes": arguments.train_size,
+        "test_size": arguments.test_size,
+        "trials": arguments.trials,
+        "seed": arguments.seed,
+        "hpo_seconds": arguments.hpo_seconds,
+        "nnformer": settings,
+        "results": results,
+        "failed": failed,
+        "repairs": list(compat.repairs()),
+        "machine": describe_machine("cpu", torch.get_num_threads()),
+    }
+
+
+def _trials(
+    name: str,
+    space: Any,
+    api: dict[str, Any],
+    settings: dict[str, Any],
+    arguments: argparse.Namespace,
+    seen: dict[tuple[int, int], list[float]],
+) -> list[dict[str, Any]]:
+    rows = []
+    for trial in range(arguments.trials):
+        begin, seed = time.perf_counter(), arguments.seed + trial
+        for row in evaluate(
+            make_predictor(name, arguments.space, **(settings if name == OURS else {})),
+            space,
+            api,
+            train_sizes=sorted(arguments.train_size),
+            test_size=arguments.test_size,
+            seed=seed,
+            dataset=arguments.dataset,
+            hpo_seconds=arguments.hpo_seconds,
+        ):
+            targets = row.pop("targets")
+            if seen.setdefault((seed, row["train_size"]), targets) != targets:
+                raise NasExtError(f"{name} was tested on other architectures than the predictors before it")
+            rows.append({"seed": seed, **row})
+        _log.info("%s, seed %d: %.0f s", name, seed, time.perf_counter() - begin)
+    return rows
+
+
+def table(result: dict[str, Any]) -> str:
+    """Mean over trials, with the standard deviation of tau where there are several."""
+    title = (
+        f"{result['space']} ({result['data']}), {result['test_size']} test architectures, {result['trials']} trial(s);"
+        " tau against validation accuracy"
+    )
+    lines = [title, f"{'predictor':<14}{'train':>6}" + "".join(f"{name:>16}" for name in COLUMNS)]
+    for name, rows in result["results"].items():
+        for size in sorted({row["train_size"] for row in rows}):
+            part = [row for row in rows if row["train_size"] == size]
+            cells = []
+            for column in COLUMNS:
+                values = np.array([row[column] for row in part], np.float64)  # None becomes NaN
+                cell = f"{values.mean():.3f}"
+                cells.append(f"{cell} ±{values.std():.3f}" if column == "kendalltau" and len(part) > 1 else cell)
+            lines.append(f"{name:<14}{size:>6}" + "".join(f"{cell:>16}" for cell in cells))
+    lines += [f"{name:<14}not compared: {why}" for name, why in result["failed"].items()]
+    return "\n".join(lines)
+
+
+def parse_settings(given: list[str]) -> dict[str, Any]:
+    """``epochs=150`` and the like.
+
+    Raises:
+        ConfigError: no name or no value.
+    """
+    settings: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not name or not equals or not value:
+            raise ConfigError(f"--set {item!r}: expected NAME=VALUE, such as epochs=150")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value
+    return settings
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m naslib_ext.benchmark",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--space", choices=SPACES, default="nasbench201", help="search space of NASLib")
+    add("--predictors", nargs="+", default=[OURS, "xgb", "lgb", "gcn"], metavar="NAME", help="nnformer, or NASLib's")
+    add("--train-size", nargs="+", type=_positive, default=[156], metavar="N", help="architectures to learn from")
+    add("--test-size", type=_positive, default=200, metavar="N", help="architectures to predict")
+    add("--data", metavar="TABLE.npz", help="all cells of nasbench201: ops (15625, 6), accuracies; or NASLib's files")
+    add("--column", metavar="NAME", help="which accuracies of the table")
+    add("--dataset", default="cifar10", help="of NASLib's own files")
+    add("--trials", type=_positive, default=1, metavar="N", help="seeds, one after another")
+    add("--seed", type=int, default=0, metavar="N", help="of the first trial")
+    add("--hpo-seconds", type=int, default=0, metavar="N", help="NASLib's max_hpo_time")
+    add("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of nnformer: recipe=paper epochs=150 ...")
+    add("--naslib", default=os.environ.get("NASLIB_PATH"), metavar="DIR", help="checkout of NASLib ($NASLIB_PATH)")
+    add("--out", type=Path, metavar="FILE.json", help="write all figures there")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is below 1")
+    return value
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

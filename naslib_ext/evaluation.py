@@ -1,0 +1,132 @@
+"""One predictor through NASLib's own ``PredictorEvaluator``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from nas_core.errors import NasExtError, unknown_choice
+from naslib_ext.compat import load
+from naslib_ext.plugin import NASLIB_NAMES
+from naslib_ext.predictor import NNFormerPredictor
+
+__all__ = ["OURS", "Settings", "evaluate", "make_predictor"]
+
+OURS = "nnformer"
+KEPT = ("kendalltau", "spearman", "pearson", "mae", "rmse", "precision_10", "precision_20", "train_size")
+SINGLE_QUERIES = 20
+
+
+class Settings(dict[str, Any]):
+    """What NASLib takes for a configuration: a dictionary with attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def make_predictor(name: str, space: str, **settings: Any) -> Any:
+    """``nnformer`` with these settings, or a predictor of NASLib's with its own.
+
+    Raises:
+        UnknownChoiceError: NASLib has none of that name.
+    """
+    if name == OURS:
+        return NNFormerPredictor(space, **settings)
+    if name not in NASLIB_NAMES:
+        raise unknown_choice("predictor", name, [OURS, *sorted(NASLIB_NAMES)])
+    (module,) = load("naslib.predictors.ensemble")
+    if name == "bananas":  # the one that is an ensemble by itself, of three in NASLib's runner
+        return module.Ensemble(predictor_type=name, num_ensemble=3, ss_type=space)
+    return module.Ensemble(predictor_type=name, num_ensemble=1, ss_type=space).get_ensemble()[0]
+
+
+def evaluate(
+    predictor: Any,
+    space: Any,
+    api: dict[str, Any],
+    *,
+    train_sizes: list[int],
+    test_size: int,
+    seed: int,
+    dataset: str = "cifar10",
+    hpo_seconds: int = 0,
+) -> list[dict[str, Any]]:
+    """Fit on random architectures and compare predictions with the table; one row of metrics per number of them.
+
+    Equal seeds give equal architectures, whichever predictor is evaluated: all are drawn before the first fit.
+
+    Args:
+        seed: of Python's, numpy's and torch's global streams.
+        hpo_seconds: NASLib's ``max_hpo_time``.
+
+    Returns:
+        NASLib's metrics against validation accuracy, ``fit_s``, ``query_ms`` (per architecture, all at once) and
+        ``one_query_ms`` (asked one at a time, as acquisition functions do; median).
+
+    Raises:
+        NasExtError: NASLib could not compute its metrics (it then gives NaN for all of them).
+    """
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    several = len(train_sizes) > 1
+    settings = Settings(
+        experiment_type="vary_train_size" if several else "single",
+        train_size_single=train_sizes[-1],
+        train_size_list=train_sizes,
+        test_size=test_size,
+        fidelity_single=-1,
+        fidelity_list=[-1],
+        max_hpo_time=hpo_seconds,
+        uniform_random=1,
+        dataset=dataset,
+    )
+    (module,) = load("naslib.defaults.predictor_evaluator")
+    evaluator = module.PredictorEvaluator(predictor, config=settings)
+    evaluator._log_to_json = lambda: None  # it cannot write float32, which some of NASLib's predictors give
+    labelled = space.get_type() == "nasbench301"
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints all targets and predictions
+        evaluator.adapt_search_space(space, load_labeled=labelled, dataset_api=api)
+        _, *results = evaluator.evaluate()
+        one_query_ms = _one_by_one(evaluator, labelled, api)
+    if any("mae" not in row or not np.isfinite(row["mae"]) for row in results):
+        raise NasExtError("NASLib's evaluator gave NaN for its metrics: an exception that it hides")
+    return [
+        {
+            **{name: _number(row[name]) for name in KEPT},
+            "fit_s": round(row["fit_time"], 3),
+            "query_ms": round(1e3 * row["query_time"], 4),
+            "one_query_ms": round(one_query_ms, 4),
+            "targets": [float(value) for value in row["full_ytest"]],
+        }
+        for row in results
+    ]
+
+
+def _one_by_one(evaluator: Any, labelled: bool, api: dict[str, Any]) -> float:
+    """Milliseconds for one new architecture."""
+    took = []
+    for _ in range(SINGLE_QUERIES):
+        architecture = evaluator.search_space.clone()
+        if labelled:
+            architecture.load_labeled_architecture(dataset_api=api)
+        else:
+            architecture.sample_random_architecture(dataset_api=api)
+        begin = time.perf_counter()
+        evaluator.predictor.query([architecture], [{}])
+        took.append(time.perf_counter() - begin)
+    return 1e3 * float(np.median(took))
+
+
+def _number(value: Any) -> float | int | None:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return plain if np.isfinite(plain) else None

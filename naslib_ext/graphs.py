@@ -1,0 +1,166 @@
+"""NASLib's architecture objects as graphs, by the name NASLib gives their search space.
+
+An object is asked for its description (``get_spec``, ``get_op_indices``, ``get_compact``); the description itself is
+taken too, as NASLib's utilities pass it around. Its encodings are not used: they lose the order of a cell's states
+(GCN), the cells' borders (NAS-Bench-301) or describe another graph (TransNAS-Bench, macro).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.graph import (
+    Graph,
+    GraphError,
+    nasbench101_graph,
+    nasbench201_graph,
+    nasbench201_ops,
+    nasbench301_graph,
+    transnasbench_macro_graph,
+    transnasbench_micro_graph,
+)
+from nas_core.graph.nasbench201 import CHOICES, STATES
+
+__all__ = ["SPACES", "Space", "graph_of", "space_of"]
+
+NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
+"""What the numbers in NASLib's tuples of NAS-Bench-101 mean."""
+NASBENCH101_EDGES = 9
+"""The benchmark has no cell with more, once pruned; NASLib gives such a cell the accuracy -1."""
+NASBENCH201_OPS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
+"""What the six numbers of NAS-Bench-201 mean in NASLib."""
+NASBENCH201_EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+"""To which edges they belong in NASLib: by source; the official order is by target."""
+UNSUPPORTED = {
+    "nlp": "its architectures are recurrent cells, for which there is no graph reader",
+    "asr": "its architectures are chains with skips of their own, for which there is no graph reader",
+}
+CACHED = 16384
+"""Graphs kept by description; about 25 MB. NAS-Bench-201 has 15,625."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """How architectures of one of NASLib's search spaces are read."""
+
+    name: str
+    """NASLib's ``get_type()``."""
+    getter: str
+    """The method of an architecture object that gives its description."""
+    plain: Callable[[Any], Hashable]
+    """The description as a hashable value."""
+    read: Callable[[Any], Graph | None]
+    """The graph of that value."""
+
+
+def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
+    """The graph of an architecture object of NASLib, or of its description.
+
+    Returns:
+        None for a cell that NAS-Bench-101 does not have (no way from input to output, or more than 9 edges); NASLib
+        gives it the accuracy -1.
+
+    Raises:
+        UnknownChoiceError, ConfigError: a search space that is not known, or not supported.
+        GraphError: an object that has no architecture yet, or a malformed description.
+    """
+    space = space_of(ss_type)
+    description = architecture
+    if hasattr(architecture, space.getter):
+        description = getattr(architecture, space.getter)()
+        if description is None:
+            raise GraphError(f"the {ss_type} object has no architecture yet; sample or set one first")
+    return _read(space.name, space.plain(description))
+
+
+def space_of(ss_type: str | None) -> Space:
+    """The search space of that name, as :func:`graph_of` finds it."""
+    if ss_type is None:
+        raise ConfigError("the search space is not set; give ss_type=..., as NASLib's set_ss_type does")
+    if ss_type in UNSUPPORTED:
+        raise ConfigError(
+            f"NASLib's search space {ss_type!r} is not supported: {UNSUPPORTED[ss_type]}; supported are"
+            f" {', '.join(SPACES)}"
+        )
+    if ss_type not in SPACES:
+        raise unknown_choice("search space of NASLib", ss_type, SPACES)
+    return SPACES[ss_type]
+
+
+@lru_cache(CACHED)
+def _read(ss_type: str, description: Hashable) -> Graph | None:
+    """Shared by all predictors: members of an ensemble see the same architectures."""
+    return SPACES[ss_type].read(description)
+
+
+def _numbers(description: Any) -> Hashable:
+    """Nested lists or arrays of numbers as nested tuples; the readers judge them."""
+    if isinstance(description, np.ndarray):
+        description = description.tolist()
+    if isinstance(description, list | tuple):
+        return tuple(_numbers(item) for item in description)
+    plain = description.item() if isinstance(description, np.generic) else description
+    if isinstance(plain, int | str):
+        return plain
+    raise GraphError(f"got {type(plain).__name__} {str(plain)[:80]!r}; expected whole numbers")
+
+
+def _plain_nasbench101(description: Any) -> Hashable:
+    """``{"matrix", "ops"}``, or NASLib's tuple: the matrix row by row, then the operations."""
+    if isinstance(description, Mapping):
+        if not {"matrix", "ops"} <= set(description):
+            raise GraphError(f"a NAS-Bench-101 cell has parts matrix and ops; got {sorted(map(str, description))}")
+        return _numbers(description["matrix"]), tuple(str(op) for op in description["ops"])
+    flat = _numbers(description)
+    nodes = math.isqrt(len(flat)) if isinstance(flat, tuple) else 0
+    if not isinstance(flat, tuple) or not nodes or len(flat) != nodes * nodes + nodes:
+        raise GraphError(f"got NAS-Bench-101 cell {str(description)[:80]!r}; expected a dict of matrix and ops")
+    codes = flat[nodes * nodes :]
+    if wrong := [code for code in codes if code not in range(len(NASBENCH101_OPS))]:
+        raise unknown_choice("operation index of NASLib's NAS-Bench-101", wrong[0], range(len(NASBENCH101_OPS)))
+    rows = tuple(flat[row * nodes : (row + 1) * nodes] for row in range(nodes))
+    return rows, tuple(NASBENCH101_OPS[code] for code in codes)
+
+
+def _read_nasbench101(cell: tuple[Any, Any]) -> Graph | None:
+    matrix, ops = cell
+    nasbench101_graph(matrix, ops)  # what is malformed raises here; what then fails is a cell without a way
+    try:
+        graph = nasbench101_graph(matrix, ops, prune=True)
+    except GraphError:
+        return None
+    return graph if len(graph.edges) <= NASBENCH101_EDGES else None
+
+
+def _read_nasbench201(ops: Any) -> Graph:
+    if isinstance(ops, str):
+        return nasbench201_graph(nasbench201_ops(ops))
+    if not isinstance(ops, tuple) or len(ops) != len(NASBENCH201_EDGES):
+        raise GraphError(
+            f"got NAS-Bench-201 cell {str(ops)[:80]!r}; expected six operation indices, as NASLib has them"
+        )
+    if wrong := [op for op in ops if op not in range(len(NASBENCH201_OPS))]:
+        raise unknown_choice("operation index of NASLib's NAS-Bench-201", wrong[0], range(len(NASBENCH201_OPS)))
+    chosen = dict(zip(NASBENCH201_EDGES, ops, strict=True))
+    return nasbench201_graph([CHOICES.index(NASBENCH201_OPS[chosen[edge]]) for edge in STATES])
+
+
+SPACES: dict[str, Space] = {
+    space.name: space
+    for space in (
+        Space("nasbench101", "get_spec", _plain_nasbench101, _read_nasbench101),
+        Space("nasbench201", "get_op_indices", _numbers, _read_nasbench201),
+        Space("nasbench301", "get_compact", _numbers, nasbench301_graph),
+        # NASLib writes these numbers into the official strings with which it asks the table.
+        Space("transbench101_micro", "get_op_indices", _numbers, transnasbench_micro_graph),
+        Space("transbench101_macro", "get_op_indices", _numbers, transnasbench_macro_graph),
+    )
+}
+"""The search spaces that can be read, by NASLib's name."""

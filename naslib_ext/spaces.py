@@ -1,0 +1,121 @@
+"""Search spaces and their tables for NASLib's evaluator, without the networks that are not needed to read a table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.errors import DataError, unknown_choice
+from nas_core.graph import nasbench201_ops
+from naslib_ext.compat import load
+
+__all__ = ["SPACES", "NASBench201Table", "make_space", "nasbench201_table", "pickled_table"]
+
+SPACES = ("nasbench101", "nasbench201", "nasbench301")
+"""Those that NASLib's evaluator accepts and we can read: it refuses what TransNAS-Bench calls itself."""
+
+
+def make_space(name: str) -> Any:
+    """A search space of NASLib that does not build networks.
+
+    Raises:
+        UnknownChoiceError: another space than :data:`SPACES`.
+    """
+    if name not in SPACES:
+        raise unknown_choice("search space of NASLib's evaluator", name, SPACES)
+    if name == "nasbench201":
+        return _light_nasbench201()
+    (spaces,) = load("naslib.search_spaces")
+    space = {"nasbench101": spaces.NasBench101SearchSpace, "nasbench301": spaces.NasBench301SearchSpace}[name]()
+    space.instantiate_model = False
+    return space
+
+
+def _light_nasbench201() -> Any:
+    """NASLib's makes 15 cells of torch modules, and copies them for every architecture: 0.3 s each."""
+    whole, core = load("naslib.search_spaces.nasbench201.graph", "naslib.search_spaces.core.graph")
+
+    class LightNasBench201(whole.NasBench201SearchSpace):  # type: ignore[misc, name-defined]
+        """NASLib's NAS-Bench-201 as six numbers: sampling, mutation, encodings and queries are inherited."""
+
+        def __init__(self) -> None:
+            core.Graph.__init__(self)
+            self.space_name = "nasbench201"
+            self.op_indices = self.labeled_archs = None
+            self.instantiate_model = self.sample_without_replacement = False
+            self.max_epoch = 199
+
+        def clone(self) -> Any:
+            copy = type(self)()
+            copy.op_indices = self.op_indices
+            return copy
+
+    return LightNasBench201()
+
+
+class NASBench201Table(dict[str, Any]):
+    """A numpy table in the form of NASLib's pickle: an architecture's string gives its accuracies.
+
+    Args:
+        ops: ``(G, 6)`` official indices.
+        accuracies: ``(G,)`` percent.
+        dataset: whose accuracies they are, as NASLib's pickles call it.
+    """
+
+    def __init__(self, ops: NDArray[np.integer[Any]], accuracies: NDArray[np.floating[Any]], dataset: str) -> None:
+        super().__init__()
+        self.rows = {tuple(row): index for index, row in enumerate(ops.tolist())}
+        self.accuracies, self.dataset = accuracies, dataset
+
+    def __missing__(self, architecture: str) -> dict[str, Any]:
+        row = self.rows.get(nasbench201_ops(architecture))
+        if row is None:
+            raise DataError(f"the table has no architecture {architecture}; give one with all 15,625")
+        accuracy = float(self.accuracies[row])
+        costs = {"train_time": 0.0}  # the evaluator adds it up; the table does not know it
+        return {self.dataset: {"eval_acc1es": [accuracy], "train_acc1es": [accuracy], "cost_info": costs}}
+
+
+def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict[str, Any], str]:
+    """A table ``.npz`` with ``ops`` (G, 6) and columns of accuracies, as NASLib's ``dataset_api``; the column's name.
+
+    Args:
+        column: which accuracies; default: the only one that is a validation accuracy after 200 epochs.
+
+    Raises:
+        DataError: no such file, or not of that form. UnknownChoiceError: no such column.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as a table ({error}); give an .npz file with ops (G, 6)") from None
+    ops = arrays.pop("ops", np.zeros(0))
+    if ops.ndim != 2 or ops.shape[1] != 6 or ops.dtype.kind not in "iu":
+        raise DataError(f"{path} has ops of shape {ops.shape}; expected (G, 6) official operation indices")
+    columns = [name for name, values in arrays.items() if values.shape == (len(ops),) and values.dtype.kind == "f"]
+    likely = [name for name in columns if "val" in name and name.endswith("200")] or columns
+    chosen = column or (likely[0] if len(likely) == 1 else "")
+    if chosen not in columns:
+        raise unknown_choice(f"column of {Path(path).name}", chosen, columns)
+    return {"nb201_data": NASBench201Table(ops, arrays[chosen], "cifar10-valid")}, chosen
+
+
+def pickled_table(space: str, dataset: str) -> dict[str, Any]:
+    """NASLib's own ``dataset_api``, from the files it expects in its folder ``naslib/data``.
+
+    Raises:
+        DataError: a file is missing; the message is NASLib's, with the address to get it from.
+    """
+    (utils,) = load("naslib.utils")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            api: dict[str, Any] = utils.get_dataset_api(space, dataset)
+    except (AssertionError, OSError, ImportError, KeyError) as error:
+        raise DataError(f"NASLib has no data of {space} on {dataset}: {' '.join(str(error).split())}") from None
+    return api

@@ -1,0 +1,120 @@
+"""Samples of NNI, which map labels to chosen values, as graphs and architectures of ``nas_core``.
+
+Nothing of NNI is imported here: a sample is a plain mapping. Labels that a function does not know (of an evaluator's
+own parameters, or NNI's note ``cell/final``) are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ArchitectureError, unknown_choice
+from nas_core.graph import Graph, GraphError, nasbench101_graph, nasbench201_graph
+from nas_core.graph.nasbench101 import OPERATIONS
+from nas_core.graph.nasbench201 import CHOICES, STATES
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["Sample", "architecture_of", "nasbench101_sample", "nasbench201_sample"]
+
+Sample = Mapping[str, Any]
+"""What NNI's strategies draw: label -> value."""
+
+_HUB_201 = ("none", "skip_connect", "conv_1x1", "conv_3x3", "avg_pool_3x3")
+"""The hub's names of the operations of NAS-Bench-201, in the benchmark's order."""
+assert len(_HUB_201) == len(CHOICES)
+
+
+def nasbench101_sample(sample: Sample) -> Graph:
+    """The cell of a sample of ``nni.nas.hub.pytorch.NasBench101``, pruned as the benchmark does.
+
+    Read are ``cell/num_nodes``, ``cell/op1``.. and ``cell/input1``.. (or ``cell/input1/0``.. with a flag for each
+    candidate), not ``cell/final``: strategies that mutate a sample leave that of its parent in place.
+
+    Raises:
+        GraphError: a label is missing or has a value that the space does not have; no way from input to output.
+        UnknownChoiceError: an operation that the benchmark does not have.
+    """
+    nodes = _value(sample, "cell/num_nodes")
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 2:
+        raise GraphError(f"cell/num_nodes is {nodes!r}; expected a number of nodes, 2 or more")
+    inner = OPERATIONS[1:-1]
+    matrix = np.zeros((nodes, nodes), np.int64)
+    ops = ["input", *(_operation(sample, f"cell/op{node}", "101", inner) for node in range(1, nodes - 1)), "output"]
+    for node in range(1, nodes):
+        matrix[_inputs(sample, node), node] = 1
+    return nasbench101_graph(matrix, ops, prune=True)
+
+
+def nasbench201_sample(sample: Sample) -> Graph:
+    """The cell of a sample of ``nni.nas.hub.pytorch.NasBench201``: ``cell/0_1`` to ``cell/2_3``, one label per edge.
+
+    Raises:
+        GraphError: a label is missing. UnknownChoiceError: an operation that the space does not have.
+    """
+    names = [_operation(sample, f"cell/{begin}_{end}", "201", _HUB_201) for begin, end in STATES]
+    return nasbench201_graph([_HUB_201.index(name) for name in names])
+
+
+def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
+    """The architecture of a sample of ``as_model_space(space)``.
+
+    The labels are ``space.feature_names("layers")``: a gene of the whole network has its own name
+    (``encoder.embed_dim``), one that is repeated has its layer behind it, from 0 (``encoder.ffn_dim.0``). Every layer
+    that could exist has a label; those of layers that do not exist are passed over, so several samples can be one
+    architecture.
+
+    Raises:
+        ArchitectureError: a label that is needed is missing, or its value is none of its options.
+    """
+    genes: dict[str, Any] = dict(space.fixed)
+    for choice in space.choices:
+        if choice.per is None:
+            genes[choice.name] = _option(space, sample, choice.name, choice.options[0])
+    for choice in space.choices:
+        if choice.per is not None:
+            layers = enumerate(choice.options[: genes[choice.per]])
+            genes[choice.name] = tuple(_option(space, sample, f"{choice.name}.{i}", row) for i, row in layers)
+    return Architecture(genes)
+
+
+def _option(space: SearchSpace, sample: Sample, label: str, options: tuple[Any, ...]) -> Any:
+    if label not in sample:
+        raise ArchitectureError(
+            f"sample has no label {label!r} of space {space.name!r}; it has: {_listed(sample)}"
+            " (models of nni_ext.as_model_space have such samples)"
+        )
+    if isinstance(sample[label], bool) or sample[label] not in options:
+        raise ArchitectureError(
+            f"sample has {label} = {sample[label]!r}, outside space {space.name!r}; choose from {list(options)}"
+        )
+    return options[options.index(sample[label])]  # 1, not the 1.0 that JSON may have made of it
+
+
+def _value(sample: Sample, label: str) -> Any:
+    if label not in sample:
+        raise GraphError(f"sample has no label {label!r}; it has: {_listed(sample)}")
+    return sample[label]
+
+
+def _operation(sample: Sample, label: str, benchmark: str, names: tuple[str, ...]) -> str:
+    name = _value(sample, label)
+    if not isinstance(name, str) or name not in names:
+        raise unknown_choice(f"operation {label!r} of NAS-Bench-{benchmark}", name, names)
+    return name
+
+
+def _inputs(sample: Sample, node: int) -> list[int]:
+    label = f"cell/input{node}"
+    if label not in sample and f"{label}/0" in sample:
+        return [source for source in range(node) if _value(sample, f"{label}/{source}")]
+    sources = _value(sample, label)
+    if not isinstance(sources, list | tuple) or any(source not in range(node) for source in sources):
+        raise GraphError(f"{label} is {sources!r}; expected a list of nodes from 0 to {node - 1}")
+    return [int(source) for source in sources]
+
+
+def _listed(sample: Sample) -> str:
+    return ", ".join(map(str, list(sample)[:20])) or "none"

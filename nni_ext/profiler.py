@@ -1,0 +1,53 @@
+"""Predictors as profilers of NNI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nas_core.predictor import NNFormerPredictor
+from nni_ext.compat import host_class
+from nni_ext.graphs import Sample
+from nni_ext.readers import Read, opened, reader_for
+
+__all__ = ["PredictorProfiler"]
+
+_Profiler: Any = host_class("nni.nas.profiler", "Profiler", "profiling model spaces of NNI with a predictor")
+
+
+class PredictorProfiler(_Profiler):
+    """What a predictor says of a sample (accuracy, latency), for filters and penalties of NNI.
+
+    ``RangeProfilerFilter`` and ``SampleProfilerPenalty`` take it. ``ExpectationProfilerPenalty`` does not: it expects
+    an ``ExpressionProfiler``, whose value NNI computes for distributions symbolically; a network has no such form.
+
+    Example:
+        >>> profiler = PredictorProfiler(NasBench201(), "accuracy.safetensors")
+        >>> strategy = RandomOneShot(filter=RangeProfilerFilter(profiler, min=90.0))
+
+    Args:
+        model_space: a NasBench101 or NasBench201 of NNI's hub, or what ``as_model_space`` made.
+        predictor: fitted, or the path of its file.
+        read: makes the graph of a sample, for model spaces of other classes.
+
+    Raises:
+        DataError: the file is missing or holds no predictor. ConfigError: the predictor was not fitted.
+        SpaceError: a model space of another class, and no ``read``.
+        MissingHostError: NNI is absent.
+    """
+
+    def __init__(
+        self, model_space: Any, predictor: NNFormerPredictor | str | Path, *, read: Read | None = None
+    ) -> None:
+        super().__init__(model_space)
+        self.read = reader_for(model_space) if read is None else read
+        self.predictor = opened(predictor)
+
+    def profile(self, sample: Sample) -> float:
+        """The prediction for one sample, in the units of the predictor's targets.
+
+        Raises:
+            GraphError: a label is missing, or the graph is not one the predictor was fitted for.
+            ArchitectureError, UnknownChoiceError: a value that its space does not have.
+        """
+        return float(self.predictor.predict([self.read(sample)])[0])

@@ -1,0 +1,73 @@
+"""How the samples of a model space become graphs, by the class of the space; and what a predictor says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError, SpaceError
+from nas_core.graph import Graph, translation_graph
+from nas_core.predictor import NNFormerPredictor
+from nas_core.space import space_from_dict
+from nni_ext.compat import nni_module
+from nni_ext.graphs import Sample, architecture_of, nasbench101_sample, nasbench201_sample
+
+__all__ = ["READERS", "Read", "opened", "reader_for"]
+
+Read = Callable[[Sample], Graph]
+"""Makes the graph of one sample."""
+
+
+def _architectures(space: Mapping[str, Any]) -> Read:
+    made = space_from_dict(space)
+    return lambda sample: translation_graph(architecture_of(made, sample))
+
+
+READERS: dict[str, Callable[..., Read]] = {
+    "nni.nas.hub.pytorch.nasbench101.NasBench101": lambda **_: nasbench101_sample,
+    "nni.nas.hub.pytorch.nasbench201.NasBench201": lambda **_: nasbench201_sample,
+    "nni_ext.space.ArchitectureSpace": _architectures,
+}
+"""Qualified name of a model space's class -> what makes its reader from the arguments the space was made with."""
+
+
+def reader_for(space: Any) -> Read:
+    """The reader of a model space, or of a single model of it as strategies and engines hold them.
+
+    Raises:
+        SpaceError: its class is in none of :data:`READERS`.
+        MissingHostError: NNI is absent.
+    """
+    nas = nni_module("nni.nas.space", "reading model spaces of NNI")
+    if isinstance(space, nas.RawFormatModelSpace):
+        space = space.model_space
+    elif isinstance(space, nas.SimplifiedModelSpace):
+        space = space.model  # class and arguments of the model space
+    kind = getattr(space, "trace_symbol", type(space))
+    for base in getattr(kind, "__mro__", ()):
+        if make := READERS.get(f"{base.__module__}.{base.__qualname__}"):
+            return make(**space.trace_kwargs)
+    raise SpaceError(
+        f"got a model space of class {getattr(kind, '__name__', kind)}; expected NasBench101 or NasBench201 of"
+        " nni.nas.hub.pytorch or one of nni_ext.as_model_space; for another give read=, a function from a sample to a"
+        " nas_core Graph"
+    )
+
+
+def opened(predictor: NNFormerPredictor | str | Path) -> NNFormerPredictor:
+    """The predictor itself, or read from its file.
+
+    Raises:
+        DataError: the file is missing or holds no predictor. ConfigError: neither a predictor nor a path, or one that
+            was not fitted.
+    """
+    if isinstance(predictor, str | Path):
+        return NNFormerPredictor.load(predictor)
+    if not isinstance(predictor, NNFormerPredictor):
+        raise ConfigError(
+            f"predictor is a {type(predictor).__name__}; expected an NNFormerPredictor or the path of its .safetensors"
+        )
+    if not predictor.models:
+        raise ConfigError("the predictor was not fitted; call its fit, or give the path of one that was saved")
+    return predictor

@@ -1,0 +1,188 @@
+"""``nas-ext predictor`` end to end with very small models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nas_core.cli import main
+from nas_core.graph import Graph, translation_graph
+from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import checkpoint as checkpoint_module
+from nas_core.predictor.curve import LearningCurve
+from nas_core.space import get_space
+from tests.predictor.graphs import random_graphs, sizes_of_operations
+
+TINY = ["--set", "dim=16", "--set", "depth=1", "--epochs", "3"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main(["predictor", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    graphs = random_graphs((5, 6, 7) * 16, seed=1)
+    values = 0.5 + sizes_of_operations(graphs)
+    return write(
+        tmp_path / "d.jsonl",
+        [{"graph": g.to_dict(), "target": float(v)} for g, v in zip(graphs, values, strict=True)],
+    )
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Path:
+    stream = np.random.default_rng(0)
+    return write(
+        tmp_path / "cells.jsonl",
+        [{"architecture": row.tolist(), "acc": float(row.sum())} for row in stream.integers(1, 5, (40, 6))],
+    )
+
+
+def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, curve = tmp_path / "p.safetensors", tmp_path / "curve.png"
+    code, out, err = run(capsys, "train", "--data", data, "--out", model, "--curve", curve, *TINY, "--members", 2)
+    assert (code, err) == (0, "")
+    assert all(word in out for word in ("held out: 5 graphs", "Kendall tau", "MAPE", "on 43 graphs", "only these"))
+    assert curve.read_bytes().startswith(b"\x89PNG")
+    losses = json.loads(curve.with_suffix(".json").read_text())
+    assert losses["members"] == 2 and losses["step"] == list(range(1, 19)) and len(losses["loss"]) == 18
+    assert {f.name for f in tmp_path.iterdir()} == {"d.jsonl", "p.safetensors", "curve.png", "curve.json"}
+    predictor = NNFormerPredictor.load(model)
+    assert predictor.recipe.members == 2 and predictor.info["held_out"]["graphs"] == 5
+
+    code, out, err = run(capsys, "predict", "--model", model, "--data", data)
+    assert (code, err) == (0, "") and len(out.splitlines()) == 50 and out.startswith("record  prediction  spread\n")
+    for name in ("f.jsonl", "f.csv"):
+        code, out, _ = run(capsys, "predict", "--model", model, "--data", data, "--out", tmp_path / name)
+        assert code == 0 and "48 predictions" in out
+    rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+    graphs = [Graph.from_dict(json.loads(line)["graph"]) for line in data.read_text().splitlines()]
+    expected, spread = predictor.predict_with_spread(graphs)
+    np.testing.assert_array_equal([row["prediction"] for row in rows], expected)
+    np.testing.assert_array_equal([row["spread"] for row in rows], spread)
+    assert (tmp_path / "f.csv").read_text().splitlines()[0] == "record,target,prediction,spread"
+
+
+def test_the_reader_is_kept(cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "p.safetensors"
+    arguments = ("--data", cells, "--out", model, "--reader", "nasbench201", "--target", "acc", "--holdout", 0)
+    code, out, err = run(capsys, "train", *arguments, *TINY)
+    assert (code, err) == (0, "") and "nothing was held out" in out and "'acc'" in out
+    assert NNFormerPredictor.load(model).info["reader"] == "nasbench201"
+    for more in ([], ["--reader", "nasbench201"]):
+        assert run(capsys, "predict", "--model", model, "--data", cells, *more)[0] == 0
+    code, _, err = run(capsys, "predict", "--model", model, "--data", cells, "--reader", "nasbench101")
+    assert code == 2 and "it keeps; leave --reader nasbench101 out" in err
+
+
+def test_attributes_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Widths of a translation network stand in attributes alone, and there are more nodes than the recipe expects."""
+    space = get_space("hat_wmt14_en_de")
+    rows = [*space.architectures(space.sample_rows(np.random.default_rng(0), 20)), space.largest()]
+    records = [{"architecture": a.to_dict(), "target": float(a.number("encoder.embed_dim"))} for a in rows]
+    data, model, exact = write(tmp_path / "d.jsonl", records), tmp_path / "p.safetensors", ["--set", "precision=fp32"]
+    code, out, _ = run(capsys, "train", "--data", data, "--out", model, "--reader", "translation", *TINY, *exact)
+    assert code == 0 and "set by the data: attributes=5, max_nodes=34" in out
+    assert len(set(NNFormerPredictor.load(model).predict([translation_graph(a) for a in rows]))) > 15
+
+
+def test_an_interrupted_training_goes_on(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_module, "EVERY_S", 0.0)
+    add = LearningCurve.add
+
+    def interrupted(at: int) -> None:
+        def stop(self: LearningCurve, step: int, loss: float) -> None:
+            add(self, step, loss)
+            if step == at:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(LearningCurve, "add", stop)
+
+    def train(name: str) -> tuple[int, str, str]:
+        files = ("--out", tmp_path / f"{name}.safetensors", "--curve", tmp_path / f"{name}.json")
+        return run(capsys, "train", "--data", data, *files, *TINY)
+
+    assert train("whole")[0] == 0
+    interrupted(1)
+    code, _, err = train("parts")
+    assert code == 130 and "begins anew" in err
+    interrupted(5)
+    code, _, err = train("parts")
+    assert code == 130 and "goes on" in err and not (tmp_path / "parts.safetensors").exists()
+    interrupted(0)
+    assert train("parts")[0] == 0
+    whole, parts = ((tmp_path / f"{name}.json").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+    whole, parts = ((tmp_path / f"{name}.safetensors").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_bench(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "p.safetensors"
+    run(capsys, "train", "--data", data, "--out", model, *TINY)
+    code, out, err = run(capsys, "bench", "--model", model, "--batch", 8, "--batch", 32, "--repeats", 1)
+    assert (code, err) == (0, "") and "naive graphs/s" in out
+    assert [line.split()[0] for line in out.splitlines()[-2:]] == ["8", "32"]
+    code, out, err = run(capsys, "bench", "--model", model, "--nodes", 40)
+    assert code == 2 and "at most 31" in err
+
+
+def test_wrong_inputs_are_one_line(data: Path, cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "p.safetensors"
+    assert run(capsys, "train", "--data", data, "--out", model, *TINY)[0] == 0
+    lines = data.read_text().splitlines(keepends=True)
+    empty, other, nan = (tmp_path / name for name in ("empty.jsonl", "other.jsonl", "nan.jsonl"))
+    empty.write_text("")
+    other.write_text("graph,target\n1,2\n")
+    nan.write_text("".join([*lines[:3], json.dumps({**json.loads(lines[3]), "target": float("nan")})]))
+    predictions = tmp_path / "f.jsonl"
+    predictions.write_text("mine\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    new = tmp_path / "new.safetensors"
+    train, new_train = ("train", "--data", data), ("train", "--out", new)
+    predict = ("predict", "--model", model, "--data", data)
+    for arguments, message in [
+        ((*new_train, "--data", tmp_path / "none.jsonl"), "not found"),
+        ((*new_train, "--data", other), "not a JSON object"),
+        ((*new_train, "--data", empty), "no records"),
+        ((*new_train, "--data", data, "--target", "acc"), "no field 'acc'"),
+        ((*new_train, "--data", nan), "record 4: target is nan"),
+        ((*new_train, "--data", cells, "--target", "acc"), "needs a reader"),
+        ((*new_train, "--data", cells, "--target", "acc", "--reader", "nasbench202"), "Did you mean 'nasbench201'"),
+        ((*new_train, "--data", cells, "--target", "acc", "--reader", "transnasbench_micro"), "record 1: unknown"),
+        ((*train, "--out", model), "--force"),
+        ((*train, "--out", tmp_path / "p.bin"), "ends in .safetensors"),
+        ((*train, "--out", new, "--curve", predictions.with_suffix(".txt")), "ends in .json or .png"),
+        ((*train, "--out", new, "--recipe", "papper"), "Did you mean 'paper'"),
+        ((*train, "--out", new, "--set", "dmi=3"), "Did you mean 'dim'"),
+        ((*train, "--out", new, "--epochs", 2, "--set", "epochs=3"), "given twice"),
+        ((*train, "--out", new, "--holdout", 1), "below 1"),
+        ((*train, "--out", new, "--device", "cuba"), "device 'cuba'"),
+        ((*predict, "--out", predictions), "--force"),
+        ((*predict, "--out", data, "--force"), "also an input"),
+        ((*predict, "--out", tmp_path / "f.txt"), "ends in .jsonl or .csv"),
+        (("predict", "--model", data, "--data", data), "safetensors"),
+        (("predict", "--model", model, "--data", cells), "needs a reader"),
+        (("predict", "--model", new, "--data", data), "not found"),
+    ]:
+        code, out, err = run(capsys, *arguments)
+        assert code == 2 and out == "", (arguments, err)
+        assert message in err and err.count("\n") == 1, (arguments, err)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert run(capsys, *predict, "--out", predictions, "--force")[0] == 0
+    assert run(capsys, *train, "--out", model, *TINY, "--force")[0] == 0

@@ -1,0 +1,63 @@
+"""The command line, where there is no NASLib; with one: test_naslib.py."""
+
+import sys
+
+import pytest
+
+from nas_core.errors import ConfigError
+from naslib_ext import benchmark
+
+
+def test_without_naslib_one_line_and_exit_code_two(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "naslib", None)
+    monkeypatch.delenv("NASLIB_PATH", raising=False)
+    assert benchmark.main(["--predictors", "nnformer", "xgb"]) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1
+    assert err.startswith("nas-ext: error: NASLib was not found") and "git clone" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--naslib", "nowhere"], "holds no NASLib"),
+        (["--set", "epochs"], "expected NAME=VALUE"),
+        (["--predictors", "nnformer", "--set", "dimm=3"], "no setting dimm"),
+        (["--predictors", "gnc"], "'gcn'"),
+        (["--predictors", "nnformer", "--space", "nasbench101", "--data", "t.npz"], "table of nasbench201"),
+        (["--predictors", "nnformer", "--data", "nowhere.npz"], "cannot be read"),
+    ],
+)
+def test_wrong_input_is_one_line(monkeypatch, capsys, arguments, message):
+    monkeypatch.delenv("NASLIB_PATH", raising=False)
+    assert benchmark.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and message in err
+
+
+def test_settings():
+    given = ["epochs=150", "lr=3e-4", "recipe=paper", "embed_norm=false"]
+    assert benchmark.parse_settings(given) == {"epochs": 150, "lr": 3e-4, "recipe": "paper", "embed_norm": False}
+    with pytest.raises(ConfigError):
+        benchmark.parse_settings(["=3"])
+
+
+def test_table():
+    row = {"kendalltau": 0.5, "spearman": 0.6, "mae": 1.0, "fit_s": 2.0, "query_ms": 0.1, "one_query_ms": 3.0}
+    result = {
+        "space": "nasbench201",
+        "data": "t.npz:val",
+        "test_size": 20,
+        "trials": 2,
+        "results": {
+            "nnformer": [{"train_size": n, **row, "kendalltau": tau} for n in (5, 10) for tau in (0.5, 0.7)],
+            "xgb": [{"train_size": 5, **row, "spearman": None}],
+        },
+        "failed": {"gp": "MissingHostError: needs pyro-ppl"},
+    }
+    title, head, *lines = benchmark.table(result).splitlines()
+    assert "20 test architectures" in title and "kendalltau" in head
+    assert [line.split()[:3] for line in lines[:3]] == [
+        ["nnformer", "5", "0.600"], ["nnformer", "10", "0.600"], ["xgb", "5", "0.500"]
+    ]  # fmt: skip
+    assert "±0.100" in lines[0] and "nan" in lines[2] and lines[3].endswith("needs pyro-ppl")

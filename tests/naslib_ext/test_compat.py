@@ -1,0 +1,84 @@
+"""NASLib is made importable while it is imported, and nothing else changes for good."""
+
+import collections
+import importlib
+import importlib.util
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import DataError, MissingHostError
+from naslib_ext import compat
+
+
+def test_import_with_stand_ins_that_vanish(source_tree, caplog):
+    with caplog.at_level(logging.INFO):
+        (module,) = compat.load("naslib.predictors")
+    assert issubclass(module.Built, module.Base)
+    assert not hasattr(collections, "Iterable")
+    assert not [name for name in sys.modules if name.startswith("absent_peer")]
+    assert importlib.util.find_spec("absent_peer") is None
+    with pytest.raises(MissingHostError, match=r"made needs the package absent-peer.*pip install absent-peer"):
+        module.use_peer()
+    assert len(compat.repairs()) == len(caplog.records) == 2  # one line each
+    assert "absent_peer" in compat.repairs()[0] and "scipy" not in compat.repairs()[0]
+    compat.load("naslib.predictors")
+    assert len(caplog.records) == 2
+
+
+def test_stand_ins_vanish_after_a_failed_import_too(source_tree):
+    (source_tree / "naslib/broken.py").write_text("import absent_peer\nraise OSError('no data here')\n")
+    with pytest.raises(MissingHostError, match="OSError: no data here"):
+        compat.load("naslib.broken")
+    assert not [name for name in sys.modules if name.startswith("absent_peer")]
+    assert not hasattr(collections, "Iterable")
+
+
+def test_root_mean_squared_error_as_naslib_asks_for_it(source_tree):
+    metrics = pytest.importorskip("sklearn.metrics")
+    real = metrics.mean_squared_error
+    (module,) = compat.load("naslib.defaults.predictor_evaluator")
+    assert module.rmse([1.0, 2.0], [4.0, 6.0]) == pytest.approx(12.5**0.5)
+    assert module.metrics.mean_squared_error([1.0, 2.0], [4.0, 6.0]) == pytest.approx(12.5)
+    assert module.metrics.r2_score is metrics.r2_score and metrics.mean_squared_error is real
+
+
+def test_without_naslib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "naslib", None)
+    with pytest.raises(MissingHostError, match=r"NASLib was not found.*git clone"):
+        compat.load("naslib.predictors")
+
+
+def test_without_a_package_that_naslib_really_uses(source_tree, monkeypatch):
+    monkeypatch.setattr(compat, "NEEDED", ("package_that_is_not_there",))
+    with pytest.raises(MissingHostError, match=r"package_that_is_not_there.*pip install fvcore"):
+        compat.load("naslib.predictors")
+
+
+def test_folder_of_a_checkout(source_tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(source_tree)])
+    compat.use(source_tree)
+    compat.use(source_tree)
+    assert sys.path.count(str(source_tree)) == 1
+    with pytest.raises(DataError, match="holds no NASLib"):
+        compat.use(tmp_path / "naslib")
+
+
+def test_importing_the_plug_in_imports_no_naslib():
+    script = "import sys, naslib_ext, naslib_ext.plugin, naslib_ext.benchmark; print('naslib' in sys.modules)"
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_names_are_found_late():
+    package = importlib.import_module("naslib_ext")
+    assert set(package.__all__) <= set(dir(package))
+    assert all(hasattr(package, name) for name in package.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing

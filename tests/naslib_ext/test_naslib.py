@@ -1,0 +1,85 @@
+"""Against a real checkout of NASLib, named by NASLIB_PATH or on PYTHONPATH; in a process of its own."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = [pytest.mark.naslib, pytest.mark.slow]  # its search of hyperparameters takes 20 s at least
+
+NEEDED = ("fvcore", "networkx", "sklearn", "yaml", "PIL")
+
+
+@pytest.fixture(scope="session")
+def driven(tmp_path_factory):
+    """What ``drive_naslib.py`` has found."""
+    if not os.environ.get("NASLIB_PATH") and importlib.util.find_spec("naslib") is None:
+        pytest.skip("no NASLib: set NASLIB_PATH to a checkout (it is no package to install)")
+    if absent := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"NASLib needs {', '.join(absent)}: pip install fvcore networkx scikit-learn")
+    folder = tmp_path_factory.mktemp("naslib")
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.naslib_ext.drive_naslib", str(folder)],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return json.loads((folder / "found.json").read_text())
+
+
+def test_nothing_is_left_of_the_repairs(driven):
+    assert driven["left_over"] == []
+    assert any("collections" in line for line in driven["repairs"])
+
+
+def test_evaluator(driven):
+    rows = driven["evaluator"]
+    assert [row["train_size"] for row in rows] == [10, 30]
+    assert all(np.isfinite(row[name]) for row in rows for name in ("kendalltau", "mae", "rmse", "spearman"))
+    assert all(row["hp_recipe"] == "paper" and row["hp_dim"] == 16 for row in rows)
+    assert driven["errors_json"] == 3  # the configuration and two rows: NASLib could write its own file
+
+
+def test_evaluator_with_its_search_of_hyperparameters(driven):
+    assert driven["hpo"]["hp_epochs"] == 1 and np.isfinite(driven["hpo"]["cv_score"])
+
+
+def test_order_of_nasbench201_against_naslib(driven):
+    assert driven["nasbench201_compared"] == 500 and driven["nasbench201_unequal"] == 0
+
+
+def test_nasbench101(driven):
+    found = driven["nasbench101"]
+    assert found["agreed"] == 300 and 50 < found["exist"] < 250
+    assert np.isfinite(found["row"]["kendalltau"]) and found["row"]["mae"] < 60
+
+
+def test_encodings_of_the_other_spaces(driven):
+    for space in ("nasbench101", "nasbench301", "transbench101_micro", "transbench101_macro"):
+        assert driven["read"][space] == 10, space
+
+
+@pytest.mark.parametrize("optimizer", ["Bananas", "Npenas", "BasePredictor"])
+def test_search_methods(driven, optimizer):
+    found = driven["search"][optimizer]
+    assert found["queried"] >= 24 and found["best"] >= 80
+    assert found["members"] == ["NNFormerPredictor"] * 2
+
+
+def test_benchmark(driven):
+    result = driven["benchmark"]
+    assert set(result["results"]) == {"nnformer", "gcn"} and not result["failed"]
+    for rows in result["results"].values():
+        assert [(row["seed"], row["train_size"]) for row in rows] == [(0, 20), (1, 20)]
+        assert all(row["one_query_ms"] > 0 and np.isfinite(row["kendalltau"]) for row in rows)

@@ -1,0 +1,239 @@
+"""NASLib's predictor interface, driven as NASLib drives it, without NASLib."""
+
+import copy
+import json
+import logging
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kendalltau
+
+from nas_core.errors import ConfigError, DataError, UnknownChoiceError
+from nas_core.predictor import get_recipe
+from naslib_ext import NNFormerPredictor
+from naslib_ext.targets import units_of
+from tests.naslib_ext.fakes import SAMPLERS, TINY, WithSpec, driven, nasbench201, sampled
+
+
+def targets_of(count, seed=5):
+    return (80 + 10 * np.random.default_rng(seed).random(count)).tolist()
+
+
+def fitted(count=12, seed=0, **changes):
+    predictor = NNFormerPredictor("nasbench201", **{**TINY, **changes})
+    np.random.seed(seed)
+    predictor.fit(sampled("nasbench201", count), targets_of(count))
+    return predictor
+
+
+@pytest.mark.parametrize("space", SAMPLERS)
+def test_contract_of_the_evaluator(space):
+    architectures = sampled(space, 20)
+    np.random.seed(0)
+    row, predictions = driven(NNFormerPredictor(**TINY), space, architectures[:12], targets_of(12), architectures[12:])
+    assert isinstance(predictions, np.ndarray) and predictions.dtype == np.float64 and predictions.shape == (8,)
+    assert np.isfinite(predictions).all()
+    assert isinstance(row["train_error"], float)
+    assert (row["hp_recipe"], row["hp_epochs"], row["hp_dim"], row["hp_depth"]) == ("paper", 5, 16, 1)
+
+
+def test_contract_with_search_of_hyperparameters():
+    architectures = sampled("nasbench201", 16)
+    np.random.seed(0)
+    predictor = NNFormerPredictor(hpo_wrapper=True, **TINY)
+    row, _ = driven(predictor, "nasbench201", architectures[:12], targets_of(12), architectures[12:], hpo=True)
+    assert row["hp_lr"] != TINY["lr"] and row["hp_epochs"] == 5
+    predictor.reset_hyperparams()
+    assert predictor.get_hyperparams() is None
+    assert predictor.set_random_hyperparams() == predictor.default_hyperparams
+    drawn = predictor.set_random_hyperparams()
+    assert drawn != predictor.default_hyperparams and json.loads(json.dumps(drawn)) == drawn
+
+
+def test_attributes_and_requirements():
+    predictor = NNFormerPredictor("nasbench101", "gcn")
+    assert (predictor.ss_type, predictor.encoding_type, predictor.get_hpo_wrapper()) == ("nasbench101", "gcn", False)
+    assert predictor.hyperparams is None and predictor.default_hyperparams["epochs"] == 3000
+    reqs = predictor.get_data_reqs()
+    assert reqs.keys() == {
+        "requires_partial_lc", "metric", "requires_hyperparameters", "hyperparams", "unlabeled", "unlabeled_factor"
+    }  # fmt: skip
+    assert not any(reqs.values())
+    predictor.set_pre_computations(unlabeled=[], xtrain_zc_info={})
+    assert "semi" not in type(predictor).__name__.lower()
+
+
+def test_settings_are_checked_at_once():
+    with pytest.raises(ConfigError, match="no setting dimm"):
+        NNFormerPredictor(dimm=16)
+    with pytest.raises(UnknownChoiceError, match="paper"):
+        NNFormerPredictor(recipe="papr")
+    with pytest.raises(ConfigError, match="units"):
+        NNFormerPredictor(units="promille")
+    with pytest.raises(ConfigError, match="seed"):
+        NNFormerPredictor(seed=-1)
+    with pytest.raises(ConfigError, match="no setting hidden"):
+        NNFormerPredictor().set_hyperparams({"hidden": 3})
+    with pytest.raises(UnknownChoiceError, match="nasbench201"):
+        NNFormerPredictor().set_ss_type("nasbench2O1")
+
+
+def test_recipe_as_an_object_and_hyperparameters_of_others():
+    mine = get_recipe("paper").changed(name="mine", **TINY)
+    predictor = NNFormerPredictor("nasbench201", recipe=mine, members=2)
+    assert predictor.default_hyperparams["recipe"] == "mine" and predictor.default_hyperparams["members"] == 2
+    predictor.set_hyperparams({"recipe": "mine", "epochs": 1})
+    predictor.fit(sampled("nasbench201", 4), targets_of(4))
+    assert predictor.get_hyperparams() == {"recipe": "mine", "epochs": 1}
+
+
+def test_higher_predictions_for_higher_accuracies():
+    architectures = sampled("nasbench201", 160, seed=3)
+    accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]
+    np.random.seed(1)
+    predictor = NNFormerPredictor(
+        "nasbench201", epochs=60, dim=32, depth=2, lr=2e-3, dropout=0.0, precision="fp32", batch_size=32
+    )
+    predictor.fit(architectures[:100], accuracies[:100])
+    predictions = predictor.query(architectures[100:])
+    assert kendalltau(predictions, accuracies[100:]).statistic > 0.5
+    assert np.abs(predictions - accuracies[100:]).mean() < 4
+
+
+def test_one_architecture_at_a_time_agrees_with_all_at_once():
+    predictor, architectures = fitted(), sampled("nasbench201", 10, seed=9)
+    together = predictor.query(architectures)
+    again = copy.deepcopy(predictor)  # without the predictions already made
+    single = [again.query([architecture]) for architecture in architectures]
+    assert all(one.shape == (1,) and one.dtype == np.float64 for one in single)
+    np.testing.assert_allclose(np.concatenate(single), together, rtol=1e-5)
+    np.testing.assert_array_equal(predictor.query(architectures[::-1]), together[::-1])
+    assert predictor.query([]).shape == (0,)
+
+
+def test_members_copied_from_one_object_differ_and_are_repeated_by_seeding_numpy():
+    def ensemble(seed):
+        np.random.seed(seed)
+        members = [copy.deepcopy(prototype) for _ in range(3)]
+        for member in members:
+            member.set_hyperparams(members[0].default_hyperparams.copy())
+            member.fit(train, targets_of(12))
+        return np.array([member.query(test) for member in members])
+
+    prototype = NNFormerPredictor("nasbench201", **TINY)
+    train, test = sampled("nasbench201", 12), sampled("nasbench201", 6, seed=1)
+    first = ensemble(4)
+    assert first.shape == (3, 6) and (first.std(0) > 0).all()
+    np.testing.assert_array_equal(first, ensemble(4))
+    assert (first != ensemble(5)).all()
+
+
+def test_seed_of_the_predictor_is_part_of_the_draw():
+    test = sampled("nasbench201", 3, seed=1)
+    np.testing.assert_array_equal(fitted(seed=0).query(test), fitted(seed=0).query(test))
+    np.random.seed(0)
+    other = NNFormerPredictor("nasbench201", seed=1, **TINY)
+    other.fit(sampled("nasbench201", 12), targets_of(12))
+    assert (other.query(test) != fitted(seed=0).query(test)).all()
+
+
+def test_each_fit_begins_anew():
+    predictor, test = fitted(), sampled("nasbench201", 5, seed=1)
+    first = predictor.query(test)
+    np.random.seed(0)
+    predictor.fit(sampled("nasbench201", 12), targets_of(12))
+    np.testing.assert_array_equal(predictor.query(test), first)
+    predictor.fit(sampled("nasbench201", 4, seed=7), [10.0, 11.0, 12.0, 13.0])
+    assert (predictor.query(test) != first).all()
+
+
+def test_streams_of_the_host():
+    """numpy's global stream gives one number per fit; torch's is left alone; queries take nothing."""
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    predictor = fitted(seed=2)
+    assert torch.rand(1) == expected
+    after = np.random.get_state()[1:3]
+    np.random.seed(2)
+    np.random.randint(2**31 - 1)
+    np.testing.assert_equal(np.random.get_state()[1:3], after)
+    predictor.query(sampled("nasbench201", 2))
+    np.testing.assert_equal(np.random.get_state()[1:3], after)
+
+
+def test_copies_and_pickles_of_a_fitted_predictor_predict_the_same():
+    predictor, test = fitted(), sampled("nasbench201", 4, seed=1)
+    expected = predictor.query(test)
+    for copied in (copy.deepcopy(predictor), pickle.loads(pickle.dumps(predictor))):
+        np.testing.assert_array_equal(copied.query(test), expected)
+
+
+def test_units():
+    assert units_of(np.array([10.0, 91.6])) == "percent"
+    assert units_of(np.array([0.1, 0.93])) == "fraction"
+    assert units_of(np.array([-3.0, -2.5])) == units_of(np.array([10.0, 250.0])) == "any"
+    train, test = sampled("nasbench201", 12), sampled("nasbench201", 6, seed=1)
+    percent = np.array(targets_of(12))
+
+    def predictions(accuracies, **changes):
+        np.random.seed(0)
+        predictor = NNFormerPredictor("nasbench201", **{**TINY, **changes})
+        predictor.fit(train, list(accuracies))
+        return predictor.query(test)
+
+    np.testing.assert_allclose(predictions(percent), 100 * predictions(percent / 100), rtol=1e-6)
+    losses = predictions(-percent / 30)  # beyond percent and fractions: relative to their mean and spread
+    assert (-percent.max() / 30 - 1 < losses).all() and (losses < -percent.min() / 30 + 1).all()
+    np.testing.assert_allclose(predictions(percent, units="any"), predictions(percent, targets="mean"))
+    low = predictions(percent / 100, units="percent")  # all of them very bad networks
+    assert low.max() > 1.5
+
+
+def test_cells_that_do_not_exist_are_left_out_and_predicted_as_naslib_scores_them():
+    apart = WithSpec({"matrix": np.zeros((7, 7), int), "ops": ["input", *["maxpool3x3"] * 5, "output"]})
+    train, targets = sampled("nasbench101", 8), targets_of(8)
+
+    def predictions(architectures, accuracies):
+        np.random.seed(0)
+        predictor = NNFormerPredictor("nasbench101", **TINY)
+        assert predictor.fit(architectures, accuracies) < 100
+        return predictor.query([train[0], apart, train[1]])
+
+    with_it = predictions([*train, apart], [*targets, -1])
+    assert with_it[1] == -1 and with_it[0] > -1 and with_it[2] > -1
+    np.testing.assert_array_equal(with_it, predictions(train, targets))
+
+
+def test_operations_that_no_training_architecture_has(caplog):
+    predictor = NNFormerPredictor("nasbench201", **TINY)
+    predictor.fit([[2, 2, 2, 2, 2, 2], [0, 2, 2, 2, 2, 2], [2, 0, 0, 2, 2, 2]], [90.0, 91.0, 92.0])
+    with caplog.at_level(logging.WARNING):
+        assert np.isfinite(predictor.query([[3, 4, 3, 4, 3, 4]])).all()
+    assert not caplog.records
+
+
+def test_wrong_input():
+    predictor = NNFormerPredictor("nasbench201", **TINY)
+    with pytest.raises(ConfigError, match="not fitted"):
+        predictor.query(sampled("nasbench201", 1))
+    with pytest.raises(DataError, match="shape \\(2,\\) for 3 architectures"):
+        predictor.fit(sampled("nasbench201", 3), [1.0, 2.0])
+    with pytest.raises(DataError, match="nan"):
+        predictor.fit(sampled("nasbench201", 3), [80.0, float("nan"), 81.0])
+    with pytest.raises(DataError, match="at least 2"):
+        predictor.fit(sampled("nasbench201", 1), [80.0])
+    with pytest.raises(ConfigError, match="search space is not set"):
+        NNFormerPredictor(**TINY).fit([nasbench201(np.random.default_rng(0))] * 2, [1.0, 2.0])
+
+
+def test_memory_of_predictions_is_bounded(monkeypatch):
+    monkeypatch.setattr("naslib_ext.predictor.REMEMBERED", 5)
+    predictor, architectures = fitted(), sampled("nasbench201", 12, seed=1)
+    expected = predictor.query(architectures)
+    assert len(predictor._predicted) <= 5
+    for start in range(0, 12, 3):
+        np.testing.assert_allclose(predictor.query(architectures[start : start + 3]), expected[start : start + 3], 1e-5)
+        assert len(predictor._predicted) <= 5

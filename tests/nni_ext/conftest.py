@@ -1,0 +1,80 @@
+"""Predictors fitted in moments, and experiments that leave nothing behind, shared by all tests of the plug-in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nas_core.graph import Graph, nasbench101_graph, nasbench201_graphs, translation_graph
+from nas_core.predictor import NNFormerPredictor
+from nas_core.space import SearchSpace, get_space
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.nni)
+            item.add_marker(pytest.mark.filterwarnings("ignore::RuntimeWarning:nni"))  # of NNI, about current torch
+
+
+def fitted(graphs: Sequence[Graph], **settings: Any) -> NNFormerPredictor:
+    """Knows the number of edges, in percent."""
+    targets = [70 + 2 * len(graph.edges) for graph in graphs]
+    return NNFormerPredictor("paper", dim=16, depth=1, heads=4, epochs=3, **settings).fit(graphs, targets)
+
+
+@pytest.fixture(scope="session")
+def space() -> SearchSpace:
+    return get_space("hat_small")
+
+
+@pytest.fixture(scope="session")
+def predictor201() -> NNFormerPredictor:
+    return fitted(list(nasbench201_graphs(np.random.default_rng(0).integers(0, 5, (40, 6)))))
+
+
+@pytest.fixture(scope="session")
+def predictor101() -> NNFormerPredictor:
+    names = ("conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3")
+    cells = [np.triu(np.ones((nodes, nodes), int), 1) for nodes in range(2, 8)]
+    return fitted([nasbench101_graph(cell, ["input", *(names * 2)[: len(cell) - 2], "output"]) for cell in cells])
+
+
+@pytest.fixture(scope="session")
+def predictor_hat(space: SearchSpace) -> NNFormerPredictor:
+    rng = np.random.default_rng(0)
+    return fitted([translation_graph(space.sample(rng)) for _ in range(20)], attributes=5)
+
+
+@pytest.fixture(scope="session")
+def file201(predictor201: NNFormerPredictor, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("predictor") / "201.safetensors"
+    predictor201.save(path)
+    return path
+
+
+@pytest.fixture
+def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """``search(model_space, evaluator, strategy, models)``: a sequential experiment that was run."""
+    from nni.nas.experiment import NasExperiment, NasExperimentConfig, experiment
+
+    monkeypatch.setattr(experiment, "Experiments", functools.partial(experiment.Experiments, home_dir=str(tmp_path)))
+
+    def run(model_space: Any, evaluator: Any, strategy: Any, models: int = 6, kind: str = "simplified") -> Any:
+        config = NasExperimentConfig("sequential", kind, "local")
+        config.max_trial_number = models
+        config.experiment_working_directory = str(tmp_path)
+        made = NasExperiment(model_space, evaluator, strategy, config)
+        try:
+            made.run()
+        finally:
+            made.stop()
+        return made
+
+    return run

@@ -1,0 +1,66 @@
+"""Without NNI: everything imports, and using what needs NNI says in one line how to get it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nni_ext
+
+SCRIPT = """
+import sys
+
+class Blocked:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked)
+from nni_ext import *
+from nni_ext import profiler, evaluator, space, readers
+from nas_core.errors import MissingHostError
+from nas_core.space import get_space
+for use in (
+    lambda: PredictorProfiler(None, "x.safetensors"),
+    lambda: PredictorEvaluator("x.safetensors"),
+    lambda: as_model_space(get_space("hat_small")),
+    lambda: ArchitectureSpace({}),
+    lambda: readers.reader_for(None),
+):
+    try:
+        use()
+    except MissingHostError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("blocked", ["nni", "pytorch_lightning"])
+def test_what_is_missing_is_said_on_use(blocked: str) -> None:
+    if blocked != "nni":
+        pytest.importorskip("nni", reason="needs NNI: pip install 'nas-ext[nni]'")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, blocked],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5, lines
+    need = f"needs the package {blocked}, which is not installed: run pip install 'nas-ext[nni]'"
+    assert lines[0] == f"profiling model spaces of NNI with a predictor {need}"
+    assert all(line.endswith(need) for line in lines)
+
+
+def test_importing_the_package_imports_no_host() -> None:
+    script = "import sys, nni_ext.graphs; sys.exit('nni' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], timeout=240, check=False)
+    assert done.returncode == 0
+
+
+def test_names_of_the_package() -> None:
+    assert all(hasattr(nni_ext, name) for name in nni_ext.__all__)
+    with pytest.raises(AttributeError, match="'nni_ext' has no attribute 'Absent'"):
+        nni_ext.Absent  # noqa: B018

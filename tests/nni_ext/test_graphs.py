@@ -1,0 +1,115 @@
+"""Samples as graphs: against the cells that NNI itself builds, and what is wrong with a sample. Needs no NNI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ArchitectureError, NasExtError, UnknownChoiceError
+from nas_core.graph import GraphError, nasbench101_graph, nasbench201_graph
+from nas_core.space import SearchSpace
+from nni_ext import architecture_of, nasbench101_sample, nasbench201_sample
+
+CELL_101 = {
+    "cell/num_nodes": 5,
+    "cell/op1": "conv3x3-bn-relu",
+    "cell/op2": "maxpool3x3",
+    "cell/op3": "conv1x1-bn-relu",
+    "cell/op4": "maxpool3x3",  # of a larger cell
+    "cell/input1": [0],
+    "cell/input2": [1],
+    "cell/input3": [],  # so that node 3 is pruned
+    "cell/input4": [3, 2, 0],
+    "cell/input5": [4],
+    "cell/final": {"op1": "stale"},
+}
+CELL_201 = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
+            "cell/1_3": "avg_pool_3x3", "cell/2_3": "conv_3x3", "lr": 0.1}  # fmt: skip
+
+
+def changed(sample: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Changes by label without ``cell/``; None takes the label away."""
+    merged = sample | {f"cell/{name}": value for name, value in changes.items()}
+    return {label: value for label, value in merged.items() if value is not None}
+
+
+def test_nasbench201() -> None:
+    text = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|nor_conv_1x1~0|avg_pool_3x3~1|nor_conv_3x3~2|"
+    assert nasbench201_sample(CELL_201) == nasbench201_graph(text)
+
+
+def test_nasbench101() -> None:
+    matrix = [[0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    expected = nasbench101_graph(matrix, ["input", "conv3x3-bn-relu", "maxpool3x3", "output"])
+    assert nasbench101_sample(CELL_101) == expected
+    flags = {
+        f"{label}/{source}": source in value
+        for label, value in CELL_101.items()
+        if label.startswith("cell/input")
+        for source in range(int(label[-1]))
+    }
+    plain = {label: value for label, value in CELL_101.items() if not label.startswith("cell/input")}
+    assert nasbench101_sample(plain | flags) == expected
+
+
+def test_architecture(space: SearchSpace) -> None:
+    """All architectures of a sample's layers and more; a layer that does not exist changes nothing."""
+    labels = space.feature_names("layers")
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        architecture = space.sample(rng)
+        flat = {label: "whatever" for label in labels} | {"lr": 0.1}
+        for name in architecture:
+            gene = architecture[name]
+            flat |= (
+                {f"{name}.{i}": option for i, option in enumerate(gene)} if isinstance(gene, tuple) else {name: gene}
+            )
+        assert architecture_of(space, flat) == architecture
+
+
+@pytest.mark.parametrize(
+    ("read", "sample", "kind", "said"),
+    [
+        (nasbench201_sample, {}, GraphError, "no label 'cell/0_1'; it has: none"),
+        (nasbench201_sample, changed(CELL_201, **{"1_3": None}), GraphError, "no label 'cell/1_3'; it has: cell/0_1"),
+        (nasbench201_sample, changed(CELL_201, **{"1_3": "conv_5x5"}), UnknownChoiceError, "Did you mean 'conv_"),
+        (nasbench201_sample, changed(CELL_201, **{"1_3": {"none": 0.5}}), UnknownChoiceError, "'cell/1_3'"),
+        (nasbench101_sample, CELL_201, GraphError, "no label 'cell/num_nodes'"),
+        (nasbench101_sample, changed(CELL_101, num_nodes="5"), GraphError, "num_nodes is '5'"),
+        (nasbench101_sample, changed(CELL_101, num_nodes=1), GraphError, "expected a number of nodes"),
+        (nasbench101_sample, changed(CELL_101, op2=None), GraphError, "no label 'cell/op2'"),
+        (nasbench101_sample, changed(CELL_101, op2="output"), UnknownChoiceError, "'cell/op2'"),
+        (nasbench101_sample, changed(CELL_101, input4=None), GraphError, "no label 'cell/input4'"),
+        (nasbench101_sample, changed(CELL_101, input4=[4]), GraphError, "input4 is [4]; expected a list"),
+        (nasbench101_sample, changed(CELL_101, input4=[3]), GraphError, "no way leads from input to output"),
+    ],
+)
+def test_wrong_samples(read: Any, sample: dict[str, Any], kind: type[NasExtError], said: str) -> None:
+    with pytest.raises(kind) as caught:
+        read(sample)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_wrong_samples_of_a_space(space: SearchSpace) -> None:
+    sample = {label: row[0] for label, row in zip(space.feature_names("layers"), rows(space), strict=True)}
+    architecture = architecture_of(space, sample)
+    assert architecture in space
+    assert architecture_of(space, sample | {"decoder.layers": 3.0}).key == architecture.key
+    wrong: dict[str, dict[str, Any]] = {
+        "no label 'encoder.embed_dim' of space 'hat_small'; it has: cell/0_1": CELL_201,
+        "no label 'decoder.ffn_dim.2'": {k: v for k, v in sample.items() if k != "decoder.ffn_dim.2"},
+        "decoder.ffn_dim.2 = 7, outside space 'hat_small'; choose from [512, 384, 256]": sample
+        | {"decoder.ffn_dim.2": 7},
+        "decoder.layers = 4": sample | {"decoder.layers": 4},
+        "decoder.layers = True": sample | {"decoder.layers": True},
+    }
+    for said, given in wrong.items():
+        with pytest.raises(ArchitectureError) as caught:
+            architecture_of(space, given)
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def rows(space: SearchSpace) -> list[tuple[Any, ...]]:
+    return [row for choice in space.choices for row in choice.options]

@@ -1,0 +1,29 @@
+"""Small random graphs for tests of predictors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nas_core.graph import Graph, Graphs
+
+
+def random_graph(nodes: int, stream: np.random.Generator, *, density: float = 0.4, features: bool = False) -> Graph:
+    """Nodes in topological order; operations 0 to 4."""
+    adjacency = np.triu(stream.random((nodes, nodes)) < density, 1)
+    more = {
+        "attributes": stream.integers(0, 7, (nodes, 8)),
+        "shapes": stream.integers(1, 60, (nodes, 4)),
+        "static": stream.random(4),
+    }
+    return Graph.from_adjacency(adjacency, stream.integers(0, 5, nodes), **(more if features else {}))
+
+
+def random_graphs(sizes: tuple[int, ...], seed: int = 0, *, features: bool = False, density: float = 0.4) -> Graphs:
+    stream = np.random.default_rng(seed)
+    return Graphs.of([random_graph(size, stream, features=features, density=density) for size in sizes])
+
+
+def sizes_of_operations(graphs: Graphs) -> np.ndarray:
+    """A target that depends on operations and edges, from 0 to about 1."""
+    values = [0.1 * (graph.ops == 2).sum() + 0.03 * len(graph.edges) for graph in graphs]
+    return np.array(values) / 1.5

@@ -1,0 +1,50 @@
+"""Gaussian process regression."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nas_core.errors import DataError
+from nas_core.predictor import gaussian_process as module
+from nas_core.predictor.gaussian_process import GaussianProcess
+
+
+def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    values = np.random.default_rng(seed).normal(size=(count, 6))
+    return values, np.sin(2 * values[:, 0]) + np.cos(values[:, 1])  # four columns say nothing
+
+
+def test_it_finds_what_matters() -> None:
+    values, targets = points(120, 0)
+    process = GaussianProcess.fit(values, targets)
+    unseen, expected = points(400, 1)
+    assert np.corrcoef(process.predict(unseen), expected)[0, 1] > 0.95
+    rates = process.rates.numpy()
+    assert rates[:2].min() > 2 * rates[2:].max()
+
+
+def test_more_points_than_length_scales_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST", 60)
+    values, targets = points(200, 0)
+    process = GaussianProcess.fit(values, targets)
+    assert len(process.points) == 200
+    assert np.abs(process.predict(values) - targets).mean() < 0.1
+
+
+def test_restored_and_constant_columns() -> None:
+    values, targets = points(40, 0)
+    values[:, 3] = 7.0
+    process = GaussianProcess.fit(values, targets)
+    again = GaussianProcess.from_tensors(process.to_tensors())
+    unseen = points(9, 2)[0]
+    np.testing.assert_array_equal(again.predict(unseen), process.predict(unseen))
+    moved = unseen.copy()
+    moved[:, 3] += 100
+    np.testing.assert_allclose(process.predict(moved), process.predict(unseen))
+    assert process.predict(unseen[:0]).shape == (0,)
+
+
+def test_nothing_to_learn_from() -> None:
+    with pytest.raises(DataError, match="equal statistics"):
+        GaussianProcess.fit(np.ones((5, 3)), np.arange(5.0))
