@@ -105,14 +105,12 @@ def split_of(task: Task) -> Split:
 def predictor_of(task: Task) -> Any:
     operations, nodes = KINDS[task.benchmark]
     changes = dict(task.changes)
-    if task.method in ("paper", "best"):
+    if task.method in ("paper", "best", "statistics"):
         return NNFormerPredictor(task.method, seed=task.draw, unseen="warn", **changes)
     if task.method in ABLATIONS:
         return NNFormerPredictor("paper", seed=task.draw, unseen="warn", **{**ABLATIONS[task.method], **changes})
     if task.method == "gcn":
         return GCN(operations, task.draw, **changes)
-    if task.method == "statistics":
-        return NNFormerPredictor("best", seed=task.draw, unseen="warn", **{"process": 1.0, **changes})
     return Trees(operations, nodes, task.method == "lightgbm", task.draw)
 
 

@@ -97,7 +97,7 @@ class NNFormerPredictor:
         self.scale = TargetScale.fitted(recipe.targets, values)
         self.known = frozenset(int(op) for op in np.unique(data.ops))
         learned = self.scale.learn(values)
-        self.process = StatisticsProcess.fit(data, learned, self.seed) if recipe.process else None
+        self.process = _process(recipe, data, learned, self.seed)
         keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), self._begun(data, values))
         self._ready = []
         self.models = [self._fit_member(i, data, learned, progress, keeper) for i in range(recipe.members)]
@@ -144,23 +144,24 @@ class NNFormerPredictor:
         return self.predict_with_spread(graphs)[0]
 
     def predict_with_spread(self, graphs: Sequence[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Predictions ``(B,)`` and their standard deviation over the networks and, where the recipe
-        has one, the Gaussian process ``(B,)``; 0 with one of them."""
-        if not self.models:
+        """Predictions ``(B,)`` and their standard deviation ``(B,)`` over the networks and, where the recipe has them,
+        the Gaussian processes as one; 0 where there is nothing to compare."""
+        if not self.known:
             raise ConfigError("this predictor was not fitted; call fit, or load one from a file")
         data = Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
         self._check(data)
-        learned = np.stack([scorer(data) for scorer in self._scorers()])
-        mean, share = learned.mean(0), self.recipe.process
+        share = self.recipe.process
+        rows = [scorer(data) for scorer in self._scorers()]
+        weights = [(1 - share) / len(rows) for _ in rows]
         if self.process is not None:
-            expected = self.process.predict(data)
-            learned, mean = np.concatenate([learned, expected[None]]), share * expected + (1 - share) * mean
-        return self.scale.restore(mean), np.stack([self.scale.restore(row) for row in learned]).std(0)
+            rows, weights = [*rows, self.process.predict(data)], [*weights, share]
+        spread = np.stack([self.scale.restore(row) for row in rows]).std(0)
+        return self.scale.restore(np.average(rows, axis=0, weights=weights)), spread
 
     def _scorers(self) -> list[Scorer]:
-        if not self._ready:
+        if len(self._ready) < len(self.models):
             self._ready = [Scorer(model, self.recipe.train.precision) for model in self.models]
         return self._ready
 
@@ -182,7 +183,7 @@ class NNFormerPredictor:
             ConfigError: nothing was fitted yet.
             NasExtError: the file cannot be written; a former one is kept.
         """
-        if not self.models:
+        if not self.known:
             raise ConfigError("this predictor was not fitted; there is nothing to save")
         tensors = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
         if self.process is not None:
@@ -220,6 +221,10 @@ class NNFormerPredictor:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
         return made
+
+
+def _process(recipe: Recipe, graphs: Graphs, learned: NDArray[np.float64], seed: int) -> StatisticsProcess | None:
+    return StatisticsProcess.fit(graphs, learned, recipe.processes, seed) if recipe.process else None
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

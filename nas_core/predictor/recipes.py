@@ -25,13 +25,16 @@ class Recipe:
     members: int = 1
     """Models trained from different seeds, whose predictions are averaged."""
     process: float = 0.0
-    """Share of a Gaussian process on graph statistics in the prediction; the networks have the rest."""
+    """Share of Gaussian processes on graph statistics in the prediction; the networks have the rest."""
+    processes: int = 8
+    """Gaussian processes averaged, each on half of the statistics; one alone sees all."""
 
     def __post_init__(self) -> None:
-        if self.members < 1 or not 0 <= self.process < 1:
+        alone = self.members == 0 and self.process == 1
+        if not (self.members >= 1 or alone) or not 0 <= self.process <= 1 or self.processes < 1:
             raise ConfigError(
-                f"members {self.members} and process {self.process} of a predictor; expected members >= 1 and"
-                " 0 <= process < 1"
+                f"members {self.members}, process {self.process}, processes {self.processes} of a predictor; expected"
+                " members >= 1 (or 0 where process is 1), 0 <= process <= 1, processes >= 1"
             )
 
     def changed(self, **changes: Any) -> Recipe:
@@ -60,6 +63,7 @@ _RECIPES = {
     recipe.name: recipe
     for recipe in (
         Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
+        Recipe("statistics", targets="normal", members=0, process=1.0),
         Recipe(
             "latency",
             NNFormerConfig.latency(),

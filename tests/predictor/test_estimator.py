@@ -121,6 +121,17 @@ def test_an_interrupted_fit_goes_on_identically(
     assert not list(tmp_path.iterdir())
 
 
+def test_statistics_alone(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
+    predictor = NNFormerPredictor("statistics", processes=3).fit(graphs, 90 + targets)
+    others = random_graphs(tuple([5, 6, 7] * 20), seed=2)
+    predicted, spread = predictor.predict_with_spread(others)
+    assert kendall_tau(predicted, sizes_of_operations(others)) > 0.5 and not spread.any()
+    predictor.save(tmp_path / "p.safetensors")
+    np.testing.assert_array_equal(NNFormerPredictor.load(tmp_path / "p.safetensors").predict(others), predicted)
+    with pytest.raises(ConfigError, match="members"):
+        get_recipe("paper").changed(members=0)
+
+
 def test_training_keeps_no_history(graphs: Graphs, targets: np.ndarray) -> None:
     recipe = get_recipe("paper").changed(**TINY)
     trainer = Trainer(NNFormer(recipe.model), graphs, targets, recipe.train)
