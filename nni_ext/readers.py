@@ -68,6 +68,6 @@ def opened(predictor: NNFormerPredictor | str | Path) -> NNFormerPredictor:
         raise ConfigError(
             f"predictor is a {type(predictor).__name__}; expected an NNFormerPredictor or the path of its .safetensors"
         )
-    if not predictor.models:
+    if not predictor.fitted:
         raise ConfigError("the predictor was not fitted; call its fit, or give the path of one that was saved")
     return predictor

@@ -134,6 +134,10 @@ class NNFormerPredictor:
             digest.update(b"" if array is None else array.tobytes())
         return {"recipe": self.recipe.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
 
+    @property
+    def fitted(self) -> bool:
+        return bool(self.known)
+
     def predict(self, graphs: Sequence[Graph] | Graphs) -> NDArray[np.float64]:
         """Predictions ``(B,)`` in the units of the targets.
 
@@ -146,7 +150,7 @@ class NNFormerPredictor:
     def predict_with_spread(self, graphs: Sequence[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Predictions ``(B,)`` and their standard deviation ``(B,)`` over the networks and, where the recipe has them,
         the Gaussian processes as one; 0 where there is nothing to compare."""
-        if not self.known:
+        if not self.fitted:
             raise ConfigError("this predictor was not fitted; call fit, or load one from a file")
         data = Graphs.of(graphs)
         if not len(data):
@@ -183,7 +187,7 @@ class NNFormerPredictor:
             ConfigError: nothing was fitted yet.
             NasExtError: the file cannot be written; a former one is kept.
         """
-        if not self.known:
+        if not self.fitted:
             raise ConfigError("this predictor was not fitted; there is nothing to save")
         tensors = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
         if self.process is not None:
