@@ -92,7 +92,7 @@ class NNFormerPredictor:
             GraphError: a graph the model is not made for.
         """
         data = Graphs.of(graphs)
-        recipe = self.recipe
+        recipe = self.recipe.adapted(max(1, len(data)))
         values = checked_targets(targets, len(data), positive=recipe.train.loss == "relative")
         self.scale = TargetScale.fitted(recipe.targets, values)
         self.known = frozenset(int(op) for op in np.unique(data.ops))
@@ -100,7 +100,7 @@ class NNFormerPredictor:
         self.process = _process(recipe, data, learned, self.seed)
         keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), self._begun(data, values))
         self._ready = []
-        self.models = [self._fit_member(i, data, learned, progress, keeper) for i in range(recipe.members)]
+        self.models = [self._fit_member(i, recipe, data, learned, progress, keeper) for i in range(recipe.members)]
         self.info = {"graphs": len(data), "largest": int(data.sizes.max())}
         if keeper is not None:
             keeper.remove()
@@ -109,19 +109,20 @@ class NNFormerPredictor:
     def _fit_member(
         self,
         member: int,
+        recipe: Recipe,
         graphs: Graphs,
         learned: NDArray[np.float64],
         progress: Progress | None,
         keeper: Checkpoint | None,
     ) -> NNFormer:
-        config = self.recipe.changed(seed=self.seed + 7919 * member).train
+        config = recipe.changed(seed=self.seed + 7919 * member).train
         torch.manual_seed(config.seed)
-        trainer = Trainer(NNFormer(self.recipe.model).to(self.device), graphs, learned, config)
+        trainer = Trainer(NNFormer(recipe.model).to(self.device), graphs, learned, config)
         if keeper is not None:
             keeper.load(member, trainer)
         for loss in trainer.steps():
             if progress is not None:
-                progress(trainer.done + member * trainer.total, trainer.total * self.recipe.members, float(loss))
+                progress(trainer.done + member * trainer.total, trainer.total * recipe.members, float(loss))
             if keeper is not None:
                 keeper.save(member, trainer)
         trainer.settle()
@@ -156,7 +157,7 @@ class NNFormerPredictor:
         if not len(data):
             return np.zeros(0), np.zeros(0)
         self._check(data)
-        share = self.recipe.process
+        share = self.recipe.adapted(self.info["graphs"]).process
         rows = [scorer(data) for scorer in self._scorers()]
         weights = [(1 - share) / len(rows) for _ in rows]
         if self.process is not None:
