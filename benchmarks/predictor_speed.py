@@ -3,7 +3,7 @@
 Contestants are in one process and take turns in an order that changes from round to round; ratios are taken within a
 round, so that they hold on a machine whose speed drifts.
 
-- ``ours``: :func:`nas_core.predictor.inference.score` on graphs as they come from a reader, or an update of
+- ``ours``: a :class:`nas_core.predictor.inference.Scorer` on graphs as they come from a reader, or an update of
   :class:`nas_core.predictor.Trainer`; in the device's fast precision.
 - ``plain``: :mod:`benchmarks._plain_nnformer`, eager float32, on codes that are ready; checked first to predict
   the same.
@@ -38,7 +38,7 @@ from nas_core.files import write_json
 from nas_core.graph import Graph, Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig, NNFormerPredictor, Trainer, get_recipe, kendall_tau
-from nas_core.predictor.inference import score
+from nas_core.predictor.inference import Scorer, score
 from nas_core.predictor.speed import random_graphs
 
 RESULT = Path(__file__).parent / "results" / "predictor_speed.json"
@@ -153,13 +153,14 @@ def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) 
     """Each round takes the next batch of the pool."""
     parts = [pool[start : start + batch] for start in range(0, len(pool) - batch + 1, batch)]
     ours, ready = itertools.cycle(parts), itertools.cycle([codes_of(model, part) for part in parts])
+    scorer = Scorer(model)
 
     def plain() -> Tensor:
         with torch.inference_mode():
             return plain_forward(model, next(ready))
 
     runs = {
-        "ours": lambda: score(model, next(ours)),
+        "ours": lambda: scorer(next(ours)),
         "plain": plain,
         **floors(model, positions(model, parts[0]), False),
     }

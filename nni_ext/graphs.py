@@ -94,6 +94,8 @@ def _option(space: SearchSpace, sample: Sample, label: str, options: tuple[Any, 
 
 
 def _value(sample: Sample, label: str) -> Any:
+    if not isinstance(sample, Mapping):
+        raise GraphError(f"a sample is {type(sample).__name__}; expected choices by label, as space.random() gives")
     if label not in sample:
         raise GraphError(f"sample has no label {label!r}; it has: {_listed(sample)}")
     return sample[label]

@@ -18,51 +18,63 @@ LARGEST = 80.0
 """Scores are clamped to +-this before the exponential, in place of subtracting each row's maximum."""
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """softmax(q kᵀ / sqrt(D)) v over the True positions of the mask.
+def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+    """softmax(q kᵀ / sqrt(D)) v over the True positions of the mask, for all heads.
 
     Args:
-        query, key, value: ``(B, H, L, D)``.
+        projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
+        heads: H.
         mask: ``(B, H, L, L)`` bool with at least one True in each row, or None for all True.
         dropout: of the probabilities.
 
     Returns:
-        ``(B, H, L, D)``.
+        ``(B, L, C)``.
     """
-    if query.device.type == "cpu" and query.shape[2] <= SHORT:
+    batch, length, width = projected.shape
+    split = projected.view(batch, length, 3, heads, -1)
+    if projected.device.type == "cpu" and length <= SHORT:
         with torch.autocast("cpu", enabled=False):
-            mixed: Tensor = _Short.apply(query, key, value, mask, dropout)  # type: ignore[no-untyped-call]
-        return mixed
-    return functional.scaled_dot_product_attention(query, key, value, mask, dropout)
+            mixed: Tensor = _Short.apply(split, mask, dropout)  # type: ignore[no-untyped-call]
+        return mixed.view(batch, length, width // 3)
+    query, key, value = split.permute(2, 0, 3, 1, 4)
+    mixed = functional.scaled_dot_product_attention(query, key, value, mask, dropout)
+    return mixed.transpose(1, 2).reshape(batch, length, width // 3)
 
 
 class _Short(torch.autograd.Function):
+    """``(B, L, 3, H, D)`` -> ``(B, L, H, D)``; computed in float32, head by head in contiguous memory."""
+
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-        kind, scale = query.dtype, query.shape[-1] ** -0.5
-        q, k, v = query.float() * scale, key.float(), value.float()
-        weights = torch.matmul(q, k.mT).clamp_(-LARGEST, LARGEST).exp_()
+    def forward(ctx: Any, split: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+        batch, length, _, heads, channels = split.shape
+        by_head = torch.empty(3, batch, heads, length, channels).copy_(split.permute(2, 0, 3, 1, 4))
+        q, k, v = by_head.view(3, batch * heads, length, channels).unbind(0)
+        q.mul_(channels**-0.5)
+        weights = torch.bmm(q, k.mT).clamp_(-LARGEST, LARGEST).exp_()
         if mask is not None:
-            weights.mul_(mask)
+            weights.view(batch, heads, length, length).mul_(mask)
         weights.div_(weights.sum(-1, keepdim=True))
-        kept = None
-        if dropout:
-            kept = keep_mask(weights.shape, dropout, weights.dtype)
+        kept = keep_mask(weights.shape, dropout, weights.dtype) if dropout else None
+        mixed = torch.bmm(weights if kept is None else weights * kept, v)
         ctx.save_for_backward(q, k, v, weights, kept)
-        ctx.kind, ctx.scale = kind, scale
-        return torch.matmul(weights if kept is None else weights * kept, v).to(kind)
+        ctx.shape, ctx.kind = split.shape, split.dtype
+        output = torch.empty(batch, length, heads, channels, dtype=split.dtype)
+        return output.copy_(mixed.view(batch, heads, length, channels).transpose(1, 2))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, weights, kept = ctx.saved_tensors
-        grad = grads[0].float()
-        grad_value = torch.matmul((weights if kept is None else weights * kept).mT, grad)
-        inner = torch.matmul(grad, v.mT)
+        batch, length, _, heads, channels = ctx.shape
+        grad = torch.empty(batch, heads, length, channels).copy_(grads[0].transpose(1, 2)).view_as(q)
+        inner = torch.bmm(grad, v.mT)
         if kept is not None:
             inner.mul_(kept)
         inner.mul_(weights)
         inner.addcmul_(weights, inner.sum(-1, keepdim=True), value=-1)
-        grad_query = torch.matmul(inner, k).mul_(ctx.scale)
-        grad_key = torch.matmul(inner.mT, q)
-        kind = ctx.kind
-        return grad_query.to(kind), grad_key.to(kind), grad_value.to(kind), None, None
+        by_head = torch.empty(3, batch * heads, length, channels)
+        torch.bmm(inner, k, out=by_head[0]).mul_(channels**-0.5)
+        torch.bmm(inner.mT, q, out=by_head[1])
+        torch.bmm((weights if kept is None else weights * kept).mT, grad, out=by_head[2])
+        back = torch.empty(ctx.shape, dtype=ctx.kind)
+        back.copy_(by_head.view(3, batch, heads, length, channels).permute(1, 3, 0, 2, 4))
+        return back, None, None

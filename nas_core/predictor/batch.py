@@ -103,12 +103,12 @@ class Topology:
         neighbours = None if self.neighbours is None else self.neighbours[index]
         return Topology(masks, tuple(x[index] for x in self.splits), neighbours, self.present[index])
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
-        """``(B, H, L, D)`` each -> ``(B, H, L, D)``: each quarter of the heads looks at one kind of relatives."""
-        masks, heads = self.masks, query.shape[1]
+    def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
+        """``(B, L, 3 C)`` -> ``(B, L, C)``: each quarter of the heads looks at one kind of relatives."""
+        masks = self.masks
         if masks is not None and heads > 4:
             masks = masks.repeat_interleave(heads // 4, 1)
-        return attend(query, key, value, masks, dropout)
+        return attend(projected, heads, masks, dropout)
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
         """``(B, L, C)`` -> one such sum over relatives per split."""

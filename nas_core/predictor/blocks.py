@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from nas_core.predictor.batch import Topology
 from nas_core.predictor.config import NNFormerConfig
-from nas_core.predictor.dropout import dropout
+from nas_core.predictor.dropout import dropout, relu_dropout
 from nas_core.predictor.packed import PackedTopology
 
 __all__ = ["Attention", "Block", "FeedForward"]
@@ -25,10 +25,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
         """``(B, L, C)`` -> ``(B, L, C)``."""
-        batch, length, dim = x.shape
-        query, key, value = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = topology.attend(query, key, value, self.dropout if self.training else 0.0)
-        return dropout(self.out(mixed.transpose(1, 2).reshape(batch, length, dim)), self.dropout, self.training)
+        mixed = topology.attend(self.qkv(x), self.heads, self.dropout if self.training else 0.0)
+        return dropout(self.out(mixed), self.dropout, self.training)
 
 
 class FeedForward(nn.Module):
@@ -53,7 +51,7 @@ class FeedForward(nn.Module):
         if self.graph is not None:
             relatives = self._relatives(x, self.graph, topology)
             hidden = hidden * relatives if self.kind == "multiply" else hidden + relatives
-        hidden = dropout(functional.relu(hidden), self.dropout, self.training)
+        hidden = relu_dropout(hidden, self.dropout, self.training)
         return dropout(self.down(hidden), self.dropout, self.training)
 
     def _relatives(self, x: Tensor, graph: nn.Linear, topology: Topology | PackedTopology) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["dropout", "keep_mask"]
+__all__ = ["dropout", "keep_mask", "relu_dropout"]
 
 
 def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
@@ -20,6 +20,13 @@ def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
     if x.device.type != "cpu":
         return functional.dropout(x, probability)
     return x * keep_mask(x.shape, probability, x.dtype)
+
+
+def relu_dropout(x: Tensor, probability: float, training: bool) -> Tensor:
+    """Dropout of relu(x), whose backward pass is one product."""
+    if not training or not probability or x.device.type != "cpu":
+        return dropout(functional.relu(x), probability, training)
+    return x * keep_mask(x.shape, probability, x.dtype).mul_(x.detach() > 0)
 
 
 def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tensor:

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from nas_core.graph import Graphs
 from nas_core.predictor.attend import LARGEST
-from nas_core.predictor.batch import Batch, Topology
+from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.blocks import Block
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.packed import PackedBatch
@@ -19,7 +19,7 @@ from nas_core.predictor.trainer import autocast, fast_dtype
 
 __all__ = ["Scorer", "score"]
 
-CHUNK_TOKENS = 2400
+CHUNK_TOKENS = 5000
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
 CHUNK_NODES = 4000
 """Nodes computed at once by the general path."""
@@ -57,7 +57,7 @@ class Scorer:
         scores = np.zeros(len(distinct))
         for size in np.unique(distinct.sizes):
             rows = np.flatnonzero(distinct.sizes == size)
-            chunk = max(1, CHUNK_TOKENS // (int(size) + 2) if self.frozen else CHUNK_NODES // int(size))
+            chunk = max(1, CHUNK_TOKENS // (int(size) + TOKENS) if self.frozen else CHUNK_NODES // int(size))
             for start in range(0, len(rows), chunk):
                 part = rows[start : start + chunk]
                 scores[part] = self._chunk(distinct, part).double().cpu().numpy()
@@ -108,10 +108,10 @@ class _Frozen:
         count, length = len(rows), batch.ops.shape[1] + 2
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
         x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
-        masks = None if topology.masks is None else topology.masks.float()
+        masks, relatives = None if topology.masks is None else topology.masks.float(), _Relatives(batch.adjacency)
         for layer in self.blocks[:-1]:
             layer.attention(x, x, masks)
-            layer.feed_forward(x, topology)
+            layer.feed_forward(x, relatives)
         last, first = self.blocks[-1], x[:, :1].clone()
         last.attention(x, first, None if masks is None else masks[:, :, :1])
         last.feed_forward(first, None)
@@ -145,21 +145,42 @@ class _Layer:
     def attention(self, x: Tensor, into: Tensor, masks: Tensor | None) -> None:
         """Queries are the first positions of ``x``, as many as ``into`` has."""
         (count, length, dim), queries = x.shape, into.shape[1]
-        y = self.normed(x, 0).view(-1, dim)
-        q, k, v = (y @ self.qkv).view(count, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).float().unbind(0)
-        weights = torch.matmul(q[:, :, :queries], k.mT).clamp_(-LARGEST, LARGEST).exp_()
+        projected = (self.normed(x, 0).view(-1, dim) @ self.qkv).view(count, length, 3, self.heads, -1)
+        heads = torch.empty(3, count, self.heads, length, projected.shape[-1], device=x.device)
+        q, k, v = heads.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * self.heads, length, -1).unbind(0)
+        weights = torch.bmm(q[:, :queries], k.mT).clamp_(-LARGEST, LARGEST).exp_()
         if masks is not None:
-            weights.mul_(masks)
-        mixed = torch.matmul(weights, v).div_(weights.sum(-1, keepdim=True))
-        mixed = mixed.transpose(1, 2).to(x.dtype).reshape(-1, dim)
-        into.view(-1, dim).addmm_(mixed, self.out)
+            weights.view(count, self.heads, queries, length).mul_(masks)
+        mixed = torch.bmm(weights.div_(weights.sum(-1, keepdim=True)), v).view(count, self.heads, queries, -1)
+        joined = torch.empty(count, queries, self.heads, mixed.shape[-1], dtype=x.dtype, device=x.device)
+        into.view(-1, dim).addmm_(joined.copy_(mixed.transpose(1, 2)).view(-1, dim), self.out)
 
-    def feed_forward(self, x: Tensor, topology: Topology | None) -> None:
-        """Without a topology nothing has relatives, as is true of the tokens."""
-        y = self.normed(x)
-        rows, into = y.view(-1, y.shape[-1]), x.view(-1, x.shape[-1])
+    def feed_forward(self, x: Tensor, relatives: _Relatives | None) -> None:
+        """Without relatives nothing is summed, as is true of the tokens."""
+        rows, into = self.normed(x).view(-1, x.shape[-1]), x.view(-1, x.shape[-1])
+        sums = relatives.sums(rows) if self.graph and relatives is not None else ()
         for part, (up, down) in enumerate(zip(self.up, self.down, strict=True)):
             hidden = rows @ up
-            if self.graph and topology is not None:
-                hidden.addmm_((topology.splits[part] @ y).view_as(rows), self.graph[part])
+            if sums:
+                hidden.addmm_(sums[part], self.graph[part])
             into.addmm_(hidden.relu_(), down)
+
+
+class _Relatives:
+    """Children and parents of all positions of a chunk, as lists for one pass over both."""
+
+    def __init__(self, adjacency: Tensor) -> None:
+        """From ``(B, N, N)``; positions of a graph are its tokens and then its nodes."""
+        length = adjacency.shape[1] + TOKENS
+        lists, counts = [], []
+        for matrix in (adjacency, adjacency.mT):
+            graph, _, relative = matrix.nonzero().unbind(1)
+            lists.append(graph * length + TOKENS + relative)
+            counts.append(functional.pad(matrix.sum(-1), (TOKENS, 0)).view(-1))
+        self.positions = torch.cat(lists)
+        ends = torch.cat(counts).cumsum(0)
+        self.starts = functional.pad(ends[:-1], (1, 0))
+
+    def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """``(positions, C)`` -> sums over the children and over the parents of each, of that shape."""
+        return functional.embedding_bag(self.positions, rows, self.starts, mode="sum").chunk(2)

@@ -86,19 +86,19 @@ class PackedTopology:
         splits = {"bidirectional": (down, up), "forward": (down,), "backward": (up,), "vanilla": ()}
         return cls(heads, splits[config.feed_forward])
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
-        """``(1, H, T, D)`` each -> ``(1, H, T, D)``."""
-        per_kind = query.shape[1] // len(self.heads)
+    def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
+        """``(1, T, 3 C)`` -> ``(1, T, C)``."""
+        split = projected[0].view(projected.shape[1], 3, heads, -1)
         outputs = []
-        for head in range(query.shape[1]):
-            pairs = self.heads[head // per_kind]
-            q, k, v = query[0, head], key[0, head], value[0, head]
+        for head in range(heads):
+            pairs = self.heads[head * len(self.heads) // heads]
+            q, k, v = split[:, :, head].unbind(1)
             scores = (q[pairs.rows] * k[pairs.columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
             weights = scores.clamp(-LARGEST, LARGEST).exp()
             total = torch.zeros(len(q), device=q.device).index_add_(0, pairs.rows, weights)
             weights = drop(weights / total[pairs.rows], dropout, dropout > 0).to(v.dtype)
             outputs.append(torch.zeros_like(v).index_add_(0, pairs.rows, v[pairs.columns] * weights[:, None]))
-        return torch.stack(outputs)[None]
+        return torch.cat(outputs, -1)[None]
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
         """``(1, T, C)`` -> one such sum over relatives per split."""

@@ -73,6 +73,7 @@ def test_architecture(space: SearchSpace) -> None:
     ("read", "sample", "kind", "said"),
     [
         (nasbench201_sample, {}, GraphError, "no label 'cell/0_1'; it has: none"),
+        (nasbench201_sample, [3, 4], GraphError, "a sample is list"),
         (nasbench201_sample, changed(CELL_201, **{"1_3": None}), GraphError, "no label 'cell/1_3'; it has: cell/0_1"),
         (nasbench201_sample, changed(CELL_201, **{"1_3": "conv_5x5"}), UnknownChoiceError, "Did you mean 'conv_"),
         (nasbench201_sample, changed(CELL_201, **{"1_3": {"none": 0.5}}), UnknownChoiceError, "'cell/1_3'"),
