@@ -21,7 +21,6 @@ import argparse
 import copy
 import itertools
 import json
-import random
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,6 +33,7 @@ from tqdm import tqdm
 
 from benchmarks._plain_nnformer import PlainTraining, codes_of, plain_forward
 from benchmarks._published import NASBENCH101, absent, nasbench101
+from benchmarks._turns import in_turns, middle
 from nas_core.files import write_json
 from nas_core.graph import Graph, Graphs
 from nas_core.latency.machine import describe_machine
@@ -118,26 +118,6 @@ def products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) -> 
                 hidden @ weight, hidden.T @ x
 
     return run
-
-
-def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
-    """Graphs per second of each and ratios to ``plain``, as median with the middle half of all rounds."""
-    taken: dict[str, list[float]] = {key: [] for key in runs}
-    order, stream = list(runs), random.Random(0)
-    for turn in tqdm(range(repeats + 1), desc=name, disable=None):
-        stream.shuffle(order)
-        for key in order:
-            start = time.perf_counter()
-            runs[key]()
-            if turn:  # the first round warms up
-                taken[key].append(time.perf_counter() - start)
-    plain = np.array(taken["plain"])
-    return {
-        "graphs": graphs,
-        "graphs_per_s": {key: _middle(graphs / np.array(seconds), 1) for key, seconds in taken.items()},
-        "times_plain": {key: _middle(plain / np.array(taken[key]), 2) for key in taken if key != "plain"},
-        "repeats": repeats,
-    }
 
 
 def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
@@ -226,8 +206,8 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
                 taken[name].append(time.perf_counter() - start)
     small, large = (np.array(taken[name]) for name in cases)
     return {
-        "us_per_node": {name: _middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in taken.items()},
-        "time_per_node_ratio": _middle(large / small, 3),
+        "us_per_node": {name: middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in taken.items()},
+        "time_per_node_ratio": middle(large / small, 3),
         "largest_relative_difference_from_dense": differences,
         "repeats": repeats,
     }
@@ -287,11 +267,6 @@ def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim
     value = value["median"] if isinstance(value, dict) else value
     reached = {"<": value < aim, "<=": value <= aim, ">=": value >= aim}[relation]
     return {"aim": f"{part}: {figure} {relation} {aim}", "value": value, "reached": bool(reached)}
-
-
-def _middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
-    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
 
 
 def main(argv: list[str] | None = None) -> None:

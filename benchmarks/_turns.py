@@ -1,0 +1,37 @@
+"""Contestants that take turns in one process."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+
+def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
+    """Graphs per second of each and ratios to ``plain``, as median with the middle half of all rounds."""
+    taken: dict[str, list[float]] = {key: [] for key in runs}
+    order, stream = list(runs), random.Random(0)
+    for turn in tqdm(range(repeats + 1), desc=name, disable=None):
+        stream.shuffle(order)
+        for key in order:
+            start = time.perf_counter()
+            runs[key]()
+            if turn:  # the first round warms up
+                taken[key].append(time.perf_counter() - start)
+    plain = np.array(taken["plain"])
+    return {
+        "graphs": graphs,
+        "graphs_per_s": {key: middle(graphs / np.array(seconds), 1) for key, seconds in taken.items()},
+        "times_plain": {key: middle(plain / np.array(taken[key]), 2) for key in taken if key != "plain"},
+        "repeats": repeats,
+    }
+
+
+def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
+    """Median and the middle half."""
+    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
