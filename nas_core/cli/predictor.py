@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import glob
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from nas_core.errors import ConfigError
 from nas_core.files import write_atomic, write_json
-from nas_core.graph import READERS, Reader, reader_for
+from nas_core.graph import READERS, Graphs, Reader, reader_for
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, kendall_tau, list_recipes, mape
 from nas_core.predictor.curve import LearningCurve
 from nas_core.predictor.estimator import Progress
 from nas_core.predictor.files import OUTPUTS, Records, new_file, prediction_rows, read_records, write_predictions
 from nas_core.predictor.holdout import holdout_split
+from nas_core.predictor.inference import Scorer
 from nas_core.predictor.settings import needed_by, parsed_settings
 from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
 from nas_core.report.plots import curves
@@ -57,6 +61,8 @@ def train(
     options = {name: value for name, value in (("members", members), ("epochs", epochs)) if value is not None}
     changes = parsed_settings([*(settings or []), *(f"{name}={value}" for name, value in options.items())])
     chosen = get_recipe(recipe).changed(**changes)
+    if curve is not None and not chosen.members:
+        raise ConfigError(f"recipe {recipe!r} has no networks and so no learning curve; leave --curve out")
     records = read_records(data, None if reader is None else reader_for(reader), target)
     needed = {k: v for k, v in needed_by(records.graphs, chosen).items() if k not in changes}
     predictor = NNFormerPredictor(chosen, seed=seed, device=device, **needed)
@@ -71,6 +77,8 @@ def train(
     _tell(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
+    if chosen.process and any(getattr(records.graphs, name) is not None for name in ("attributes", "shapes", "static")):
+        typer.echo("note: Gaussian processes see operations and edges alone, no attributes, shapes or static features")
     typer.echo(f"{chosen.name} predictor of {target!r}: {out}")
 
 
@@ -112,21 +120,32 @@ def bench(
 ) -> None:
     """Graphs per second on this machine, for random graphs, beside the naive reference on the CPU."""
     predictor = NNFormerPredictor(recipe, device=device) if model is None else NNFormerPredictor.load(model, device)
-    config, precision = predictor.recipe.model, predictor.recipe.train.precision
-    models = predictor.models or [NNFormer(config).to(predictor.device).eval()]
+    chosen, networks = predictor.recipe, predictor.models
+    predict: Callable[[Graphs], NDArray[np.float64]] = predictor.predict
+    if model is None:
+        if not chosen.members:
+            raise ConfigError(f"recipe {recipe!r} has no networks to time untrained; give a predictor with --model")
+        networks = [NNFormer(chosen.model).to(predictor.device) for _ in range(chosen.members)]
+        predict = _untrained(networks, chosen.train.precision)
     rows: list[dict[str, Any]] = []
     for count in batch:
-        graphs = random_graphs([nodes] * count, config, operations=sorted(predictor.known))
-        rows.append({"batch": count, "rate": graphs_per_s(models, graphs, precision, repeats)})
-        if has_naive(config):
-            rows[-1]["naive"] = naive_graphs_per_s(models, graphs, repeats)
+        graphs = random_graphs([nodes] * count, chosen.model, operations=sorted(predictor.known))
+        rows.append({"batch": count, "rate": graphs_per_s(predict, graphs, repeats)})
+        if networks and has_naive(chosen.model):
+            rows[-1]["naive"] = naive_graphs_per_s(networks, graphs, repeats)
             rows[-1]["times"] = rows[-1]["rate"] / rows[-1]["naive"]
     columns = [Column("batch", "batch", ",d"), Column("rate", "graphs/s", ",.0f")]
     columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
     machine = describe_machine(device, torch.get_num_threads())
     where = f"{machine['device_name']}, {machine['threads']} thread(s)"
-    typer.echo(f"recipe {predictor.recipe.name}, {len(models)} member(s), graphs of {nodes} nodes, {where}")
+    processes = " and Gaussian processes" if predictor.process else ""
+    typer.echo(f"recipe {chosen.name}, {len(networks)} network(s){processes}, graphs of {nodes} nodes, {where}")
     typer.echo(Table(columns, rows).text())
+
+
+def _untrained(networks: Sequence[NNFormer], precision: str) -> Callable[[Graphs], NDArray[np.float64]]:
+    scorers = [Scorer(network, precision) for network in networks]
+    return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
 
 
 def _fitted(predictor: NNFormerPredictor, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:

@@ -11,7 +11,6 @@ import torch
 
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor.config import NNFormerConfig
-from nas_core.predictor.inference import score
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.naive import naive_prediction
 
@@ -51,13 +50,13 @@ def has_naive(config: NNFormerConfig) -> bool:
     return (config.attention, config.feed_forward, config.heads) == ("siblings", "bidirectional", 4)
 
 
-def graphs_per_s(models: Sequence[NNFormer], graphs: Graphs, precision: str, repeats: int) -> float:
-    """Best of some runs over these graphs by all members of a predictor, after one that is not timed."""
-    return len(graphs) / _best_s(lambda: [score(model, graphs, precision) for model in models], repeats)
+def graphs_per_s(predict: Callable[[Graphs], object], graphs: Graphs, repeats: int) -> float:
+    """Best of some runs over these graphs, after one that is not timed."""
+    return len(graphs) / _best_s(lambda: predict(graphs), repeats)
 
 
 def naive_graphs_per_s(models: Sequence[NNFormer], graphs: Graphs, repeats: int) -> float:
-    """The same with the naive reference, on the CPU and on some of the graphs."""
+    """The same with the naive reference of all networks of a predictor, on the CPU and on some of the graphs."""
     some = list(graphs[:NAIVE_GRAPHS])
     plain = [copy.deepcopy(model).cpu().eval() for model in models]
     with torch.inference_mode():

@@ -142,6 +142,25 @@ def test_bench(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert code == 2 and "at most 31" in err
 
 
+def test_recipes_with_gaussian_processes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for recipe, options, said in (
+        ("statistics", [], "0 network(s) and Gauss"),
+        ("best", TINY, "3 network(s) and Gauss"),
+    ):
+        model = tmp_path / f"{recipe}.safetensors"
+        code, out, err = run(capsys, "train", "--data", data, "--out", model, "--recipe", recipe, *options)
+        assert (code, err) == (0, "") and "held out: 5 graphs" in out and "note" not in out
+        assert run(capsys, "predict", "--model", model, "--data", data)[0] == 0
+        code, out, err = run(capsys, "bench", "--model", model, "--batch", 8, "--repeats", 1)
+        assert (code, err) == (0, "") and said in out
+    assert len(list(tmp_path.iterdir())) == 3
+    featured = random_graphs((5, 6, 7) * 6, features=True)
+    records = [{"graph": g.to_dict(), "target": i} for i, g in enumerate(featured)]
+    features, model = write(tmp_path / "f.jsonl", records), tmp_path / "f.safetensors"
+    code, out, _ = run(capsys, "train", "--data", features, "--out", model, "--recipe", "statistics")
+    assert code == 0 and "note: Gaussian processes see operations and edges alone" in out
+
+
 def test_wrong_inputs_are_one_line(data: Path, cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "p.safetensors"
     assert run(capsys, "train", "--data", data, "--out", model, *TINY)[0] == 0
@@ -168,6 +187,8 @@ def test_wrong_inputs_are_one_line(data: Path, cells: Path, tmp_path: Path, caps
         ((*train, "--out", model), "--force"),
         ((*train, "--out", tmp_path / "p.bin"), "ends in .safetensors"),
         ((*train, "--out", new, "--curve", predictions.with_suffix(".txt")), "ends in .json or .png"),
+        ((*train, "--out", new, "--recipe", "statistics", "--curve", tmp_path / "c.json"), "no learning curve"),
+        (("bench", "--recipe", "statistics"), "--model"),
         ((*train, "--out", new, "--recipe", "papper"), "Did you mean 'paper'"),
         ((*train, "--out", new, "--set", "dmi=3"), "Did you mean 'dim'"),
         ((*train, "--out", new, "--epochs", 2, "--set", "epochs=3"), "given twice"),
