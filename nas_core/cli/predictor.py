@@ -77,8 +77,9 @@ def train(
     _tell(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
-    if chosen.process and any(getattr(records.graphs, name) is not None for name in ("attributes", "shapes", "static")):
-        typer.echo("note: Gaussian processes see operations and edges alone, no attributes, shapes or static features")
+    features = (records.graphs.attributes, records.graphs.shapes, records.graphs.static)
+    if chosen.statistics and any(feature is not None for feature in features):
+        typer.echo("note: graph statistics count operations and edges alone, no attributes, shapes or static features")
     typer.echo(f"{chosen.name} predictor of {target!r}: {out}")
 
 
@@ -138,8 +139,8 @@ def bench(
     columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
     machine = describe_machine(device, torch.get_num_threads())
     where = f"{machine['device_name']}, {machine['threads']} thread(s)"
-    processes = " and Gaussian processes" if predictor.process else ""
-    typer.echo(f"recipe {chosen.name}, {len(networks)} network(s){processes}, graphs of {nodes} nodes, {where}")
+    statistics = " and graph statistics" if predictor.statistics is not None else ""
+    typer.echo(f"recipe {chosen.name}, {len(networks)} network(s){statistics}, graphs of {nodes} nodes, {where}")
     typer.echo(Table(columns, rows).text())
 
 

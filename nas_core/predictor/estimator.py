@@ -21,7 +21,7 @@ from nas_core.predictor.checkpoint import Checkpoint
 from nas_core.predictor.inference import Scorer
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.recipes import Recipe, get_recipe
-from nas_core.predictor.statistics_process import StatisticsProcess
+from nas_core.predictor.statistics_model import StatisticsModel
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.trainer import Trainer
 
@@ -67,7 +67,7 @@ class NNFormerPredictor:
             raise unknown_choice("treatment of unseen operations", unseen, UNSEEN)
         self.unseen = unseen
         self.models: list[NNFormer] = []
-        self.process: StatisticsProcess | None = None
+        self.statistics: StatisticsModel | None = None
         self._ready: list[Scorer] = []
         self.scale = TargetScale((), ())
         self.known: frozenset[int] = frozenset()
@@ -97,7 +97,7 @@ class NNFormerPredictor:
         self.scale = TargetScale.fitted(recipe.targets, values)
         self.known = frozenset(int(op) for op in np.unique(data.ops))
         learned = self.scale.learn(values)
-        self.process = _process(recipe, data, learned, self.seed)
+        self.statistics = _statistics(recipe, data, learned, self.seed)
         keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), self._begun(data, values))
         self._ready = []
         self.models = [self._fit_member(i, recipe, data, learned, progress, keeper) for i in range(recipe.members)]
@@ -150,18 +150,19 @@ class NNFormerPredictor:
 
     def predict_with_spread(self, graphs: Sequence[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Predictions ``(B,)`` and their standard deviation ``(B,)`` over the networks and, where the recipe has them,
-        the Gaussian processes as one; 0 where there is nothing to compare."""
+        the Gaussian processes as one and the trees as one; 0 where there is nothing to compare."""
         if not self.fitted:
             raise ConfigError("this predictor was not fitted; call fit, or load one from a file")
         data = Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
         self._check(data)
-        share = self.recipe.adapted(self.info["graphs"]).process
+        share = self.recipe.adapted(self.info["graphs"]).statistics
         rows = [scorer(data) for scorer in self._scorers()]
         weights = [(1 - share) / len(rows) for _ in rows]
-        if self.process is not None:
-            rows, weights = [*rows, self.process.predict(data)], [*weights, share]
+        if self.statistics is not None:
+            kinds = self.statistics.predict(data)
+            rows, weights = [*rows, *kinds], [*weights, *(share / len(kinds) for _ in kinds)]
         spread = np.stack([self.scale.restore(row) for row in rows]).std(0)
         return self.scale.restore(np.average(rows, axis=0, weights=weights)), spread
 
@@ -191,8 +192,8 @@ class NNFormerPredictor:
         if not self.fitted:
             raise ConfigError("this predictor was not fitted; there is nothing to save")
         tensors = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
-        if self.process is not None:
-            tensors |= {f"process.{name}": x for name, x in self.process.to_tensors().items()}
+        if self.statistics is not None:
+            tensors |= {f"statistics.{name}": x for name, x in self.statistics.to_tensors().items()}
         header = {
             "recipe": self.recipe.to_dict(),
             "seed": self.seed,
@@ -221,15 +222,19 @@ class NNFormerPredictor:
                 model = NNFormer(recipe.model)
                 model.load_state_dict(_below(f"{member}.", tensors))
                 made.models.append(model.to(made.device).eval())
-            made.process = StatisticsProcess.from_tensors(_below("process.", tensors)) if recipe.process else None
+            if recipe.statistics:
+                parts = _below("statistics.", tensors)
+                made.statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
         return made
 
 
-def _process(recipe: Recipe, graphs: Graphs, learned: NDArray[np.float64], seed: int) -> StatisticsProcess | None:
-    return StatisticsProcess.fit(graphs, learned, recipe.processes, seed) if recipe.process else None
+def _statistics(recipe: Recipe, graphs: Graphs, learned: NDArray[np.float64], seed: int) -> StatisticsModel | None:
+    if not recipe.statistics:
+        return None
+    return StatisticsModel.fit(graphs, learned, recipe.processes, recipe.trees, seed)
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -74,13 +74,17 @@ class GaussianProcess:
         parts = [_kernel(part, self.points, self.variances) @ self.weights for part in torch.split(points, 4096)]
         return torch.cat(parts).numpy() if len(points) else np.zeros(0)
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(cls.__dataclass_fields__)
+
     def to_tensors(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name) for name in self.names()}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> GaussianProcess:
         """Inverse of :meth:`to_tensors`."""
-        return cls(**{name: tensors[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: tensors[name] for name in cls.names()})
 
 
 def _standard(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:

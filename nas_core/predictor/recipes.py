@@ -27,19 +27,23 @@ class Recipe:
     """Scale in which targets are learned: none, mean or normal (by rank)."""
     members: int = 1
     """Models trained from different seeds, whose predictions are averaged."""
-    process: float = 0.0
-    """Share of Gaussian processes on graph statistics in the prediction; the networks have the rest."""
+    statistics: float = 0.0
+    """Share of what is learned from graph statistics in the prediction; the networks have the rest."""
     adapts: bool = False
     """With more graphs than a hundred the networks weigh more and batches grow, see :meth:`adapted`."""
     processes: int = 8
-    """Gaussian processes averaged, each on half of the statistics; one alone sees all."""
+    """Gaussian processes on statistics, each on half of them; one alone sees all."""
+    trees: int = 8
+    """Boosted trees on statistics."""
 
     def __post_init__(self) -> None:
-        alone = self.members == 0 and self.process == 1
-        if not (self.members >= 1 or alone) or not 0 <= self.process <= 1 or self.processes < 1:
+        alone = self.members == 0 and self.statistics == 1
+        some = min(self.processes, self.trees) >= 0 and self.processes + self.trees > 0
+        if not (self.members >= 1 or alone) or not 0 <= self.statistics <= 1 or not some:
             raise ConfigError(
-                f"members {self.members}, process {self.process}, processes {self.processes} of a predictor; expected"
-                " members >= 1 (or 0 where process is 1), 0 <= process <= 1, processes >= 1"
+                f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"
+                " of a predictor; expected members >= 1 (or 0 where statistics is 1), 0 <= statistics <= 1, and"
+                " processes or trees"
             )
 
     def changed(self, **changes: Any) -> Recipe:
@@ -57,13 +61,13 @@ class Recipe:
         return replace(self, model=replace(self.model, **model), train=replace(self.train, **train), **mine)
 
     def adapted(self, graphs: int) -> Recipe:
-        """The settings for so many training graphs: where the recipe adapts, the share of the processes falls by 0.28
+        """The settings for so many training graphs: where the recipe adapts, the share of statistics falls by 0.28
         for ten times as many (never below 0.2), and a batch holds at least one 64th of them. Both were chosen on
         validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs."""
         if not self.adapts:
             return self
-        share = float(np.clip(self.process - 0.28 * math.log10(graphs / 100), 0.2, 0.9)) if self.process else 0.0
-        return self.changed(process=share, batch_size=max(self.train.batch_size, graphs // 64))
+        share = float(np.clip(self.statistics - 0.28 * math.log10(graphs / 100), 0.2, 0.9)) if self.statistics else 0.0
+        return self.changed(statistics=share, batch_size=max(self.train.batch_size, graphs // 64))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -83,10 +87,10 @@ _RECIPES = {
             TrainConfig(epochs=100, batch_size=16, lr=1e-3, equal_sizes=False),
             targets="normal",
             members=3,
-            process=0.7,
+            statistics=0.7,
             adapts=True,
         ),
-        Recipe("statistics", targets="normal", members=0, process=1.0),
+        Recipe("statistics", targets="normal", members=0, statistics=1.0),
         Recipe(
             "latency",
             NNFormerConfig.latency(),

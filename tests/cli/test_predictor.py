@@ -142,10 +142,10 @@ def test_bench(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert code == 2 and "at most 31" in err
 
 
-def test_recipes_with_gaussian_processes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for recipe, options, said in (
-        ("statistics", [], "0 network(s) and Gauss"),
-        ("best", TINY, "3 network(s) and Gauss"),
+        ("statistics", [], "0 network(s) and graph statistics"),
+        ("best", TINY, "3 network(s) and graph statistics"),
     ):
         model = tmp_path / f"{recipe}.safetensors"
         code, out, err = run(capsys, "train", "--data", data, "--out", model, "--recipe", recipe, *options)
@@ -158,7 +158,7 @@ def test_recipes_with_gaussian_processes(data: Path, tmp_path: Path, capsys: pyt
     records = [{"graph": g.to_dict(), "target": i} for i, g in enumerate(featured)]
     features, model = write(tmp_path / "f.jsonl", records), tmp_path / "f.safetensors"
     code, out, _ = run(capsys, "train", "--data", features, "--out", model, "--recipe", "statistics")
-    assert code == 0 and "note: Gaussian processes see operations and edges alone" in out
+    assert code == 0 and "note: graph statistics count operations and edges alone" in out
 
 
 def test_wrong_inputs_are_one_line(data: Path, cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

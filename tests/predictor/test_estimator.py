@@ -69,8 +69,8 @@ def test_saved_and_loaded(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -
     assert loaded.recipe == predictor.recipe and loaded.info == predictor.info
 
 
-def test_with_a_gaussian_process(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
-    recipe = {**TINY, "process": 0.5, "targets": "normal", "unseen": "warn"}
+def test_with_graph_statistics(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
+    recipe = {**TINY, "statistics": 0.5, "targets": "normal", "unseen": "warn"}
     predictor = NNFormerPredictor("paper", **recipe).fit(graphs, targets)
     others = random_graphs(tuple([5, 6, 7] * 20), seed=2)
     assert kendall_tau(predictor.predict(others), sizes_of_operations(others)) > 0.5
@@ -121,15 +121,21 @@ def test_an_interrupted_fit_goes_on_identically(
     assert not list(tmp_path.iterdir())
 
 
-def test_statistics_alone(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
-    predictor = NNFormerPredictor("statistics", processes=3).fit(graphs, 90 + targets)
+@pytest.mark.parametrize(("processes", "trees"), [(3, 2), (1, 0), (0, 1)])
+def test_statistics_alone(tmp_path: Path, graphs: Graphs, targets: np.ndarray, processes: int, trees: int) -> None:
+    predictor = NNFormerPredictor("statistics", processes=processes, trees=trees).fit(graphs, 90 + targets)
     others = random_graphs(tuple([5, 6, 7] * 20), seed=2)
     predicted, spread = predictor.predict_with_spread(others)
-    assert kendall_tau(predicted, sizes_of_operations(others)) > 0.5 and not spread.any()
+    assert kendall_tau(predicted, sizes_of_operations(others)) > 0.5
+    assert spread.any() == (processes > 0 and trees > 0)
     predictor.save(tmp_path / "p.safetensors")
     np.testing.assert_array_equal(NNFormerPredictor.load(tmp_path / "p.safetensors").predict(others), predicted)
-    with pytest.raises(ConfigError, match="members"):
-        get_recipe("paper").changed(members=0)
+
+
+def test_statistics_of_nothing() -> None:
+    for changes in ({"members": 0}, {"statistics": 1.5}, {"processes": 0, "trees": 0}, {"trees": -1}):
+        with pytest.raises(ConfigError, match="members"):
+            get_recipe("paper").changed(**changes)
 
 
 def test_training_keeps_no_history(graphs: Graphs, targets: np.ndarray) -> None:
@@ -194,7 +200,7 @@ def test_files_that_are_no_predictor(tmp_path: Path, fitted: NNFormerPredictor) 
 
 def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     recipe = get_recipe("best")
-    shares = [recipe.adapted(graphs).process for graphs in (50, 100, 424, 4236, 400_000)]
+    shares = [recipe.adapted(graphs).statistics for graphs in (50, 100, 424, 4236, 400_000)]
     assert shares == sorted(shares, reverse=True) and shares[-1] == 0.2
     assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
     paper = get_recipe("paper")
