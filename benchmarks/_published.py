@@ -23,6 +23,7 @@ LATENCY_TABLES = DATA / "latency_hat_transformers.npz"
 NASBENCH101 = DATA / "nasbench101.npz"
 NASBENCH101_VALID = DATA / "nasbench101_val.npz"
 NASBENCH201 = DATA / "nasbench201.npz"
+NASBENCH201_LATENCY = DATA / "latency_nasbench201.npz"
 HAT_SPACES = {
     "wmt14ende": "hat_wmt14_en_de",
     "wmt14enfr": "hat_wmt14_en_fr",
@@ -68,6 +69,14 @@ def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Rows whose validation accuracy is published (one run of 108 epochs), and that accuracy."""
     with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
         return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
+
+
+def nasbench201_latency(device: str) -> tuple[Graphs, NDArray[np.float64]]:
+    """Cells measured on that device, with all that it computes, and milliseconds; implausible values are left out."""
+    with np.load(NASBENCH201_LATENCY, allow_pickle=False) as table:
+        milliseconds = table["latency_ms"][:, table["devices"].tolist().index(device)].astype(np.float64)
+        plausible = milliseconds >= 0.5
+        return nasbench201_graphs(table["ops"].astype(np.int64)[plausible], prune=False), milliseconds[plausible]
 
 
 def nasbench201() -> tuple[Graphs, NDArray[np.float64], NDArray[np.float64]]:

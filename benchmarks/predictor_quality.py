@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from numpy.typing import NDArray
 
 from benchmarks import _published
 from benchmarks._baselines import GCN, Trees
-from nas_core.files import append_jsonl, read_jsonl, write_json
+from benchmarks._resumable import results
+from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor, kendall_tau
@@ -165,8 +165,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     changes = tuple((name, json.loads(value)) for name, _, value in (text.partition("=") for text in options.set))
-    records = read_jsonl(options.work) if options.work.exists() else []
-    done = [{name: record[name] for name in ("benchmark", "size", "draw", "method", "on")} for record in records]
     tasks = [
         Task(benchmark, size, draw, method, changes, options.validate)
         for benchmark in options.benchmark
@@ -174,13 +172,7 @@ def main(argv: list[str] | None = None) -> None:
         for draw in options.draws
         for method in options.methods
     ]
-    waiting = [task for task in tasks if task.key not in done]
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for future in as_completed([pool.submit(run, task) for task in waiting]):
-            record = future.result()
-            append_jsonl(options.work, record)
-            records.append(record)
-            print(json.dumps(record), flush=True)
+    records = results(tasks, run, options.work, options.jobs)
     if not options.validate:
         write_json(options.out, {"rows": summary(records), "machine": describe_machine("cpu", 1)})
 

@@ -2,7 +2,8 @@
 
 Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Here each
 operation becomes a node, as in NN-Former: an operation that ends in a state feeds those that leave it. ``none``
-disappears, and so does every operation that then lies on no way from input to output; both ends always stay.
+disappears, and so does every operation that then lies on no way from input to output; both ends always stay. A device
+computes those operations all the same, so predictors of latency need the graphs without pruning.
 """
 
 from __future__ import annotations
@@ -41,24 +42,28 @@ _PATTERN = re.compile(re.escape(_STRING).replace(r"\{\}", "([^|~]+)"))
 _KINDS = np.array([OPERATIONS.index(name) for name in CHOICES])
 
 
-def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
+def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], prune: bool = True) -> Graph:
     """One cell, from ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|`` or six indices into CHOICES.
+
+    Args:
+        prune: leave out operations on no way from input to output; for latency, keep them.
 
     Raises:
         GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
-    return nasbench201_graphs(_six(ops)[None])[0]
+    return nasbench201_graphs(_six(ops)[None], prune)[0]
 
 
-def nasbench201_graphs(ops: ArrayLike) -> Graphs:
-    """Many cells, pruned, with the nodes that are left in front.
+def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
+    """Many cells, with the nodes that are left in front.
 
-    The 15,625 cells give 9,365 distinct graphs. Counted with the places of the operations in the cell there are 9,445,
-    but two operations one after another are the same graph, whichever state lies between them.
+    Pruned, the 15,625 cells give 9,365 distinct graphs. Counted with the places of the operations in the cell there
+    are 9,445, but two operations one after another are the same graph, whichever state lies between them.
 
     Args:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
+        prune: leave out operations on no way from input to output; for latency, keep them.
 
     Raises:
         GraphError: another shape. UnknownChoiceError: an index that is no operation.
@@ -71,7 +76,7 @@ def nasbench201_graphs(ops: ArrayLike) -> Graphs:
     kinds[:, 7] = OPERATIONS.index("output")
     there = kinds != OPERATIONS.index("none")
     adjacency = _links() & there[:, :, None] & there[:, None, :]
-    keep = on_ways(adjacency)
+    keep = on_ways(adjacency) if prune else there
     keep[:, [0, 7]] = True
     return compacted(kinds, adjacency, keep)
 

@@ -15,11 +15,15 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
-from nas_core.predictor.batch import Batch, Topology
+from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.losses import pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.model import NNFormer
 
 __all__ = ["TrainConfig", "Trainer", "autocast", "fast_dtype"]
+
+PART_POSITIONS, PART_GRAPHS = 2400, 16
+"""A batch on a CPU is computed in parts of about so many positions, and of at least so many graphs. Graphs are then
+compared to others of their part, a random subset of the batch."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,14 @@ class _Bucket:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def parts(self, count: int) -> int:
+        """In how many parts a batch of so many graphs is computed: on a CPU activations stay in its cache."""
+        if self.device.type != "cpu":
+            return 1
+        tokens = TOKENS if self.model.config.readout == "class_token" else 0
+        most = max(PART_GRAPHS, PART_POSITIONS // (int(self.graphs.sizes[self.rows].max(initial=0)) + tokens))
+        return math.ceil(count / most)
+
     def take(self, chosen: NDArray[np.int64], copies: int) -> tuple[Batch, Topology, Tensor]:
         twice = np.tile(chosen, copies)
         index = torch.from_numpy(twice).to(self.device)
@@ -168,12 +180,15 @@ class Trainer:
         for group in self.optimizer.param_groups:
             _set_lr(group, config.lr * self._share(self.done))
         self.model.train()
-        batch, topology, target = bucket.take(chosen, 2)
-        with autocast(config.precision, batch.ops.device):
-            predicted = self.model(batch, topology)
-        loss = self._loss(predicted, target, count)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        losses = []
+        for part in np.array_split(chosen, bucket.parts(count)):
+            batch, topology, target = bucket.take(part, 2)
+            with autocast(config.precision, batch.ops.device):
+                predicted = self.model(batch, topology)
+            loss = self._loss(predicted, target, len(part)) * (len(part) / count)
+            loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
         if config.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
@@ -181,7 +196,7 @@ class Trainer:
             with torch.no_grad():
                 torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
         self.done += 1
-        return loss.detach()
+        return torch.stack(losses).sum()
 
     def _loss(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
         config = self.config

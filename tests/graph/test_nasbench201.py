@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from typing import Any
 
@@ -106,6 +107,16 @@ def test_a_full_cell_has_the_edges_of_nn_former() -> None:
 
 def test_nothing_left_is_input_and_output_without_an_edge() -> None:
     assert nasbench201_graph([4, 4, 4, 0, 0, 0]) == Graph([0, 6], [])
+
+
+def test_without_pruning_only_none_is_left_out() -> None:
+    dead = "|none~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|none~0|none~1|none~2|"
+    whole = nasbench201_graph(dead, prune=False)
+    assert [OPERATIONS[k] for k in whole.ops] == ["input", "nor_conv_3x3", "avg_pool_3x3", "output"]
+    assert whole.edges.tolist() == [[0, 1]]  # what enters state 1 is none
+    assert len(nasbench201_graph(dead).ops) == 2
+    sizes = nasbench201_graphs(ALL, prune=False).sizes
+    assert np.bincount(sizes).tolist() == [0, 0, *(math.comb(6, k) * 4**k for k in range(7))]
 
 
 def test_strings_round_trip(graphs: Graphs) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer, get_recipe, kendall_tau, list_recipes
 from nas_core.predictor import checkpoint as checkpoint_module
+from nas_core.predictor import trainer as trainer_module
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
 TINY: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 8, "lr": 1e-3}
@@ -136,6 +138,26 @@ def test_statistics_of_nothing() -> None:
     for changes in ({"members": 0}, {"statistics": 1.5}, {"processes": 0, "trees": 0}, {"trees": -1}):
         with pytest.raises(ConfigError, match="members"):
             get_recipe("paper").changed(**changes)
+
+
+def test_a_batch_in_parts_is_one_update(graphs: Graphs, targets: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = get_recipe("paper").changed(
+        **{**TINY, "batch_size": 64, "dropout": 0.0, "rank_weight": 0.0, "precision": "fp32"}
+    )
+    updates = []
+    for positions in (10**6, 50):
+        monkeypatch.setattr(trainer_module, "PART_POSITIONS", positions)
+        monkeypatch.setattr(trainer_module, "PART_GRAPHS", 2)
+        torch.manual_seed(0)
+        trainer = Trainer(NNFormer(recipe.model), graphs, targets, recipe.train)
+        most = max(bucket.parts(len(bucket)) for bucket in trainer.buckets)
+        assert most == 1 if positions > 50 else most > 2
+        losses = [float(loss) for _, loss in zip(range(3), trainer.steps(), strict=False)]
+        updates.append((losses, [x.detach().clone() for x in trainer.model.parameters()]))
+    (whole, expected), (parts, got) = updates
+    np.testing.assert_allclose(parts, whole, rtol=1e-5)
+    for a, b in zip(got, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
 
 
 def test_training_keeps_no_history(graphs: Graphs, targets: np.ndarray) -> None:
