@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from torch import Tensor
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture, SearchSpace, found_translation
 from nas_core.supernet.sampling import draw
 from nas_core.supernet.subnet import Memory, Subnet
 from nas_core.supernet.translation import TranslationNet
@@ -195,7 +196,8 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
         own = self.state_dict()
         if not any(name.startswith("net.") for name in state):
             raise CheckpointError(
-                "the checkpoint holds another kind of model; expected one of --arch mos_transformer*/hat_transformer*"
+                "the checkpoint holds another kind of model; expected one of --arch mos_transformer*, hat_transformer*,"
+                " mformer* or cosformer*"
             )
         wrong = next((n for n in own if n in state and own[n].shape != state[n].shape), None)
         missing = next((n for n in own if n not in state), None)
@@ -234,6 +236,9 @@ def _defaults(args: Namespace, **values: Any) -> None:
         "normalize_before": False,
         "share_all_embeddings": False,
         "share_decoder_input_output_embed": False,
+        "max_relative_length": 0,
+        "linear_max_length": None,
+        "linear_normalize": "denominator",
         "max_source_positions": 1024,
         "max_target_positions": 1024,
         **values,
@@ -251,20 +256,46 @@ _SIZES: dict[str, dict[str, Any]] = {
 }
 
 
+_POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
+_WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
+_MFORMER: dict[str, dict[str, Any]] = {
+    "mformer": {"search_space": "mformer_wmt14_en_de", **_POSITIONS},
+    "mformer_wmt_en_de": {"search_space": "mformer_wmt14_en_de", **_WMT},
+    "cosformer_wmt_en_de": {"search_space": "cosformer_wmt14_en_de", **_WMT},
+    "mformer_small": {"search_space": "mformer_small", **_POSITIONS},
+    "mformer_found_wmt_en_de": {"search_space": "mformer_wmt14_en_de", "found": "mformer", **_WMT},
+    "cosformer_found_wmt_en_de": {"search_space": "cosformer_wmt14_en_de", "found": "cosformer", **_WMT},
+    "transformer_found_wmt_en_de": {"search_space": "mformer_wmt14_en_de", "found": "transformer", **_WMT},
+}
+
+
+def _all_architectures() -> Iterator[tuple[str, dict[str, Any]]]:
+    for size, values in _SIZES.items():
+        yield f"mos_transformer{size}", {"mos": "neuron", **values}
+        yield f"hat_transformer{size}", {"mos": "none", **values}
+    for name, values in _MFORMER.items():
+        yield name, {"mos": "none", **values}
+    for size in ("", "_wmt_en_de", "_small"):
+        yield f"mos_mformer{size}", {"mos": "neuron", **_MFORMER[f"mformer{size}"]}
+
+
 def _register_architectures() -> None:
     from fairseq.models import ARCH_MODEL_REGISTRY
 
-    for size, values in _SIZES.items():
-        for family, mos in (("mos_transformer", "neuron"), ("hat_transformer", "none")):
-            name = family + size
-            if name in ARCH_MODEL_REGISTRY:
-                continue
+    for name, values in _all_architectures():
+        if name in ARCH_MODEL_REGISTRY:
+            continue
 
-            def fill(args: Namespace, values: dict[str, Any] = values, mos: str = mos) -> None:
-                _defaults(args, **{"mos": mos, **values})
+        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
+            rest = dict(values)
+            found = rest.pop("found", None)
+            its_space = getattr(args, "search_space", None) in (None, values["search_space"])
+            if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
+                args.subnet_json = json.dumps(found_translation(found).to_dict())
+            _defaults(args, **rest)
 
-            fill.__name__ = name
-            register_model_architecture("mos_transformer", name)(fill)
+        fill.__name__ = name
+        register_model_architecture("mos_transformer", name)(fill)
 
 
 _register_architectures()

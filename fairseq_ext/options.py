@@ -8,6 +8,8 @@ from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig
+from nas_core.layers.attention import LinearAttention
+from nas_core.layers.cosformer.angles import NORMALIZE
 from nas_core.layers.mos import KINDS
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.supernet.sampling import DRAWS
@@ -32,6 +34,9 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
     add("--share-all-embeddings", action="store_true", default=None, help="one table for source, target and output")
     add("--share-decoder-input-output-embed", action="store_true", default=None, help="one table for target and output")
+    add("--max-relative-length", type=int, metavar="R", help="softmax self-attention tells distances up to R apart")
+    add("--linear-max-length", type=int, metavar="M", help="longest sequence of linear attention, part of the model")
+    add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
     add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
 
@@ -76,6 +81,16 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         router_dropout=args.mos_router_dropout,
         share_router=False if args.mos_own_router else None,
     )
+    longest = max(args.max_source_positions, args.max_target_positions)
+    if args.linear_max_length is None:
+        args.linear_max_length = longest
+    if args.linear_max_length < longest:
+        raise ConfigError(
+            f"--linear-max-length {args.linear_max_length} is below --max-source-positions or --max-target-positions"
+            f" ({longest}); linear attention reads no longer sequence, lower those too"
+        )
+    if args.max_relative_length < 0:
+        raise ConfigError(f"--max-relative-length is {args.max_relative_length}; expected 0 (none) or more")
     return TranslationConfig(
         share_all_embeddings=args.share_all_embeddings,
         share_decoder_embeddings=args.share_decoder_input_output_embed,
@@ -85,6 +100,8 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         norm_first=args.normalize_before,
         padding_idx=padding_idx,
         mos=mos,
+        linear=LinearAttention(args.linear_max_length, args.linear_normalize),
+        relative_length=args.max_relative_length,
     )
 
 
@@ -97,5 +114,7 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
     settings = state.get("cfg") or {}
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
-        raise CheckpointError(f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*; give one of those")
+        raise CheckpointError(
+            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer*; give one of those"
+        )
     return args

@@ -70,7 +70,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         with one_line_errors():
             if not isinstance(model, TranslationModel):
                 raise ConfigError(
-                    "--task supernet_translation needs --arch mos_transformer* or hat_transformer*;"
+                    "--task supernet_translation needs --arch mos_transformer*, hat_transformer* or mformer*;"
                     " use --task translation for other models"
                 )
         names = ", ".join(self.validated(model))

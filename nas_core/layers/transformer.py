@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -16,13 +15,16 @@ from nas_core.layers.attention import (
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
+    LinearAttention,
+    Past,
     SelfAttentionWeights,
-    attend,
     cross_attention,
+    cross_step,
     self_attention,
-    split_heads,
+    self_step,
 )
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
+from nas_core.layers.kinds import one_or_several, select_kind
 from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.mos import MoSConfig
 from nas_core.layers.weights import Affine
@@ -59,22 +61,53 @@ def norm(x: Tensor, affine: Affine) -> Tensor:
     return F.layer_norm(x, affine.weight.shape, affine.weight, affine.bias)
 
 
+class AttentionConfig(NamedTuple):
+    """The attentions that a layer may use, and their settings."""
+
+    self_kinds: tuple[str, ...] = ("softmax",)
+    cross_kinds: tuple[str, ...] = ("softmax",)
+    linear: LinearAttention = LinearAttention()
+    relative: tuple[int, int] | None = None
+    """Farthest distance and head dimension of relative positions in softmax self-attention."""
+
+    def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
+        def make(kind: str) -> nn.Module:
+            return ElasticSelfAttention(embed_dim, qkv_dim, self.linear if kind == "linear" else None, self.relative)
+
+        return one_or_several(self.self_kinds, make)
+
+    def cross_attention(self, embed_dim: int, memory_dim: int, qkv_dim: int) -> nn.Module:
+        def make(kind: str) -> nn.Module:
+            return ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, self.linear if kind == "linear" else None)
+
+        return one_or_several(self.cross_kinds, make)
+
+
 class ElasticEncoderLayer(nn.Module):
     """Self-attention and feed-forward, each with a residual connection and a layer norm (after it, or before)."""
 
     def __init__(
-        self, embed_dim: int, ffn_dim: int, qkv_dim: int, features: int, mos: MoSConfig, norm_first: bool = False
+        self,
+        embed_dim: int,
+        ffn_dim: int,
+        qkv_dim: int,
+        features: int,
+        mos: MoSConfig,
+        norm_first: bool = False,
+        attention: AttentionConfig | None = None,
     ) -> None:
         super().__init__()
         self.norm_first = norm_first
-        self.self_attn = ElasticSelfAttention(embed_dim, qkv_dim)
+        self.self_attn = (attention or AttentionConfig()).self_attention(embed_dim, qkv_dim)
         self.self_attn_norm = ElasticLayerNorm(embed_dim)
         self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
         self.ffn_norm = ElasticLayerNorm(embed_dim)
 
-    def select(self, embed_dim: int, ffn_dim: int, heads: int, encoding: Tensor | None) -> EncoderLayerWeights:
+    def select(
+        self, embed_dim: int, ffn_dim: int, heads: int, encoding: Tensor | None, kind: str = "softmax"
+    ) -> EncoderLayerWeights:
         return EncoderLayerWeights(
-            self.self_attn.select(embed_dim, heads),
+            select_kind(self.self_attn, kind, embed_dim, heads),
             self.self_attn_norm.select(embed_dim),
             self.ffn.select(embed_dim, ffn_dim, encoding),
             self.ffn_norm.select(embed_dim),
@@ -102,12 +135,13 @@ class ElasticDecoderLayer(nn.Module):
         features: int,
         mos: MoSConfig,
         norm_first: bool = False,
+        attention: AttentionConfig | None = None,
     ) -> None:
         super().__init__()
-        self.norm_first = norm_first
-        self.self_attn = ElasticSelfAttention(embed_dim, qkv_dim)
+        self.norm_first, attention = norm_first, attention or AttentionConfig()
+        self.self_attn = attention.self_attention(embed_dim, qkv_dim)
         self.self_attn_norm = ElasticLayerNorm(embed_dim)
-        self.cross_attn = ElasticCrossAttention(embed_dim, memory_dim, qkv_dim)
+        self.cross_attn = attention.cross_attention(embed_dim, memory_dim, qkv_dim)
         self.cross_attn_norm = ElasticLayerNorm(embed_dim)
         self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
         self.ffn_norm = ElasticLayerNorm(embed_dim)
@@ -120,48 +154,60 @@ class ElasticDecoderLayer(nn.Module):
         self_heads: int,
         cross_heads: int,
         encoding: Tensor | None,
+        self_kind: str = "softmax",
+        cross_kind: str = "softmax",
     ) -> DecoderLayerWeights:
         return DecoderLayerWeights(
-            self.self_attn.select(embed_dim, self_heads),
+            select_kind(self.self_attn, self_kind, embed_dim, self_heads),
             self.self_attn_norm.select(embed_dim),
-            self.cross_attn.select(embed_dim, memory_dim, cross_heads),
+            select_kind(self.cross_attn, cross_kind, embed_dim, memory_dim, cross_heads),
             self.cross_attn_norm.select(embed_dim),
             self.ffn.select(embed_dim, ffn_dim, encoding),
             self.ffn_norm.select(embed_dim),
         )
 
     def forward(
-        self, x: Tensor, weights: DecoderLayerWeights, memory: KeysValues, mask: Tensor | None, drop: Dropouts
+        self,
+        x: Tensor,
+        weights: DecoderLayerWeights,
+        memory: KeysValues,
+        mask: Tensor | None,
+        drop: Dropouts,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """All positions at once: ``x`` (B, T, C) to (B, T, C).
 
-        ``memory`` are this layer's keys and values of the encoder's output; ``mask`` (B, 1, 1, S), True at its tokens.
+        ``memory`` are this layer's keys and values of the encoder's output; ``mask`` (B, 1, 1, S), True at its tokens;
+        ``positions`` (B, S) of the tokens, for linear attention.
         """
         y = norm(x, weights.self_attn_norm) if self.norm_first else x
         y = self_attention(y, weights.self_attn, None, drop.attention, causal=True)
         x = _residual(x, y, weights.self_attn_norm, drop, self.norm_first)
-        return self._read_and_transform(x, weights, memory, mask, drop)
+        y = norm(x, weights.cross_attn_norm) if self.norm_first else x
+        y = cross_attention(y, memory, weights.cross_attn, mask, drop.attention, positions)
+        return self._transform(x, y, weights, drop)
 
     def step(
-        self, x: Tensor, weights: DecoderLayerWeights, past: KeysValues | None, memory: KeysValues, mask: Tensor | None
-    ) -> tuple[Tensor, KeysValues]:
-        """One position: ``x`` (B, 1, C) to (B, 1, C), and the keys and values (B, H, t + 1, D) to hand in next time."""
+        self,
+        x: Tensor,
+        weights: DecoderLayerWeights,
+        past: Past | None,
+        memory: Past,
+        mask: Tensor | None,
+        position: int = 0,
+    ) -> tuple[Tensor, Past]:
+        """Position ``position``: ``x`` (B, 1, C) to (B, 1, C), and what of it to hand in as ``past`` next time."""
         none = Dropouts()
         y = norm(x, weights.self_attn_norm) if self.norm_first else x
-        q, k, v = split_heads(F.linear(y, *weights.self_attn.in_proj), 3, weights.self_attn.heads)
-        if past is not None:
-            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
-        y = attend(q, k, v, weights.self_attn.out_proj, None, 0.0)
+        y, past = self_step(y, weights.self_attn, past)
         x = _residual(x, y, weights.self_attn_norm, none, self.norm_first)
-        return self._read_and_transform(x, weights, memory, mask, none), (k, v)
+        y = norm(x, weights.cross_attn_norm) if self.norm_first else x
+        y = cross_step(y, memory, weights.cross_attn, mask, position)
+        return self._transform(x, y, weights, none), past
 
-    def _read_and_transform(
-        self, x: Tensor, weights: DecoderLayerWeights, memory: KeysValues, mask: Tensor | None, drop: Dropouts
-    ) -> Tensor:
+    def _transform(self, x: Tensor, read: Tensor, weights: DecoderLayerWeights, drop: Dropouts) -> Tensor:
         first = self.norm_first
-        y = norm(x, weights.cross_attn_norm) if first else x
-        y = cross_attention(y, memory, weights.cross_attn, mask, drop.attention)
-        x = _residual(x, y, weights.cross_attn_norm, drop, first)
+        x = _residual(x, read, weights.cross_attn_norm, drop, first)
         y = norm(x, weights.ffn_norm) if first else x
         return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
 

@@ -4,6 +4,9 @@ from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.choice import Choice
 from nas_core.space.files import load_space, save_space, space_from_dict, space_to_dict
 from nas_core.space.hat import hat_draw, read_hat_yaml, translation_space
+from nas_core.space.image import image_space, static_image_space
+from nas_core.space.image_found import image_architecture, list_image_architectures
+from nas_core.space.mformer import found_translation, with_attention
 from nas_core.space.registry import get_space, list_spaces, register_space
 from nas_core.space.space import SearchSpace
 
@@ -13,8 +16,12 @@ __all__ = [
     "Gene",
     "Option",
     "SearchSpace",
+    "found_translation",
     "get_space",
     "hat_draw",
+    "image_architecture",
+    "image_space",
+    "list_image_architectures",
     "list_spaces",
     "load_space",
     "read_hat_yaml",
@@ -22,5 +29,7 @@ __all__ = [
     "save_space",
     "space_from_dict",
     "space_to_dict",
+    "static_image_space",
     "translation_space",
+    "with_attention",
 ]

@@ -200,13 +200,13 @@ class SearchSpace:
     def of(cls, architecture: Architecture, like: SearchSpace | None = None) -> SearchSpace:
         """The space that holds exactly this architecture: what a static subnet is built from.
 
-        Per-layer genes are those whose value is a tuple; each is repeated by ``<side>.layers``.
+        Per-layer genes are those whose value is a tuple; without ``like`` each is repeated by ``<side>.layers``.
         """
         choices = []
         for name in [c.name for c in like.choices] if like else architecture:
             gene = architecture[name]
             if isinstance(gene, tuple):
-                depth = f"{name.split('.')[0]}.layers"
+                depth = (like.choice(name).per if like else None) or f"{name.split('.')[0]}.layers"
                 choices.append(Choice(name, tuple((option,) for option in gene), depth))
             else:
                 choices.append(Choice(name, ((gene,),)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from nas_core.errors import SpaceError
-from nas_core.space import Option, SearchSpace
+from nas_core.layers.attention import ATTENTION
+from nas_core.space import Architecture, Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
+from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["check_translation_space"]
+__all__ = ["attention_of", "attention_options", "check_translation_space"]
 
 _SIZES = (
     "qkv_dim",
@@ -24,7 +26,7 @@ _CROSS = "decoder.arbitrary_cross"
 def check_translation_space(space: SearchSpace) -> None:
     """Raises:
     SpaceError: a gene is missing, a size is no positive integer, a number of heads does not divide ``qkv_dim``, or an
-        option of ``decoder.arbitrary_cross`` is none of HAT's.
+        option of ``decoder.arbitrary_cross`` is none of HAT's, or a kind of attention is unknown.
     """
     widths = _options(space, "qkv_dim")
     for gene in (*_SIZES, *_HEADS):
@@ -39,6 +41,28 @@ def check_translation_space(space: SearchSpace) -> None:
     for option in _options(space, _CROSS):
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
+    for gene in ATTENTION_GENES:
+        for kinds in attention_options(space, gene):
+            if wrong := [kind for kind in kinds if kind not in ATTENTION]:
+                raise SpaceError(f"space {space.name!r} has {gene} = {wrong[0]!r}; expected one of {list(ATTENTION)}")
+
+
+def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
+    """The kinds of attention that each layer may use; softmax where the space does not choose."""
+    chosen = next((choice for choice in space.choices if choice.name == gene), None)
+    if chosen is not None:
+        return [tuple(str(option) for option in row) for row in chosen.options]
+    layers = max(int(option) for option in _options(space, f"{gene.split('.')[0]}.layers"))
+    return [(str(space.fixed.get(gene, "softmax")),)] * layers
+
+
+def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
+    """The kind of attention of each layer."""
+    layers = architecture.number(f"{gene.split('.')[0]}.layers")
+    if gene not in architecture:
+        return ("softmax",) * layers
+    kinds = architecture[gene]
+    return tuple(map(str, kinds)) if isinstance(kinds, tuple) else (str(kinds),) * layers
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:

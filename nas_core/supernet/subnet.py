@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
+from nas_core.layers.attention import CrossAttentionWeights, LinearAttention, Past, cross_keys_values
+from nas_core.layers.cosformer import CosformerState
 from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights, KeysValues
 from nas_core.layers.weights import Affine
 from nas_core.space import Architecture
@@ -38,6 +40,10 @@ class TranslationConfig:
     """Index of the padding token in both vocabularies."""
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
+    linear: LinearAttention = field(default_factory=LinearAttention)
+    """Settings of the layers with linear attention."""
+    relative_length: int = 0
+    """Farthest distance that softmax self-attention tells apart (Shaw et al. 2018, added to the keys); 0: none."""
 
 
 class Subnet(NamedTuple):
@@ -65,15 +71,46 @@ class Memory(NamedTuple):
         return Memory(outputs, None if self.tokens is None else self.tokens.index_select(0, order))
 
 
+class LayerMemory(NamedTuple):
+    """What one decoder layer reads: its keys and values of the memory, where tokens are, and their positions."""
+
+    keys_values: KeysValues
+    mask: Tensor | None
+    """(B, 1, 1, S)"""
+    positions: Tensor | None
+    """(B, S) or (S,), for linear attention"""
+
+    @classmethod
+    def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
+        """From the outputs of ``reads`` encoder layers, one after the other in time."""
+        pair = cross_keys_values(output, weights)
+        mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
+        if weights.linear is None:
+            return cls(pair, mask, None)
+        if tokens is None:
+            positions = torch.arange(output.shape[1] // reads, device=output.device).repeat(reads)
+        else:
+            positions = (tokens.cumsum(1) - 1).clamp(min=0).repeat(1, reads)
+        return cls(pair, mask, positions)
+
+    def summed(self, weights: CrossAttentionWeights) -> Past:
+        """What decoding step by step reads: keys and values, or their sums in linear attention."""
+        if weights.linear is None:
+            return self.keys_values
+        tokens, config = None if self.mask is None else self.mask[:, 0, 0], weights.linear
+        return CosformerState.of(*self.keys_values, config.max_length, tokens, self.positions, config.normalize)
+
+
 class DecoderCache:
-    """Keys and values of the positions decoded so far and of the encoder's output, per decoder layer.
+    """Keys and values (or, in linear attention, their sums) of the positions decoded so far and of the encoder's
+    output, per decoder layer.
 
     ``rows`` (B,) says which sentence of the memory each row of the batch decodes.
     """
 
-    def __init__(self, cross: list[KeysValues], masks: list[Tensor | None], rows: Tensor | None) -> None:
+    def __init__(self, cross: list[Past], masks: list[Tensor | None], rows: Tensor | None) -> None:
         self.length = 0
-        self.past: list[KeysValues | None] = [None] * len(cross)
+        self.past: list[Past | None] = [None] * len(cross)
         self.cross, self.masks, self.rows = cross, masks, rows
         if rows is not None:
             self._select_sentences(rows)
@@ -98,5 +135,7 @@ class DecoderCache:
         self.masks = [None if mask is None else mask.index_select(0, order) for mask in self.masks]
 
 
-def _pick(pair: KeysValues, order: Tensor) -> KeysValues:
+def _pick(pair: Past, order: Tensor) -> Past:
+    if isinstance(pair, CosformerState):
+        return pair.reorder(order)
     return pair[0].index_select(0, order), pair[1].index_select(0, order)

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, SpaceError
 from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
-from nas_core.layers.attention import cross_keys_values
 from nas_core.layers.positions import SinusoidalPositions
-from nas_core.layers.transformer import Dropouts, KeysValues, norm
+from nas_core.layers.transformer import AttentionConfig, Dropouts, norm
 from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
-from nas_core.supernet.genes import check_translation_space
-from nas_core.supernet.subnet import DecoderCache, Memory, Subnet, TranslationConfig
+from nas_core.space.mformer import ATTENTION_GENES
+from nas_core.supernet.genes import attention_of, attention_options, check_translation_space
+from nas_core.supernet.subnet import DecoderCache, LayerMemory, Memory, Subnet, TranslationConfig
 
 
 class TranslationNet(nn.Module):
@@ -64,16 +64,32 @@ class TranslationNet(nn.Module):
         self.register_buffer("reference_widths", torch.tensor(widths))
         self.source_positions, self.target_positions = SinusoidalPositions(widths[0]), SinusoidalPositions(widths[1])
         features, mos, first = len(space.choices), config.mos, config.norm_first
+        encoder, decoder, cross = (attention_options(space, gene) for gene in ATTENTION_GENES)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, first)
-            for ffn in _widest(space, "encoder.ffn_dim")
+            ElasticEncoderLayer(
+                source, ffn, self.qkv_dim, features, mos, first, self._attention("encoder", layer, kinds)
+            )
+            for layer, (ffn, kinds) in enumerate(zip(_widest(space, "encoder.ffn_dim"), encoder, strict=True))
         )
         self.decoder_layers: list[ElasticDecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, first)
-            for ffn in _widest(space, "decoder.ffn_dim")
+            ElasticDecoderLayer(
+                target, source, ffn, self.qkv_dim, features, mos, first, self._attention("decoder", layer, kinds, reads)
+            )
+            for layer, (ffn, kinds, reads) in enumerate(
+                zip(_widest(space, "decoder.ffn_dim"), decoder, cross, strict=True)
+            )
         )
         self.encoder_norm = ElasticLayerNorm(source) if first else None
         self.decoder_norm = ElasticLayerNorm(target) if first else None
+
+    def _attention(
+        self, side: str, layer: int, kinds: tuple[str, ...], cross: tuple[str, ...] = ("softmax",)
+    ) -> AttentionConfig:
+        config, relative = self.config, None
+        if config.relative_length:
+            fewest = min(int(heads) for heads in self.space.choice(f"{side}.self_heads").options[layer])
+            relative = config.relative_length, self.qkv_dim // fewest
+        return AttentionConfig(kinds, cross, config.linear, relative)
 
     def _build_embeddings(self, source_vocab: int, target_vocab: int, source: int, target: int) -> None:
         config = self.config
@@ -101,22 +117,26 @@ class TranslationNet(nn.Module):
         encoding = torch.from_numpy(self.space.encode(architecture)[0])
         routed = encoding.to(self.reference_widths.device) if self.config.mos.kind != "none" else None
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
+        encoder_kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
         encoder = tuple(
-            layer.select(source, ffn, heads, routed)
-            for layer, ffn, heads in zip(
+            layer.select(source, ffn, heads, routed, kind)
+            for layer, ffn, heads, kind in zip(
                 self.encoder_layers,
                 architecture.numbers("encoder.ffn_dim"),
                 architecture.numbers("encoder.self_heads"),
+                encoder_kinds,
                 strict=False,
             )
         )
         decoder = tuple(
-            layer.select(target, source, ffn, self_heads, cross_heads, routed)
-            for layer, ffn, self_heads, cross_heads in zip(
+            layer.select(target, source, ffn, self_heads, cross_heads, routed, kind, cross)
+            for layer, ffn, self_heads, cross_heads, kind, cross in zip(
                 self.decoder_layers,
                 architecture.numbers("decoder.ffn_dim"),
                 architecture.numbers("decoder.self_heads"),
                 architecture.numbers("decoder.cross_heads"),
+                decoder_kinds,
+                cross_kinds,
                 strict=False,
             )
         )
@@ -207,29 +227,26 @@ class TranslationNet(nn.Module):
             last = [norm(output, subnet.encoder_norm) for output in last]
         return Memory(tuple(last), mask)
 
-    def _keys_values(self, subnet: Subnet, memory: Memory) -> tuple[list[KeysValues], list[Tensor | None]]:
-        """Keys, values and masks of each decoder layer: those of several encoder layers follow each other in time."""
-        joined: dict[int, tuple[Tensor, Tensor | None]] = {}
-        pairs, masks = [], []
-        for weights, option in zip(
-            subnet.decoder_layers, subnet.architecture.numbers("decoder.arbitrary_cross"), strict=True
-        ):
+    def _memories(self, subnet: Subnet, memory: Memory) -> list[LayerMemory]:
+        """What each decoder layer reads."""
+        joined = {1: memory.outputs[0]}
+        read = []
+        options = subnet.architecture.numbers("decoder.arbitrary_cross")
+        for weights, option in zip(subnet.decoder_layers, options, strict=True):
             reads = min(READ_LAYERS[option], len(memory.outputs))
             if reads not in joined:
-                mask = None if memory.tokens is None else memory.tokens.repeat(1, reads)[:, None, None]
-                joined[reads] = (memory.outputs[0] if reads == 1 else torch.cat(memory.outputs[:reads], 1), mask)
-            pairs.append(cross_keys_values(joined[reads][0], weights.cross_attn))
-            masks.append(joined[reads][1])
-        return pairs, masks
+                joined[reads] = torch.cat(memory.outputs[:reads], 1)
+            read.append(LayerMemory.of(weights.cross_attn, joined[reads], memory.tokens, reads))
+        return read
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
         """``tokens`` (B, T), padded on the right if at all, to features before the output projection (B, T, C)."""
         table = subnet.target_embedding
         drop = self._dropouts(table.shape[1], self.target_positions)
         x = self._embed(tokens, table, self.target_positions(tokens.shape[1], table.shape[1]), drop)
-        pairs, masks = self._keys_values(subnet, memory)
-        for layer, weights, pair, mask in zip(self.decoder_layers, subnet.decoder_layers, pairs, masks, strict=False):
-            x = layer(x, weights, pair, mask, drop)
+        memories = self._memories(subnet, memory)
+        for layer, weights, (pair, mask, at) in zip(self.decoder_layers, subnet.decoder_layers, memories, strict=False):
+            x = layer(x, weights, pair, mask, drop, at)
         return x if subnet.decoder_norm is None else norm(x, subnet.decoder_norm)
 
     def decode(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
@@ -246,7 +263,9 @@ class TranslationNet(nn.Module):
         ``rows`` (B,) gives the sentence of ``memory`` that each row of the batch decodes, as when every sentence has
         several beams; default: row by row.
         """
-        return DecoderCache(*self._keys_values(subnet, memory), rows)
+        memories = self._memories(subnet, memory)
+        read = [each.summed(w.cross_attn) for each, w in zip(memories, subnet.decoder_layers, strict=True)]
+        return DecoderCache(read, [each.mask for each in memories], rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Logits (B, V) after the next token (B,) of each row; the cache moves one position on."""
@@ -259,7 +278,9 @@ class TranslationNet(nn.Module):
         x = self._embed(tokens[:, None], table, position, Dropouts())
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
-            x, cache.past[index] = layer.step(x, weights, cache.past[index], cache.cross[index], cache.masks[index])
+            x, cache.past[index] = layer.step(
+                x, weights, cache.past[index], cache.cross[index], cache.masks[index], cache.length
+            )
         cache.length += 1
         if subnet.decoder_norm is not None:
             x = norm(x, subnet.decoder_norm)

@@ -24,6 +24,16 @@ ARCHITECTURES = {
     "hat_transformer_wmt_en_de": ("none", "hat_wmt14_en_de"),
     "hat_transformer_iwslt_de_en": ("none", "hat_iwslt14_de_en"),
     "hat_transformer_small": ("none", "hat_small"),
+    "mformer": ("none", "mformer_wmt14_en_de"),
+    "mformer_wmt_en_de": ("none", "mformer_wmt14_en_de"),
+    "mformer_small": ("none", "mformer_small"),
+    "mos_mformer": ("neuron", "mformer_wmt14_en_de"),
+    "mos_mformer_wmt_en_de": ("neuron", "mformer_wmt14_en_de"),
+    "mos_mformer_small": ("neuron", "mformer_small"),
+    "cosformer_wmt_en_de": ("none", "cosformer_wmt14_en_de"),
+    "mformer_found_wmt_en_de": ("none", "mformer_wmt14_en_de"),
+    "cosformer_found_wmt_en_de": ("none", "cosformer_wmt14_en_de"),
+    "transformer_found_wmt_en_de": ("none", "mformer_wmt14_en_de"),
 }
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nas_core.layers.attention import (
     ElasticCrossAttention,
     ElasticSelfAttention,
+    SelfAttentionWeights,
     attend,
     cross_attention,
     cross_keys_values,
@@ -83,7 +84,7 @@ def test_equals_the_definition(
     theirs = [tensor.detach().float().requires_grad_() for tensor in ours]
     mask = key_mask(3, source) if masked else None
     identity = Affine(*(tensor.to(dtype) for tensor in IDENTITY))
-    output = attend(ours[0], ours[1], ours[2], identity, mask, 0.0, causal)
+    output = attend(ours[0], ours[1], ours[2], SelfAttentionWeights(identity, identity, heads), mask, 0.0, causal)
     expected = naive_attention(theirs[0], theirs[1], theirs[2], mask, causal).transpose(1, 2).flatten(2)
     assert output.dtype == dtype
     tolerance = 1e-5 if dtype == torch.float else 5e-2

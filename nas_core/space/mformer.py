@@ -1,0 +1,135 @@
+"""mFormer's translation spaces: HAT's choices, and softmax or linear attention for each layer.
+
+Liu et al., "Neural Architecture Search on Efficient Transformers and Beyond", 2022, Table 1. The paper searches the
+encoder's attention alone; ``mformer_wmt14_en_de_all`` has a choice for each attention of the decoder too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nas_core.errors import unknown_choice
+from nas_core.space.architecture import Architecture
+from nas_core.space.choice import Choice
+from nas_core.space.hat import hat_small, translation_space
+from nas_core.space.registry import register_space
+from nas_core.space.space import SearchSpace
+
+__all__ = ["ATTENTION_GENES", "KINDS", "found_translation", "with_attention"]
+
+KINDS = ("softmax", "linear")
+ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
+"""A network whose space lacks one of them uses softmax there."""
+
+
+def with_attention(
+    space: SearchSpace,
+    name: str,
+    encoder: Sequence[str] = KINDS,
+    decoder: Sequence[str] = ("softmax",),
+    cross: Sequence[str] = ("softmax",),
+) -> SearchSpace:
+    """That translation space with kinds of attention per layer; where only softmax is possible, no gene is added. The
+    largest architecture uses softmax wherever it can, the smallest linear attention."""
+    choices = list(space.choices)
+    for gene, kinds in zip(ATTENTION_GENES, (encoder, decoder, cross), strict=True):
+        depth = f"{gene.split('.')[0]}.layers"
+        layers = max(int(option) for option in space.choice(depth).options[0])
+        if tuple(kinds) != ("softmax",):
+            choices.append(Choice.make(gene, kinds, depth, layers, {"linear": 0.0, "softmax": 1.0}))
+    return SearchSpace(name, choices, space.fixed)
+
+
+def _wmt14() -> SearchSpace:
+    return translation_space(
+        "wmt14",
+        embed_dims=(1024, 768),
+        ffn_dims=(5120, 4096, 3072, 2048),
+        heads=(16, 8, 4),
+        encoder_layers=(6,),
+        decoder_layers=(6, 5, 4, 3, 2, 1),
+        qkv_dim=1024,
+    )
+
+
+@register_space
+def mformer_wmt14_en_de() -> SearchSpace:
+    return with_attention(_wmt14(), "mformer_wmt14_en_de")
+
+
+@register_space
+def mformer_wmt14_en_de_all() -> SearchSpace:
+    return with_attention(_wmt14(), "mformer_wmt14_en_de_all", KINDS, KINDS, KINDS)
+
+
+@register_space
+def cosformer_wmt14_en_de() -> SearchSpace:
+    """All linear in the encoder: what the paper's cosFormer* was found in."""
+    return with_attention(_wmt14(), "cosformer_wmt14_en_de", ("linear",))
+
+
+def found_translation(name: str) -> Architecture:
+    """A network of the paper's Table 3, as far as its text tells: sums and means, and which layers are linear; how
+    feed-forward sizes and heads are spread over the layers is in a figure alone, and chosen here.
+
+    Args:
+        name: ``mformer``, ``cosformer`` or ``transformer``: searched with both kinds of attention, with linear or with
+            softmax attention in the encoder.
+
+    Raises:
+        UnknownChoiceError: another name.
+    """
+    if name not in _FOUND:
+        raise unknown_choice("network of mFormer's Table 3", name, _FOUND)
+    kinds, ffn, heads, decoder_ffn, decoder_heads, cross_heads = _FOUND[name]
+    return Architecture(
+        {
+            "qkv_dim": 1024,
+            "encoder.embed_dim": 1024,
+            "encoder.layers": 6,
+            "encoder.ffn_dim": ffn,
+            "encoder.self_heads": heads,
+            "encoder.self_attention": kinds,
+            "decoder.embed_dim": 1024,
+            "decoder.layers": len(decoder_ffn),
+            "decoder.ffn_dim": decoder_ffn,
+            "decoder.self_heads": decoder_heads,
+            "decoder.cross_heads": cross_heads,
+            "decoder.arbitrary_cross": [-1] * len(decoder_ffn),
+        }
+    )
+
+
+_Layers = list[int]
+_FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]] = {
+    "mformer": (
+        ["softmax", "linear", "softmax", "linear", "softmax", "softmax"],
+        [3072] * 6,
+        [16, 8, 8, 8, 8, 16],
+        [4096, 3072],
+        [16, 16],
+        [4, 4],
+    ),
+    "cosformer": (
+        ["linear"] * 6,
+        [3072, 3072, 3072, 3072, 4096, 4096],
+        [8] * 6,
+        [4096, 4096],
+        [16, 4],
+        [8, 4],
+    ),
+    "transformer": (
+        ["softmax"] * 6,
+        [3072, 4096, 4096, 4096, 4096, 4096],
+        [8] * 6,
+        [4096, 4096, 3072],
+        [16, 16, 8],
+        [16, 16, 8],
+    ),
+}
+
+
+@register_space
+def mformer_small() -> SearchSpace:
+    """``hat_small`` with a choice for every attention: for CPUs and short trials."""
+    return with_attention(hat_small(), "mformer_small", KINDS, KINDS, KINDS)
