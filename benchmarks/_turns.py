@@ -11,8 +11,8 @@ import numpy as np
 from tqdm import tqdm
 
 
-def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
-    """Graphs per second of each and ratios to ``plain``, as median with the middle half of all rounds."""
+def _rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
+    """Seconds of each, round by round."""
     taken: dict[str, list[float]] = {key: [] for key in runs}
     order, stream = list(runs), random.Random(0)
     for turn in tqdm(range(repeats + 1), desc=name, disable=None):
@@ -22,6 +22,12 @@ def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int
             runs[key]()
             if turn:  # the first round warms up
                 taken[key].append(time.perf_counter() - start)
+    return taken
+
+
+def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
+    """Graphs per second of each and ratios to ``plain``, as median with the middle half of all rounds."""
+    taken = _rounds(runs, repeats, name)
     plain = np.array(taken["plain"])
     return {
         "graphs": graphs,
@@ -35,3 +41,16 @@ def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
     """Median and the middle half."""
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
+
+
+def taking_turns(
+    runs: Mapping[str, Callable[[], object]], repeats: int, name: str, reference: str = "ours"
+) -> dict[str, Any]:
+    """Milliseconds of each, and how many times as long as ``reference`` the others take in the same round."""
+    taken = _rounds(runs, repeats, name)
+    own = np.array(taken[reference])
+    return {
+        "ms": {key: middle(1000 * np.array(seconds), 3) for key, seconds in taken.items()},
+        f"{reference}_times": {key: middle(np.array(taken[key]) / own, 2) for key in taken if key != reference},
+        "repeats": repeats,
+    }

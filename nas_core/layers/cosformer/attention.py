@@ -9,7 +9,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.cosformer.angles import EPS, check, finished, turns, working_dtype
 from nas_core.layers.cosformer.chunked import chunked_sums
 from nas_core.layers.cosformer.naive import cosformer_naive
-from nas_core.layers.cosformer.streaming import weighted_sums
+from nas_core.layers.cosformer.streaming import streamed
 
 __all__ = ["FORMS", "cosformer_attention", "cosformer_packed"]
 
@@ -73,11 +73,13 @@ def cosformer_attention(
     kind = working_dtype(q)
     query = turns(_positions(query_positions, q), max_length, kind)
     key = turns(_positions(key_positions, k), max_length, kind)
-    if form == "fla":
-        from nas_core.layers.cosformer.fla import fla_sums as compute
-    else:
-        compute = chunked_sums if form == "chunked" else weighted_sums
     with torch.autocast(q.device.type, enabled=False):
+        if form == "streaming":
+            return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
+        if form == "fla":
+            from nas_core.layers.cosformer.fla import fla_sums as compute
+        else:
+            compute = chunked_sums
         sums, weights = compute(q, k, v, query, key, key_mask, max_length, causal)
         return finished(sums, weights, normalize, eps).to(q.dtype)
 

@@ -3,7 +3,8 @@
 Two facts carry it. cos(a - b) = cos a cos b + sin a sin b makes a weight a product of features of the query and of
 the key, so that keys and values of any number of positions are summed in one matrix per head (cosFormer, equation 11).
 And between positions of one block the factor depends on i - j alone: one constant matrix weighs all blocks, without
-features of twice the width. Forward keeps the sums at the beginning of each block; backward recomputes everything else.
+features of twice the width. A column of ones beside the values sums the weights in the same products. Forward keeps the
+sums at the beginning of each block; backward recomputes everything else.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nas_core.layers.cosformer.angles import Turns, working_dtype
+from nas_core.layers.cosformer.angles import Turns, finished, working_dtype
 
-__all__ = ["CAUSAL_BLOCK", "NONCAUSAL_BLOCK", "weighted_sums"]
+__all__ = ["CAUSAL_BLOCK", "NONCAUSAL_BLOCK", "streamed"]
 
-CAUSAL_BLOCK, NONCAUSAL_BLOCK = 128, 256
+CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
 """Positions of a block."""
 
 
@@ -32,79 +33,120 @@ class _Plan(NamedTuple):
     causal: Tensor | None
     """``(C, C)``: factors within a block, 0 above the diagonal; None: all keys are read"""
     block: int
+    smallest: float | None
+    """Outputs are divided by the sums of weights, at least this; None: they are not divided"""
 
-    def queries(self, length: int) -> list[tuple[int, int]]:
+    def blocks(self, length: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
 
 
-def weighted_sums(
-    q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int, causal: bool
-) -> tuple[Tensor, Tensor]:
-    """``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, in the working type."""
+def streamed(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    query: Turns,
+    key: Turns,
+    mask: Tensor | None,
+    max_length: int,
+    causal: bool,
+    normalize: str,
+    eps: float,
+) -> Tensor:
+    """The attention's output ``(B, H, T, Dv)``; arguments as in ``cosformer_attention``."""
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
-    kind = working_dtype(q)
-    within = None
+    kind, within = working_dtype(q), None
     if causal:
         steps = torch.arange(block, device=q.device, dtype=torch.float64)
         within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
     weights = None if mask is None else mask[:, None, :, None].to(kind)
-    sums: tuple[Tensor, Tensor] = _Sums.apply(q, k, v, _Plan(query, key, weights, within, block))  # type: ignore[no-untyped-call]
-    return sums
+    divides = normalize == "denominator"
+    plan = _Plan(query, key, weights, within, block, eps if divides else None)
+    sums: Tensor = _Streamed.apply(q, k, v, plan)  # type: ignore[no-untyped-call]
+    return sums if divides else finished(sums, None, normalize, eps).to(q.dtype)
 
 
-class _Sums(torch.autograd.Function):
+class _Streamed(torch.autograd.Function):
+    """``(B, H, T, Dv)``: outputs of the type of ``q``, or undivided sums of the working type."""
+
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
         kind, (batch, heads, length, _) = working_dtype(q), q.shape
-        sums = torch.empty(batch, heads, length, v.shape[-1], dtype=kind, device=q.device)
+        outputs = torch.empty(
+            batch, heads, length, v.shape[-1], dtype=kind if plan.smallest is None else q.dtype, device=q.device
+        )
         weights = torch.empty(batch, heads, length, 1, dtype=kind, device=q.device)
-        state = _empty_state(k, v)
-        kept = any(ctx.needs_input_grad)
-        states = []
+        state, kept, states = _empty_state(k, v), any(ctx.needs_input_grad), []
         if plan.causal is None:
-            for start, stop in plan.queries(k.shape[2]):
-                keys, values = _keys(k, plan, start, stop), v[:, :, start:stop].to(kind)
-                _add(state, _turned(keys, plan.key.block(start, stop)), values)
-        for start, stop in plan.queries(length):
+            for start, stop in plan.blocks(k.shape[2]):
+                features = _turned(_keys(k, plan, start, stop), plan.key.block(start, stop))
+                state.add_(features.mT @ _values(v, start, stop))
+        for start, stop in plan.blocks(length):
             here = slice(start, stop)
             queries = torch.relu(q[:, :, here].to(kind))
-            turned = _turned(queries, plan.query.block(start, stop))
-            inter = torch.matmul(turned, state[0]), torch.matmul(turned, state[1])
+            sums = _turned(queries, plan.query.block(start, stop)) @ state
             if plan.causal is not None:
-                keys, values = _keys(k, plan, start, stop), v[:, :, here].to(kind)
-                among = torch.matmul(queries, keys.mT).mul_(plan.causal[: stop - start, : stop - start])
-                inter[0].add_(torch.matmul(among, values))
-                inter[1].add_(among.sum(-1, keepdim=True))
+                keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
+                sums.add_((queries @ keys.mT).mul_(plan.causal[: stop - start, : stop - start]) @ values)
                 if kept:
-                    states.append((state[0].clone(), state[1].clone()))
+                    states.append(state.clone())
                 if stop < length:
-                    _add(state, _turned(keys, plan.key.block(start, stop)), values)
-            sums[:, :, here], weights[:, :, here] = inter
+                    state.add_(_turned(keys, plan.key.block(start, stop)).mT @ values)
+            weights[:, :, here] = sums[..., -1:]
+            if plan.smallest is None:
+                outputs[:, :, here] = sums[..., :-1]
+            else:
+                outputs[:, :, here] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=plan.smallest))
         ctx.plan = plan
         ctx.states = states if plan.causal is not None else [state]
-        ctx.save_for_backward(q, k, v)
-        return sums, weights
+        ctx.save_for_backward(q, k, v, *((outputs, weights) if plan.smallest is not None else ()))
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v = ctx.saved_tensors
+        q, k, v, *divided = ctx.saved_tensors
         passes = _causal_backward if ctx.plan.causal is not None else _noncausal_backward
-        return (*passes(ctx.plan, ctx.states, q, k, v, *grads), None)
+        return (*passes(ctx.plan, ctx.states, q, k, v, _Incoming(grads[0], ctx.plan, *divided)), None)
 
 
-State = tuple[Tensor, Tensor]
-"""Sums over positions so far: of features times values ``(B, H, 2D, Dv)``, and of features ``(B, H, 2D, 1)``."""
+class _Incoming:
+    """Gradients of the sums and of the sums of weights, block by block."""
+
+    def __init__(
+        self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
+    ) -> None:
+        self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
+
+    def block(self, start: int, stop: int) -> Tensor:
+        """``(B, H, C, Dv + 1)``"""
+        here = (slice(None), slice(None), slice(start, stop))
+        grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
+        joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
+        if self.outputs is None or self.weights is None or self.plan.smallest is None:
+            joined[..., :-1], joined[..., -1:] = grads, 0
+            return joined
+        weights = self.weights[here]
+        torch.div(grads, weights.clamp(min=self.plan.smallest), out=joined[..., :-1])
+        of_weights = (joined[..., :-1] * self.outputs[here]).sum(-1, keepdim=True)
+        joined[..., -1:] = of_weights.neg_().mul_(weights > self.plan.smallest)
+        return joined
 
 
-def _empty_state(k: Tensor, v: Tensor) -> State:
-    kind, (batch, heads, _, dim) = working_dtype(k), k.shape
-    sums = torch.zeros(batch, heads, 2 * dim, v.shape[-1], dtype=kind, device=k.device)
-    return sums, torch.zeros(batch, heads, 2 * dim, 1, dtype=kind, device=k.device)
+def _empty_state(k: Tensor, v: Tensor) -> Tensor:
+    """Sums over positions of features times values and a one: ``(B, H, 2D, Dv + 1)``."""
+    batch, heads, _, dim = k.shape
+    return torch.zeros(batch, heads, 2 * dim, v.shape[-1] + 1, dtype=working_dtype(k), device=k.device)
 
 
 def _keys(k: Tensor, plan: _Plan, start: int, stop: int) -> Tensor:
     keys = torch.relu(k[:, :, start:stop].to(working_dtype(k)))
     return keys if plan.mask is None else keys * plan.mask[:, :, start:stop]
+
+
+def _values(v: Tensor, start: int, stop: int) -> Tensor:
+    """Values and a column of ones."""
+    values = torch.ones(*v.shape[:2], stop - start, v.shape[-1] + 1, dtype=working_dtype(v), device=v.device)
+    values[..., :-1] = v[:, :, start:stop]
+    return values
 
 
 def _turned(x: Tensor, at: Turns) -> Tensor:
@@ -116,62 +158,46 @@ def _turned(x: Tensor, at: Turns) -> Tensor:
     return both
 
 
-def _add(state: State, features: Tensor, values: Tensor) -> None:
-    state[0].add_(torch.matmul(features.mT, values))
-    state[1].add_(features.sum(2).unsqueeze(-1))
-
-
-def _turned_back(grads: Tensor, at: Turns, where: Tensor) -> Tensor:
-    """Gradient of x from that of its features, 0 where relu cut x off; ``where`` is relu's output."""
+def _turned_back(grads: Tensor, at: Turns) -> Tensor:
+    """Gradient of x from that of its features."""
     first, second = grads.chunk(2, -1)
-    return torch.addcmul(first * at.sin, second, at.cos).mul_(where > 0)
+    return torch.addcmul(first * at.sin, second, at.cos)
 
 
 def _noncausal_backward(
-    plan: _Plan, states: list[State], q: Tensor, k: Tensor, v: Tensor, of_sums: Tensor, of_weights: Tensor
+    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
 ) -> tuple[Tensor, Tensor, Tensor]:
-    kind, (sums, weights) = working_dtype(q), states[0]
+    kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-    back = _empty_state(k, v)
-    for start, stop in plan.queries(q.shape[2]):
-        here, at = slice(start, stop), plan.query.block(start, stop)
-        queries, upper, lower = torch.relu(q[:, :, here].to(kind)), of_sums[:, :, here], of_weights[:, :, here]
-        turned = _turned(queries, at)
-        back[0].add_(torch.matmul(turned.mT, upper))
-        back[1].add_(torch.matmul(turned.mT, lower))
-        grads = torch.matmul(upper, sums.mT).addcmul_(lower, weights.mT)
-        dq[:, :, here] = _turned_back(grads, at, queries)
-    for start, stop in plan.queries(k.shape[2]):
+    for start, stop in plan.blocks(q.shape[2]):
+        here, at, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
+        queries = torch.relu(q[:, :, here].to(kind))
+        back.add_(_turned(queries, at).mT @ grads)
+        dq[:, :, here] = _turned_back(grads @ states[0].mT, at).mul_(queries > 0)
+    for start, stop in plan.blocks(k.shape[2]):
         here, at = slice(start, stop), plan.key.block(start, stop)
-        keys, values = _keys(k, plan, start, stop), v[:, :, here].to(kind)
-        dv[:, :, here] = torch.matmul(_turned(keys, at), back[0])
-        grads = torch.matmul(values, back[0].mT).add_(back[1].mT)
-        dk[:, :, here] = _turned_back(grads, at, keys)
+        keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
+        dv[:, :, here] = (_turned(keys, at) @ back)[..., :-1]
+        dk[:, :, here] = _turned_back(values @ back.mT, at).mul_(keys > 0)
     return dq, dk, dv
 
 
 def _causal_backward(
-    plan: _Plan, states: list[State], q: Tensor, k: Tensor, v: Tensor, of_sums: Tensor, of_weights: Tensor
+    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
 ) -> tuple[Tensor, Tensor, Tensor]:
     """From the last block to the first; ``back`` sums over the queries of all later blocks."""
     assert plan.causal is not None
-    kind = working_dtype(q)
+    kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-    back = _empty_state(k, v)
-    for (start, stop), (sums, weights) in zip(reversed(plan.queries(q.shape[2])), reversed(states), strict=True):
+    for (start, stop), state in zip(reversed(plan.blocks(q.shape[2])), reversed(states), strict=True):
         here, query, key = slice(start, stop), plan.query.block(start, stop), plan.key.block(start, stop)
-        factors = plan.causal[: stop - start, : stop - start]
-        upper, lower = of_sums[:, :, here], of_weights[:, :, here]
-        queries, keys, values = torch.relu(q[:, :, here].to(kind)), _keys(k, plan, start, stop), v[:, :, here].to(kind)
-        grads = torch.matmul(upper, sums.mT).addcmul_(lower, weights.mT)
-        among = torch.matmul(upper, values.mT).add_(lower).mul_(factors)
-        dq[:, :, here] = _turned_back(grads, query, queries).add_(torch.matmul(among, keys).mul_(queries > 0))
-        grads = torch.matmul(values, back[0].mT).add_(back[1].mT)
-        dk[:, :, here] = _turned_back(grads, key, keys).add_(torch.matmul(among.mT, queries).mul_(keys > 0))
-        weighed = torch.matmul(queries, keys.mT).mul_(factors)
-        dv[:, :, here] = torch.matmul(weighed.mT, upper).add_(torch.matmul(_turned(keys, key), back[0]))
+        factors, grads = plan.causal[: stop - start, : stop - start], incoming.block(start, stop)
+        queries, keys, values = torch.relu(q[:, :, here].to(kind)), _keys(k, plan, start, stop), _values(v, start, stop)
+        among = (grads @ values.mT).mul_(factors)
+        dq[:, :, here] = _turned_back(grads @ state.mT, query).add_(among @ keys).mul_(queries > 0)
+        dk[:, :, here] = _turned_back(values @ back.mT, key).add_(among.mT @ queries).mul_(keys > 0)
+        weighed = (queries @ keys.mT).mul_(factors)
+        dv[:, :, here] = (weighed.mT @ grads).add_(_turned(keys, key) @ back)[..., :-1]
         if start:
-            turned = _turned(queries, query)
-            back[0].add_(torch.matmul(turned.mT, upper))
-            back[1].add_(torch.matmul(turned.mT, lower))
+            back.add_(_turned(queries, query).mT @ grads)
     return dq, dk, dv
