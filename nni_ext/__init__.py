@@ -1,13 +1,16 @@
 """NNI plug-in: predictors of ``nas_core`` as profilers and evaluators, search spaces of ``nas_core`` as model spaces.
 
 Importing this package imports nothing of NNI; a name does when it is first used. It translates between NNI and
-``nas_core``; what is computed lives there.
+``nas_core``; what is computed lives there. Import it before ``nni.nas`` where a CUDA build of torchvision lies beside a
+CPU build of torch: NNI imports torchvision through pytorch-lightning, which fails there without our help.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from nas_core.torchvision_fix import apply_torchvision_fix
 
 if TYPE_CHECKING:
     from nni_ext.evaluator import PredictorEvaluator
@@ -24,6 +27,8 @@ __all__ = [
     "nasbench101_sample",
     "nasbench201_sample",
 ]
+
+apply_torchvision_fix()
 
 _MODULES = {
     "ArchitectureSpace": "space",

@@ -21,6 +21,7 @@ from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
 from nas_core.space.architecture import Architecture
 from nas_core.space.hat import READ_LAYERS
+from nas_core.space.mformer import ATTENTION_GENES, KINDS, attention_of
 
 __all__ = ["ATTRIBUTES", "OPERATIONS", "SCALES", "translation_graph"]
 
@@ -33,14 +34,22 @@ OPERATIONS = (
     "cross_attention",
     "decoder_feed_forward",
     "output",
+    "encoder_linear_attention",
+    "decoder_linear_attention",
+    "linear_cross_attention",
 )
-"""Names of the operation indices 0 to 7."""
+"""Names of the operation indices 0 to 10; attention is softmax where its name does not say linear."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
 """Columns of ``attributes``: embedding size of the node's side; heads and joint width of queries, keys and values of an
 attention; hidden size of a feed-forward network; encoder layers that a cross-attention reads."""
 SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 """By what each column is divided."""
 
+_LINEAR = {
+    "encoder_self_attention": "encoder_linear_attention",
+    "decoder_self_attention": "decoder_linear_attention",
+    "cross_attention": "linear_cross_attention",
+}
 _ENCODER = ("encoder.ffn_dim", "encoder.self_heads")
 _DECODER = ("decoder.ffn_dim", "decoder.self_heads", "decoder.cross_heads", "decoder.arbitrary_cross")
 
@@ -69,22 +78,31 @@ def translation_graph(architecture: Architecture) -> Graph:
     width = architecture.number("encoder.embed_dim")
     node = add("source_embedding", width)
     encoder: list[int] = []
-    for ffn, heads in _layers(architecture, "encoder.layers", _ENCODER):
-        node = add("encoder_self_attention", width, heads, qkv, after=node)
+    kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
+    for (ffn, heads), kind in zip(_layers(architecture, "encoder.layers", _ENCODER), kinds, strict=True):
+        node = add(_named("encoder_self_attention", kind), width, heads, qkv, after=node)
         node = add("encoder_feed_forward", width, 0, 0, ffn, after=node)
         encoder.append(node)
     width = architecture.number("decoder.embed_dim")
     node = add("target_embedding", width)
-    for ffn, heads, cross_heads, cross in _layers(architecture, "decoder.layers", _DECODER):
+    layers = _layers(architecture, "decoder.layers", _DECODER)
+    for (ffn, heads, cross_heads, cross), kind, cross_kind in zip(layers, decoder_kinds, cross_kinds, strict=True):
         if cross not in READ_LAYERS:
             raise ArchitectureError(f"decoder.arbitrary_cross is {cross!r}; expected one of {sorted(READ_LAYERS)}")
         memories = encoder[-READ_LAYERS[cross] :]
-        node = add("decoder_self_attention", width, heads, qkv, after=node)
-        node = add("cross_attention", width, cross_heads, qkv, 0, len(memories), after=node)
+        node = add(_named("decoder_self_attention", kind), width, heads, qkv, after=node)
+        node = add(_named("cross_attention", cross_kind), width, cross_heads, qkv, 0, len(memories), after=node)
         edges.extend((memory, node) for memory in memories)
         node = add("decoder_feed_forward", width, 0, 0, ffn, after=node)
     add("output", width, after=node)
     return Graph(ops, edges, attributes=np.array(numbers) / SCALES)
+
+
+def _named(softmax: str, kind: str) -> str:
+    """The operation of an attention of that kind."""
+    if kind not in KINDS:
+        raise ArchitectureError(f"an attention is {kind!r}; expected one of {list(KINDS)}")
+    return softmax if kind == "softmax" else _LINEAR[softmax]
 
 
 def _layers(architecture: Architecture, depth: str, genes: tuple[str, ...]) -> list[tuple[int, ...]]:

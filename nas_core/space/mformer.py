@@ -15,7 +15,7 @@ from nas_core.space.hat import hat_small, translation_space
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
-__all__ = ["ATTENTION_GENES", "KINDS", "found_translation", "with_attention"]
+__all__ = ["ATTENTION_GENES", "KINDS", "attention_of", "found_translation", "with_attention"]
 
 KINDS = ("softmax", "linear")
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
@@ -38,6 +38,15 @@ def with_attention(
         if tuple(kinds) != ("softmax",):
             choices.append(Choice.make(gene, kinds, depth, layers, {"linear": 0.0, "softmax": 1.0}))
     return SearchSpace(name, choices, space.fixed)
+
+
+def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
+    """The kind of attention of each layer; softmax where the architecture does not say."""
+    layers = architecture.number(f"{gene.split('.')[0]}.layers")
+    if gene not in architecture:
+        return ("softmax",) * layers
+    kinds = architecture[gene]
+    return tuple(map(str, kinds)) if isinstance(kinds, tuple) else (str(kinds),) * layers
 
 
 def _wmt14() -> SearchSpace:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nas_core.errors import SpaceError
 from nas_core.layers.attention import ATTENTION
-from nas_core.space import Architecture, Option, SearchSpace
+from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["attention_of", "attention_options", "check_translation_space"]
+__all__ = ["attention_options", "check_translation_space"]
 
 _SIZES = (
     "qkv_dim",
@@ -54,15 +54,6 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
         return [tuple(str(option) for option in row) for row in chosen.options]
     layers = max(int(option) for option in _options(space, f"{gene.split('.')[0]}.layers"))
     return [(str(space.fixed.get(gene, "softmax")),)] * layers
-
-
-def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
-    """The kind of attention of each layer."""
-    layers = architecture.number(f"{gene.split('.')[0]}.layers")
-    if gene not in architecture:
-        return ("softmax",) * layers
-    kinds = architecture[gene]
-    return tuple(map(str, kinds)) if isinstance(kinds, tuple) else (str(kinds),) * layers
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:

@@ -23,8 +23,8 @@ from nas_core.layers.transformer import AttentionConfig, Dropouts, norm
 from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
-from nas_core.space.mformer import ATTENTION_GENES
-from nas_core.supernet.genes import attention_of, attention_options, check_translation_space
+from nas_core.space.mformer import ATTENTION_GENES, attention_of
+from nas_core.supernet.genes import attention_options, check_translation_space
 from nas_core.supernet.subnet import DecoderCache, LayerMemory, Memory, Subnet, TranslationConfig
 
 

@@ -121,3 +121,23 @@ def test_wrong_architectures_are_explained() -> None:
     del genes["encoder.ffn_dim"]
     with pytest.raises(ArchitectureError, match=r"no gene 'encoder\.ffn_dim'"):
         parameters(Architecture(genes))
+
+
+def test_flops_of_linear_attention_are_those_of_its_products() -> None:
+    """Which torch counts when it computes them: features of twice the head dimension, keys summed, queries read."""
+    space = get_space("mformer_small")
+    softmax, lengths = space.largest(), Lengths(13, 7)
+    q = softmax.number("qkv_dim")
+    for gene, queries, keys in (
+        ("encoder.self", 13, 13), ("decoder.self", 7, 7), ("decoder.cross", 7, 13 * 3)
+    ):  # fmt: skip
+        linear = Architecture({**softmax.to_dict(), f"{gene}_attention": ["linear"] * 3})
+        expected = 0
+        for heads in softmax.numbers(f"{gene}_heads"):
+            dim = q // heads
+            features = [torch.zeros(heads, length, 2 * dim) for length in (queries, keys)]
+            with FlopCounterMode(display=False) as counter:
+                features[0] @ (features[1].mT @ torch.zeros(heads, keys, dim))
+            expected += counter.get_total_flops() - 4 * queries * keys * q
+        assert softmax.numbers("decoder.arbitrary_cross") == (2, 2, 2)
+        assert flops(linear, lengths) - flops(softmax, lengths) == expected

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nas_core.errors import ArchitectureError
 from nas_core.graph import Graph, translation_graph
 from nas_core.graph.translation import ATTRIBUTES, OPERATIONS, SCALES
 from nas_core.space import Architecture, get_space
@@ -90,3 +91,29 @@ def test_every_gene_changes_the_graph() -> None:
     assert len({translation_graph(architecture) for architecture in architectures}) == len(architectures)
     graph: Graph = translation_graph(space.largest())
     assert len(graph) == 3 + 2 * 3 + 3 * 3
+
+
+def test_linear_attention_is_another_operation() -> None:
+    space = get_space("mformer_small")
+    softmax = space.largest()
+    mixed = Architecture(
+        {
+            **softmax.to_dict(),
+            "encoder.self_attention": ["linear", "softmax", "softmax"],
+            "decoder.self_attention": ["softmax", "linear", "softmax"],
+            "decoder.cross_attention": ["softmax", "softmax", "linear"],
+        }
+    )
+    plain = translation_graph(Architecture({k: v for k, v in softmax.items() if "attention" not in k}))
+    first, second = translation_graph(softmax), translation_graph(mixed)
+    assert first == plain
+    changed = np.flatnonzero(first.ops != second.ops)
+    assert [OPERATIONS[op] for op in second.ops[changed]] == [
+        "encoder_linear_attention",
+        "decoder_linear_attention",
+        "linear_cross_attention",
+    ]
+    assert np.array_equal(first.edges, second.edges)
+    wrong = Architecture({**softmax.to_dict(), "encoder.self_attention": ["cosine"] * 3})
+    with pytest.raises(ArchitectureError, match="cosine"):
+        translation_graph(wrong)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nni_ext  # noqa: F401  mends torchvision before the tests import NNI
 from nas_core.graph import Graph, nasbench101_graph, nasbench201_graphs, translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace, get_space
