@@ -1,5 +1,6 @@
 """What a person looks at: tables, plots, and pages that hold both."""
 
+from nas_core.report.architecture import architecture_picture, layers_table
 from nas_core.report.html import Page
 from nas_core.report.plots import Mark
 from nas_core.report.run import SearchRun, finalists_table, read_run, write_report
@@ -11,8 +12,10 @@ __all__ = [
     "Page",
     "SearchRun",
     "Table",
+    "architecture_picture",
     "describe",
     "finalists_table",
+    "layers_table",
     "read_run",
     "write_report",
 ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Mark", "agreement", "curves", "pareto", "progress", "scores"]
+__all__ = ["Mark", "agreement", "curves", "figure_of", "pareto", "png", "progress", "scores"]
 
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
 _GREY, _INK = "#b9c0c7", "#2b3036"
@@ -91,7 +91,7 @@ def pareto(
         axes.margins(x=0.13, y=0.12)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside upper center", ncols=3, fontsize=9)
-        return _png(figure)
+        return png(figure)
 
 
 def agreement(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str = "ms") -> bytes:
@@ -114,7 +114,7 @@ def agreement(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], uni
             axes.legend(loc="upper left", fontsize=9)
         axes.set(xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
         axes.set_aspect("equal")
-        return _png(figure)
+        return png(figure)
 
 
 def progress(series: Mapping[str, Sequence[float]], y_label: str = "best validation loss so far") -> bytes:
@@ -127,7 +127,7 @@ def progress(series: Mapping[str, Sequence[float]], y_label: str = "best validat
         axes.set(xlabel="evaluations of this search", ylabel=y_label)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
-        return _png(figure)
+        return png(figure)
 
 
 def curves(
@@ -141,7 +141,7 @@ def curves(
         axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log else "linear")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
-        return _png(figure)
+        return png(figure)
 
 
 def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_label: str = "score") -> bytes:
@@ -152,7 +152,7 @@ def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_labe
         _label(axes, marks, below=True)
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.16, y=0.14)
-        return _png(figure)
+        return png(figure)
 
 
 def _label(axes: Axes, marks: Sequence[Mark], below: bool = False) -> None:
@@ -188,6 +188,13 @@ def _cycle() -> Iterator[str]:
 
 @contextmanager
 def _picture(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with one pair of axes."""
+    with figure_of(size) as figure:
+        yield figure, figure.subplots()
+
+
+@contextmanager
+def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
     """A figure of its own, outside pyplot: nothing global is kept, no display is needed."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -196,10 +203,10 @@ def _picture(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
     with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        yield figure, figure.subplots()
+        yield figure
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

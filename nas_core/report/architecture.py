@@ -1,0 +1,163 @@
+"""One network layer by layer, as the mFormer paper's Figures 5 and 6 show theirs: sizes as bars, kinds as colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nas_core.errors import ArchitectureError
+from nas_core.report.plots import COLOURS, figure_of, png
+from nas_core.report.tables import Column, Table
+from nas_core.space import Architecture
+from nas_core.space.hat import READ_LAYERS
+
+__all__ = ["architecture_picture", "layers_table"]
+
+_UNKNOWN = "#6d6d6d"
+_KINDS = {"softmax": COLOURS[0], "linear": COLOURS[1]}
+_ROW, _STRIP = 1.55, 0.42
+"""Inches of a row of bars and of a strip of kinds."""
+_LAYER, _NARROWEST = 0.46, 1.6
+"""Inches of a layer and of the narrowest column."""
+
+
+_READS = "encoder layers read"
+
+
+def _read(option: Any) -> Any:
+    return READ_LAYERS.get(option, option)
+
+
+def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Side (``encoder``, ``decoder``, or "" where a network has one) -> gene -> a value per layer.
+
+    Raises:
+        ArchitectureError: no gene has a value per layer.
+    """
+    sides: dict[str, dict[str, tuple[Any, ...]]] = {}
+    for name, gene in architecture.items():
+        side, _, what = name.rpartition(".")
+        if isinstance(gene, tuple) and gene:
+            shown, values = (_READS, tuple(map(_read, gene))) if what == "arbitrary_cross" else (what, gene)
+            sides.setdefault(side, {})[shown] = values
+    if not sides:
+        raise ArchitectureError(
+            f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"
+            " one with layers"
+        )
+    return {side: sides[side] for side in sorted(sides, key=lambda side: (side != "encoder", side))}
+
+
+def layers_table(architecture: Architecture) -> Table:
+    """A row for each layer of each side."""
+    sides = layered_genes(architecture)
+    names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
+    rows = [
+        {
+            "side": side or "network",
+            "layer": layer + 1,
+            **{name: genes[name][layer] for name in genes if layer < len(genes[name])},
+        }
+        for side, genes in sides.items()
+        for layer in range(max(map(len, genes.values())))
+    ]
+    numeric = {name for genes in sides.values() for name, values in genes.items() if not isinstance(values[0], str)}
+    columns = [Column("side", "side"), Column("layer", "layer", "d")]
+    return Table([*columns, *(Column(name, name, "g" if name in numeric else "") for name in names)], rows)
+
+
+def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
+    """PNG of one network, or of several beside each other: a row of bars for each gene that is a number, a strip of
+    colours for each that is a name.
+
+    Args:
+        networks: title -> architecture.
+
+    Raises:
+        ArchitectureError: a network without layers.
+    """
+    columns = [
+        _Column(" ".join(part for part in (title, side) if part), genes)
+        for title, architecture in networks.items()
+        for side, genes in layered_genes(architecture).items()
+    ]
+    names = list(dict.fromkeys(name for column in columns for name in column.genes))
+    rows = sorted(names, key=lambda name: not _named(columns, name))
+    heights = [_STRIP if _named(columns, name) else _ROW for name in rows]
+    widths = [max(_NARROWEST, _LAYER * column.layers) for column in columns]
+    with figure_of((1.4 + sum(widths), 1.0 + sum(heights))) as figure:
+        grid = figure.subplots(
+            len(rows), len(columns), squeeze=False, sharey="row",
+            gridspec_kw={"height_ratios": heights, "width_ratios": widths},
+        )  # fmt: skip
+        for index, column in enumerate(columns):
+            _draw([line[index] for line in grid], column, rows, labelled=index == 0)
+        kinds = sorted({str(value) for column in columns for name in rows for value in column.genes.get(name, ())
+                        if isinstance(value, str)})  # fmt: skip
+        if kinds:
+            from matplotlib.patches import Patch
+
+            handles = [Patch(color=_KINDS.get(kind, _UNKNOWN), label=kind) for kind in kinds]
+            figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), fontsize=9)
+        figure.align_ylabels(grid[:, 0])
+        return png(figure)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One side of a network."""
+
+    title: str
+    genes: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def layers(self) -> int:
+        return max(map(len, self.genes.values()))
+
+
+def _named(columns: Sequence[_Column], name: str) -> bool:
+    return any(isinstance(column.genes[name][0], str) for column in columns if name in column.genes)
+
+
+def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str], labelled: bool) -> None:
+    """One side from top to bottom; a gene that it lacks leaves its place empty."""
+    panels[0].set_title(column.title, fontsize=10)
+    filled = [axes for axes, name in zip(panels, rows, strict=True) if name in column.genes]
+    for axes, name in zip(panels, rows, strict=True):
+        values = column.genes.get(name, ())
+        if labelled:
+            strip = isinstance(values[0], str) if values else False
+            where: dict[str, Any] = {"rotation": 0, "ha": "right", "va": "center"} if strip else {}
+            axes.set_ylabel(name.replace("_", " "), fontsize=9, **where)
+        if not values:
+            axes.tick_params(left=False, bottom=False, labelbottom=False)
+            axes.grid(visible=False)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+            continue
+        (_strip if isinstance(values[0], str) else _bars)(axes, values)
+        axes.set_xlim(0.4, column.layers + 0.6)
+        axes.set_xticks(range(1, column.layers + 1))
+        axes.tick_params(bottom=False, labelbottom=axes is filled[-1])
+    filled[-1].set_xlabel("layer")
+
+
+def _bars(axes: Any, values: Sequence[float]) -> None:
+    """A bar with its number for each layer."""
+    for place, value in enumerate(values, 1):
+        axes.bar(place, value, color=COLOURS[2], width=0.72)
+        axes.annotate(f"{value:g}", (place, value), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+    axes.margins(y=0.16)
+    axes.grid(axis="x", visible=False)
+
+
+def _strip(axes: Any, values: Sequence[str]) -> None:
+    """A coloured cell for each layer; also told apart by a letter, for readers who see no colours."""
+    for place, value in enumerate(values, 1):
+        axes.bar(place, 1, color=_KINDS.get(value, _UNKNOWN), width=0.92)
+        axes.text(place, 0.5, value[:1].upper(), ha="center", va="center", color="white", fontsize=8)
+    axes.set(ylim=(0, 1), yticks=[])
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,69 @@
+"""Pictures and tables of architectures, layer by layer."""
+
+from __future__ import annotations
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.errors import ArchitectureError
+from nas_core.report import architecture_picture, layers_table, plots
+from nas_core.space import Architecture, found_translation
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_table_has_a_row_for_each_layer_of_each_side():
+    lines = layers_table(found_translation("mformer")).text().splitlines()
+    assert lines[0].split() == [
+        "side", "layer", "ffn_dim", "self_attention", "self_heads", "encoder", "layers", "read", "cross_heads"
+    ]  # fmt: skip
+    assert [line.split()[:2] for line in lines[2:]] == [["encoder", str(i)] for i in range(1, 7)] + [
+        ["decoder", "1"],
+        ["decoder", "2"],
+    ]
+    assert lines[3].split()[3] == "linear" and lines[-1].split()[3:6] == ["-", "16", "1"]
+
+
+def test_the_picture_shows_every_gene(monkeypatch):
+    figures = []
+    original = plots.png
+    monkeypatch.setattr(
+        "nas_core.report.architecture.png", lambda figure: (figures.append(figure), original(figure))[1]
+    )
+    one_side = Architecture({"layers": 2, "embed_dim": 64, "heads": [3, 2], "attention": ["softmax", "linear"]})
+    assert architecture_picture({"mine": one_side}).startswith(PNG)
+    axes = figures[0].axes
+    assert [each.get_ylabel() for each in axes] == ["attention", "heads"] and axes[0].get_title() == "mine"
+    assert [text.get_text() for text in axes[0].texts] == ["S", "L"]
+    assert [bar.get_height() for bar in axes[1].patches] == [3, 2]
+    colours = [bar.get_facecolor() for bar in axes[0].patches]
+    legend = {text.get_text(): patch.get_facecolor() for text, patch in zip(
+        figures[0].legends[0].get_texts(), figures[0].legends[0].get_patches(), strict=True
+    )}  # fmt: skip
+    assert colours == [legend["softmax"], legend["linear"]]
+    both = {"a": found_translation("mformer"), "b": found_translation("transformer")}
+    assert architecture_picture(both).startswith(PNG)
+    assert len(figures[1].axes) == 4 * 5
+
+
+def test_the_command(tmp_path, capsys):
+    file = tmp_path / "a.json"
+    found_translation("mformer").save(file)
+    assert main(["report", "architecture", str(file)]) == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(PNG)
+    assert "linear" in capsys.readouterr().out
+    for arguments, message in (
+        (["architecture", str(file)], "--force"),
+        (["architecture", str(file), "--out", str(tmp_path / "a.pdf")], "ends in .png"),
+        (["architecture", str(tmp_path / "b.json")], "b.json"),
+        ([str(tmp_path), str(file)], "expected one folder"),
+    ):
+        assert main(["report", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert message in error and len(error.splitlines()) == 1
+    assert main(["report", "architecture", str(file), "--force"]) == 0
+    Architecture({"embed_dim": 3}).save(tmp_path / "flat.json")
+    assert main(["report", "architecture", str(tmp_path / "flat.json")]) == 2
+    assert not (tmp_path / "flat.png").exists()
+    with pytest.raises(ArchitectureError, match="layer"):
+        layers_table(Architecture({"embed_dim": 3}))
