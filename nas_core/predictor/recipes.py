@@ -61,12 +61,12 @@ class Recipe:
         return replace(self, model=replace(self.model, **model), train=replace(self.train, **train), **mine)
 
     def adapted(self, graphs: int) -> Recipe:
-        """The settings for so many training graphs: where the recipe adapts, the share of statistics falls by 0.28
-        for ten times as many (never below 0.2), and a batch holds at least one 64th of them. Both were chosen on
+        """The settings for so many training graphs: where the recipe adapts, the share of statistics falls by 0.55
+        for ten times as many (never below 0.3), and a batch holds at least one 64th of them. Both were chosen on
         validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs."""
         if not self.adapts:
             return self
-        share = float(np.clip(self.statistics - 0.28 * math.log10(graphs / 100), 0.2, 0.9)) if self.statistics else 0.0
+        share = float(np.clip(self.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9)) if self.statistics else 0.0
         return self.changed(statistics=share, batch_size=max(self.train.batch_size, graphs // 64))
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ _RECIPES = {
             TrainConfig(epochs=100, batch_size=16, lr=1e-3, equal_sizes=False),
             targets="normal",
             members=3,
-            statistics=0.7,
+            statistics=0.9,
             adapts=True,
         ),
         Recipe("statistics", targets="normal", members=0, statistics=1.0),

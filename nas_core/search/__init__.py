@@ -6,9 +6,12 @@ from nas_core.search.constraints import Constraint, InfeasibleError
 from nas_core.search.evolution import EvolutionConfig, HATEvolution
 from nas_core.search.finalists import Finalist
 from nas_core.search.random_search import RandomConfig, RandomSearch
+from nas_core.search.ranker import BoostedRanker, Ranker, RankerConfig
+from nas_core.search.ranknas import RankNAS, RankNASConfig
 from nas_core.search.run import SearchResult, search
 
 __all__ = [
+    "BoostedRanker",
     "Constraint",
     "Entry",
     "EvolutionConfig",
@@ -18,6 +21,10 @@ __all__ = [
     "ParetoArchive",
     "RandomConfig",
     "RandomSearch",
+    "RankNAS",
+    "RankNASConfig",
+    "Ranker",
+    "RankerConfig",
     "SearchResult",
     "Strategy",
     "search",

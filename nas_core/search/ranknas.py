@@ -1,0 +1,206 @@
+"""RankNAS: learn to rank from few evaluations, drop what does not matter, search in the ranking, look at the best.
+
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and its use in Liu et al.,
+"Neural Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Where we differ, or had to choose:
+
+- Genes that matter are known by |Kendall's tau| with the metric, as in the released code. The others are set to the
+  options that are most frequent among the best-ranked random architectures (the papers do not say to what).
+- The finalists' evaluations join the training data and the ranking is learned again, ``rounds`` times.
+- Rejection sampling is capped, as everywhere here; the released loops are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.errors import ConfigError
+from nas_core.search.base import Strategy
+from nas_core.search.constraints import Constraint
+from nas_core.search.proposals import row_keys
+from nas_core.search.ranker import BoostedRanker, Ranker, RankerConfig, tau_importance
+from nas_core.space import SearchSpace
+from nas_core.space.slots import Rows
+
+__all__ = ["RankNAS", "RankNASConfig"]
+
+FREQUENT = 0.05
+"""Share of the random architectures whose options are counted for genes that do not matter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankNASConfig:
+    """Settings of RankNAS.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    samples: int = 100
+    """Random architectures that the first ranking is learned from."""
+    rounds: int = 8
+    """Rankings learned, each from all evaluations so far."""
+    finalists: int = 25
+    """Architectures that each ranking proposes for evaluation."""
+    keep: int = 5
+    """Genes that stay free, the most important ones; 0: all."""
+    candidates: int = 2000
+    """Random architectures that evolution in the ranking starts from."""
+    iterations: int = 20
+    """Generations of evolution in the ranking; they cost no evaluation."""
+    parents: int = 100
+    """Best-ranked architectures that have children."""
+    children: int = 400
+    """By mutation, and as many by crossover, in each generation."""
+    mutation_prob: float = 0.3
+    """Probability with which mutation replaces a gene."""
+    ranker: RankerConfig = field(default_factory=RankerConfig)
+    """Of the default ranker."""
+
+    def __post_init__(self) -> None:
+        least = {"samples": 2, "rounds": 1, "finalists": 1, "keep": 0, "candidates": 10, "iterations": 0, "parents": 2,
+                 "children": 1}  # fmt: skip
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {smallest}")
+        if not 0 < self.mutation_prob <= 1:
+            raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
+
+
+class RankNAS(Strategy):
+    """RankNAS with hard constraints, behind ask/tell; the module lists what is ours.
+
+    Args:
+        ranker: makes what orders architectures, from the space and a seed; default: :class:`BoostedRanker`. A ranker of
+            another kind (NN-Former) has to be told by name in ``ranker_name``, so that a saved search is not continued
+            with another one.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        constraints: Sequence[Constraint] = (),
+        config: RankNASConfig | None = None,
+        *,
+        seed: int = 0,
+        metric: str = "loss",
+        max_tries: int = 20_000,
+        ranker: Callable[[SearchSpace, int], Ranker] | None = None,
+        ranker_name: str = "boosted trees",
+    ) -> None:
+        super().__init__(space, constraints, seed=seed, metric=metric, max_tries=max_tries)
+        self.config = config or RankNASConfig()
+        self.ranker_name = ranker_name
+        self._make = ranker or (lambda space, seed: BoostedRanker(space, self.config.ranker, seed))
+        self.importance: dict[str, float] = {}
+        """Gene -> importance in the last ranking."""
+
+    @property
+    def budget(self) -> int:
+        return self.config.samples + self.config.rounds * self.config.finalists
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), **asdict(self.config), "ranker_name": self.ranker_name}
+
+    def _propose(self) -> Rows | None:
+        if self.generation == 0:
+            return self.proposals.initial(self.rng, self.config.samples, set())
+        if self.generation > self.config.rounds:
+            return None
+        rows, values = self._evaluated()
+        if len(np.unique(values)) < 2:  # nothing to learn from yet
+            return self.proposals.initial(self.rng, self.config.finalists, set(self._members))
+        ranker = self._make(self.space, self.seed)
+        ranker.fit(rows, values)
+        return self._finalists(ranker, self._pruning(ranker, rows, values))
+
+    def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
+        """All successful evaluations, in an order that does not depend on who was told first."""
+        others = sorted(key for key in self._scores if key not in self._members)
+        keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
+        return self._rows(keys), np.array([self._scores[key] for key in keys])
+
+    def _pruning(self, ranker: Ranker, rows: Rows, values: NDArray[np.float64]) -> Callable[[Rows], Rows]:
+        """What sets the genes that do not matter to the options that the ranking prefers."""
+        features = self.space.encode_rows(rows).astype(np.float64)
+        taus = tau_importance(features, values)
+        names = [choice.name for choice in self.space.choices]
+        self.importance = dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
+        if not 0 < self.config.keep < len(names):
+            return lambda drawn: drawn
+        kept = set(list(self.importance)[: self.config.keep]) | self.space.slots.depth_genes
+        drawn = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
+        if not len(drawn):
+            return lambda drawn: drawn
+        best = drawn[np.argsort(ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
+        preferred = np.array([_most_frequent(column) for column in best.T], np.int16)
+        dropped = [columns for name, columns in zip(names, self.space.slots.columns, strict=True) if name not in kept]
+
+        def pruned(drawn: Rows) -> Rows:
+            changed = drawn.copy()
+            for columns in dropped:
+                changed[:, columns] = preferred[columns]
+            return self.space.slots.canonical(changed)
+
+        return pruned
+
+    def _finalists(self, ranker: Ranker, pruned: Callable[[Rows], Rows]) -> Rows:
+        """The best-ranked architectures that were not evaluated yet, by evolution in the ranking."""
+        config, space, rng = self.config, self.space, self.rng
+        seen: dict[bytes, float] = {}
+
+        def ranked(rows: Rows) -> Rows:
+            fresh = rows[[key not in seen for key in row_keys(rows)]]
+            seen.update(zip(row_keys(fresh), ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
+            return fresh
+
+        start = self.proposals.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
+        ranked(start if len(start) else self.proposals.initial(rng, config.finalists, set()))
+        best = min((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
+        ranked(self._rows([best]))
+        for _ in range(config.iterations):
+            parents = self._rows(sorted(seen, key=lambda key: (seen[key], key))[: config.parents])
+            count, taken = len(parents), set(seen)
+
+            def mutated(k: int, parents: Rows = parents, count: int = count) -> Rows:
+                return pruned(space.mutate_rows(parents[rng.integers(count, size=k)], config.mutation_prob, rng))
+
+            def crossed(k: int, parents: Rows = parents, count: int = count) -> Rows:
+                first = rng.integers(count, size=k)
+                second = (first + rng.integers(1, count, size=k)) % count
+                return pruned(space.crossover_rows(parents[first], parents[second], rng))
+
+            new = [ranked(self.proposals.take(mutated, config.children, taken))]
+            if count > 1:
+                new.append(ranked(self.proposals.take(crossed, config.children, taken)))
+            if not sum(map(len, new)):
+                break
+        known = set(self._members) | set(self._scores)
+        order = [key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known]
+        chosen = order[: config.finalists]
+        missing = config.finalists - len(chosen)
+        if missing:
+            more = self.proposals.take(lambda k: space.sample_rows(rng, k), missing, known | set(chosen))
+            return np.concatenate([self._rows(chosen), more])
+        return self._rows(chosen)
+
+    def _order(self, key: bytes) -> tuple[float, bytes]:
+        return self._scores[key], key
+
+    def _state(self) -> dict[str, Any]:
+        return {"importance": self.importance}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.importance = {str(name): float(value) for name, value in state["importance"].items()}
+
+
+def _most_frequent(column: NDArray[np.int16]) -> int:
+    """Of the options in a column; layers that do not exist have none."""
+    there = column[column >= 0]
+    return int(np.bincount(there).argmax()) if len(there) else 0
