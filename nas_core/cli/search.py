@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -17,6 +17,8 @@ from nas_core.search import (
     HATEvolution,
     RandomConfig,
     RandomSearch,
+    RankNAS,
+    RankNASConfig,
     Strategy,
     search,
 )
@@ -25,22 +27,37 @@ from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["command"]
 
-_DEFAULTS = EvolutionConfig()
+_DEFAULTS, _RANKNAS = EvolutionConfig(), RankNASConfig()
 
 Costs = Mapping[str, Callable[[Architecture], float]]
 
 
-def _evolution(space: SearchSpace, constraints: Sequence[Constraint], config: EvolutionConfig, seed: int) -> Strategy:
-    return HATEvolution(space, constraints, config, seed=seed)
+class _Settings(NamedTuple):
+    """Of every strategy; each takes its own."""
+
+    evolution: EvolutionConfig
+    ranknas: RankNASConfig
 
 
-def _random(space: SearchSpace, constraints: Sequence[Constraint], config: EvolutionConfig, seed: int) -> Strategy:
+def _evolution(space: SearchSpace, constraints: Sequence[Constraint], settings: _Settings, seed: int) -> Strategy:
+    return HATEvolution(space, constraints, settings.evolution, seed=seed)
+
+
+def _random(space: SearchSpace, constraints: Sequence[Constraint], settings: _Settings, seed: int) -> Strategy:
     """As many evaluations as the evolution with these settings proposes."""
-    evaluations = HATEvolution(space, config=config).budget
+    evaluations = HATEvolution(space, config=settings.evolution).budget
     return RandomSearch(space, constraints, RandomConfig(evaluations=evaluations), seed=seed)
 
 
-STRATEGIES: Mapping[str, Callable[..., Strategy]] = {"evolution": _evolution, "random": _random}
+def _ranknas(space: SearchSpace, constraints: Sequence[Constraint], settings: _Settings, seed: int) -> Strategy:
+    return RankNAS(space, constraints, settings.ranknas, seed=seed)
+
+
+STRATEGIES: Mapping[str, Callable[..., Strategy]] = {
+    "evolution": _evolution,
+    "random": _random,
+    "ranknas": _ranknas,
+}
 
 
 def command(
@@ -62,6 +79,14 @@ def command(
     mutations: Annotated[int, typer.Option(help="Children by mutation.")] = _DEFAULTS.mutations,
     crossovers: Annotated[int, typer.Option(help="Children by crossover.")] = _DEFAULTS.crossovers,
     mutation_prob: Annotated[float, typer.Option(help="Chance of each gene to mutate.")] = _DEFAULTS.mutation_prob,
+    samples: Annotated[int, typer.Option(help="ranknas: random architectures to learn from.")] = _RANKNAS.samples,
+    rankings: Annotated[int, typer.Option(help="ranknas: rankings learned one after another.")] = _RANKNAS.rounds,
+    per_ranking: Annotated[
+        int, typer.Option(help="ranknas: architectures each ranking proposes.")
+    ] = _RANKNAS.finalists,
+    keep_genes: Annotated[
+        int, typer.Option(help="ranknas: most important genes that stay free; 0: all.")
+    ] = _RANKNAS.keep,
     seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
@@ -85,6 +110,9 @@ def command(
         mutations=mutations,
         crossovers=crossovers,
         mutation_prob=mutation_prob,
+    )
+    ranknas = RankNASConfig(
+        samples=samples, rounds=rankings, finalists=per_ranking, keep=keep_genes, mutation_prob=mutation_prob
     )
     settings = {
         "checkpoint_sha256": _fingerprint(checkpoint),
@@ -112,7 +140,7 @@ def command(
     strategies: dict[str, Strategy] = {}
     for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
         name = " ".join(constraint.label for constraint in constraints) or "unlimited"
-        strategies[name] = STRATEGIES[strategy](space, constraints, evolution, seed)
+        strategies[name] = STRATEGIES[strategy](space, constraints, _Settings(evolution, ranknas), seed)
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
         metrics = {name: cost(architecture) for name, cost in costs.items()}

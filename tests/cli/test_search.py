@@ -137,6 +137,18 @@ def test_random_search_has_the_same_budget(run: Search, tmp_path: Path, supernet
     assert len(supernet.evaluated) == 16 + 2 * 12
 
 
+def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    small = ["--samples", "20", "--rankings", "2", "--per-ranking", "5"]
+    assert run("--strategy", "ranknas", *small, limits=False) == 0
+    assert len(supernet.evaluated) == 20 + 2 * 5
+    searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
+    (settings,) = searches.values()
+    assert (settings["strategy"], settings["samples"], settings["keep"]) == ("RankNAS", 20, 5)
+    again = len(supernet.evaluated)
+    assert run("--strategy", "ranknas", *small, limits=False) == 0
+    assert len(supernet.evaluated) == again  # all were read from the journal
+
+
 @pytest.mark.parametrize(
     ("arguments", "limits", "said"),
     [
@@ -146,6 +158,7 @@ def test_random_search_has_the_same_budget(run: Search, tmp_path: Path, supernet
         (["--max-params-m", "0.00001"], False, "lowest values reached: params_m"),
         (["--population", "100"], False, "expected 16"),
         (["--mutation-prob", "2"], False, "mutation_prob"),
+        (["--strategy", "ranknas", "--samples", "1"], False, "samples is 1"),
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
     ],
