@@ -1,0 +1,156 @@
+"""Parts of an elastic image transformer: patches to tokens, positions on a grid, and a layer with drop path.
+
+Shapes: B batch, N tokens, C channels, P patch size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.layers.attention import (
+    ElasticSelfAttention,
+    LinearAttention,
+    SelfAttentionWeights,
+    joined,
+    self_attention,
+    split_heads,
+)
+from nas_core.layers.cosformer import cosformer_attention
+from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
+from nas_core.layers.kinds import one_or_several, select_kind
+from nas_core.layers.linear import ElasticLayerNorm, prefix
+from nas_core.layers.mos import MoSConfig
+from nas_core.layers.relative import relative_bias
+from nas_core.layers.transformer import Dropouts, norm
+from nas_core.layers.weights import Affine
+
+__all__ = ["ElasticPatchEmbedding", "ElasticVisionLayer", "VisionLayerWeights", "drop_path", "resize_positions"]
+
+
+class VisionLayerWeights(NamedTuple):
+    self_attn: SelfAttentionWeights
+    self_attn_norm: Affine
+    ffn: FeedForwardWeights
+    ffn_norm: Affine
+
+
+class ElasticPatchEmbedding(nn.Module):
+    """Non-overlapping patches as tokens: one convolution with a stride of its own size.
+
+    Weights start such that standardised pixels give tokens of variance 1 after the network's factor sqrt(C).
+    """
+
+    def __init__(self, channels: int, embed_dim: int, patch_size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(embed_dim, channels, patch_size, patch_size))
+        self.bias = nn.Parameter(torch.zeros(embed_dim))
+        nn.init.normal_(self.weight, std=(channels * patch_size**2 * embed_dim) ** -0.5)
+
+    def select(self, embed_dim: int) -> Affine:
+        """Weight ``(embed_dim, channels, P, P)`` and bias ``(embed_dim,)``."""
+        return Affine(prefix(self.weight, embed_dim), prefix(self.bias, embed_dim))
+
+
+class ElasticVisionLayer(nn.Module):
+    """Self-attention and feed-forward, each after a layer norm and with a residual connection.
+
+    Args:
+        attention: the kinds that an architecture may choose from. Several have separate weights, under their names;
+            of a single one the parameters have no such name, so that a static subnet is this class too.
+        relative: farthest distance and head dimension of relative positions in softmax attention.
+        linear: settings of linear attention; its ``max_length`` is replaced by the number of tokens.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_dim: int,
+        qkv_dim: int,
+        features: int,
+        mos: MoSConfig,
+        attention: Sequence[str] = ("softmax",),
+        relative: tuple[int, int] | None = None,
+        linear: LinearAttention | None = None,
+    ) -> None:
+        super().__init__()
+        settings = linear or LinearAttention()
+        self.self_attn = one_or_several(
+            attention,
+            lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, settings if kind == "linear" else None, relative),
+        )
+        self.self_attn_norm = ElasticLayerNorm(embed_dim)
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
+        self.ffn_norm = ElasticLayerNorm(embed_dim)
+
+    def select(
+        self, embed_dim: int, ffn_dim: int, heads: int, qkv_dim: int, kind: str, encoding: Tensor | None
+    ) -> VisionLayerWeights:
+        return VisionLayerWeights(
+            select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
+            self.self_attn_norm.select(embed_dim),
+            self.ffn.select(embed_dim, ffn_dim, encoding),
+            self.ffn_norm.select(embed_dim),
+        )
+
+    def forward(self, x: Tensor, weights: VisionLayerWeights, drop: Dropouts, path: float = 0.0) -> Tensor:
+        """``x`` (B, N, C) to (B, N, C); ``path`` is the probability that a sublayer is skipped for an image.
+
+        Linear attention reads each pair by the share of the sequence that lies between them (M = N), so that larger
+        images, whose positions are interpolated, keep their weights. Unlike in the authors' code it is not causal.
+        """
+        y = _attention(norm(x, weights.self_attn_norm), weights.self_attn, drop.attention)
+        x = x + drop_path(_dropped(y, drop.residual), path)
+        y = feed_forward(norm(x, weights.ffn_norm), weights.ffn, drop.activation)
+        return x + drop_path(_dropped(y, drop.residual), path)
+
+
+def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
+    """Self-attention whose linear kind has M = N."""
+    if torch.onnx.is_in_onnx_export() or torch.compiler.is_exporting():
+        return _exportable(x, weights)
+    if weights.linear is not None:
+        weights = weights._replace(linear=replace(weights.linear, max_length=x.shape[1]))
+    return self_attention(x, weights, None, dropout)
+
+
+def _exportable(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
+    """The same in plain products, for exporters: they know no autograd function of ours, and lay out the result of
+    fused attention in another order than the CPU does."""
+    length = x.shape[1]
+    q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
+    if weights.linear is not None:
+        y = cosformer_attention(q, k, v, max_length=length, normalize=weights.linear.normalize, form="chunked")
+        return joined(y, weights.out_proj)
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if weights.relative is not None:
+        scores = scores + relative_bias(q, weights.relative, length, None, False)
+    return joined(scores.softmax(-1) @ v, weights.out_proj)
+
+
+def _dropped(x: Tensor, probability: float) -> Tensor:
+    return F.dropout(x, probability) if probability else x
+
+
+def drop_path(x: Tensor, probability: float) -> Tensor:
+    """``x`` (B, ..) with whole rows set to 0 and the others scaled up (Huang et al. 2016, "Deep Networks with
+    Stochastic Depth")."""
+    if not probability:
+        return x
+    kept = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
+    return x * (kept.to(x.dtype) / (1 - probability))
+
+
+def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
+    """Position embeddings ``(old rows * columns, C)`` interpolated to another grid: ``(new rows * columns, C)``."""
+    if old == new:
+        return table
+    image = table.float().view(*old, -1).permute(2, 0, 1)[None]
+    shrinks = new[0] < old[0] or new[1] < old[1]
+    resized = F.interpolate(image, new, mode="bicubic", align_corners=False, antialias=shrinks)
+    return resized[0].permute(1, 2, 0).flatten(0, 1).to(table.dtype)

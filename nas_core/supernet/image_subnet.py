@@ -1,0 +1,70 @@
+"""The settings of an image network that are not searched, and the weights of one architecture.
+
+Shapes: N tokens, C channels, K classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers import MoSConfig
+from nas_core.layers.vision import VisionLayerWeights
+from nas_core.layers.weights import Affine
+from nas_core.space import Architecture
+
+__all__ = ["POOLS", "VisionConfig", "VisionSubnet"]
+
+POOLS = ("avg", "token", "")
+"""What the classifier reads: the mean of the patches' tokens, the class token, or every token."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionConfig:
+    """Everything about an image network that is not searched."""
+
+    classes: int = 10
+    """K; 0: no classifier."""
+    channels: int = 3
+    """Channels of an image."""
+    image_size: tuple[int, int] | None = None
+    """Height and width in pixels for which positions are stored; default: the space's."""
+    class_token: bool = True
+    """A learned token before the patches'. With ``avg`` it takes part in attention only."""
+    pool: str = "avg"
+    """One of :data:`POOLS`."""
+    normalize: str = "denominator"
+    """Of linear attention: denominator, rms or layer."""
+    dropout: float = 0.0
+    """After the embedding and each sublayer."""
+    attention_dropout: float = 0.0
+    """On the weights of softmax attention."""
+    activation_dropout: float = 0.0
+    """On hidden units of feed-forward layers."""
+    drop_path: float = 0.0
+    """Probability that the last layer's sublayers are skipped for an image; it rises linearly from 0."""
+    mos: MoSConfig = field(default_factory=MoSConfig)
+    """Experts of the feed-forward layers."""
+
+    def __post_init__(self) -> None:
+        if self.pool not in POOLS:
+            raise unknown_choice("pooling", self.pool, POOLS)
+        if self.pool == "token" and not self.class_token:
+            raise ConfigError("pooling 'token' without a class token; use 'avg' or switch the class token on")
+
+
+class VisionSubnet(NamedTuple):
+    """The weights of one architecture; field names are the static model's parameter names."""
+
+    patch_embed: Affine
+    class_token: Tensor | None
+    """``(C,)``"""
+    positions: Tensor
+    """``(N, C)``, the class token's first."""
+    layers: tuple[VisionLayerWeights, ...]
+    norm: Affine
+    head: Affine | None
+    architecture: Architecture

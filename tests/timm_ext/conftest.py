@@ -1,0 +1,78 @@
+"""A small set of images in two classes, as an npz of JPEG bytes and as folders."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nas_core.errors import MissingHostError
+
+try:
+    import timm_ext  # noqa: F401
+
+    ABSENT = ""
+except MissingHostError as error:
+    ABSENT = str(error)
+
+
+class Skipped(pytest.Module):
+    """A test file that is not imported. (A skip raised by this file would end a run that was given this folder.)"""
+
+    def collect(self) -> NoReturn:
+        pytest.skip(ABSENT, allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module | None:
+    here = Path(__file__).parent
+    return Skipped.from_parent(parent, path=module_path) if ABSENT and here in module_path.parents else None
+
+
+CLASSES = ("red", "blue")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timm)
+            for warning in (UserWarning, FutureWarning, DeprecationWarning):  # of timm, torchvision and exporters
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning.__name__}"))
+
+
+def picture(label: int, rng: np.random.Generator) -> Image.Image:
+    pixels = rng.integers(0, 120, (32, 32, 3))
+    pixels[..., 2 * label] += 100
+    return Image.fromarray(pixels.astype(np.uint8))
+
+
+@pytest.fixture(scope="session")
+def npz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """72 images, grouped by class."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 36)
+    files = []
+    for label in labels:
+        buffer = io.BytesIO()
+        picture(int(label), rng).save(buffer, "JPEG")
+        files.append(np.frombuffer(buffer.getvalue(), np.uint8))
+    offset = np.concatenate([[0], np.cumsum([len(file) for file in files])])
+    path = tmp_path_factory.mktemp("images") / "images.npz"
+    np.savez(path, data=np.concatenate(files), offset=offset, label=labels, classes=np.array(CLASSES))
+    return path
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """20 images to train on and 8 to validate on."""
+    root, rng = tmp_path_factory.mktemp("folder"), np.random.default_rng(1)
+    for split, count in (("train", 10), ("validation", 4)):
+        for label, name in enumerate(CLASSES):
+            (root / split / name).mkdir(parents=True)
+            for index in range(count):
+                picture(label, rng).save(root / split / name / f"{index}.png")
+    return root

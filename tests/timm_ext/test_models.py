@@ -1,0 +1,197 @@
+"""Every registered name, as timm's own tests use models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+from timm.data import resolve_model_data_config
+from timm.models import group_parameters
+from timm.optim import create_optimizer_v2
+
+from nas_core.cost.image import parameters
+from nas_core.errors import ArchitectureError, ConfigError, UnknownChoiceError
+from nas_core.layers import MoSLinear
+from nas_core.space import Architecture, get_space, image_architecture
+from tests.timm_ext.running import SPACE, space_file
+from timm_ext.model import VisionModel
+from timm_ext.models import MODELS
+
+SMALL = [name for name in MODELS if "small" in name]
+
+
+def images(size: int = 32, channels: int = 3) -> torch.Tensor:
+    return torch.randn(2, channels, size, size, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_names_are_found_and_configured(name: str) -> None:
+    assert timm.is_model(name)
+    assert name in timm.list_models("*")
+    with torch.device("meta"):
+        model = timm.create_model(name)
+    config = resolve_model_data_config(model)
+    assert config["input_size"] == (3, model.space.largest()["image_size"], model.space.largest()["image_size"])
+    assert model.num_classes == model.pretrained_cfg["num_classes"]
+    assert model.is_supernet == name.endswith("supernet")
+    assert dict(model.named_modules())[model.pretrained_cfg["classifier"]] is model.get_classifier()
+    assert model.pretrained_cfg["first_conv"] + ".weight" in dict(model.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "printed_m"),
+    [("mformer_cifar10", 19.31), ("cosformer_star_cifar10", 24.31), ("vanilla_softmax_cifar10", 19.31)],
+)
+def test_parameters_of_the_papers_networks(name: str, printed_m: float) -> None:
+    with torch.device("meta"):
+        model = timm.create_model(name)
+    count = sum(p.numel() for p in model.parameters())
+    assert count == parameters(model.space.largest())
+    positions = model.net.positions.numel()  # which the paper does not count
+    assert abs((count - positions) / 1e6 - printed_m) < 0.13  # see nas_core.cost.image for what else it counts
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_features_head_and_classifier(name: str) -> None:
+    model = timm.create_model(name, num_classes=7).eval()
+    features = model.forward_features(images())
+    width = model.num_features
+    assert features.shape == (2, 65, width)
+    assert model.forward_head(features, pre_logits=True).shape == (2, width)
+    assert torch.allclose(model.forward_head(features), model(images()), atol=1e-5)
+    model.reset_classifier(4)
+    assert (model(images()).shape, model.num_classes) == ((2, 4), 4)
+    model.reset_classifier(4, "token")
+    assert torch.allclose(model.forward_head(features, pre_logits=True), features[:, 0])
+    model.reset_classifier(0, "")
+    assert model(images()).shape == (2, 65, width)
+    assert isinstance(model.get_classifier(), torch.nn.Identity)
+
+
+def test_intermediate_features() -> None:
+    model = timm.create_model("mformer_small_cifar10").eval()
+    final, outputs = model.forward_intermediates(images())
+    assert [tuple(output.shape) for output in outputs] == [(2, 128, 8, 8)] * 6
+    assert torch.allclose(final, model.forward_features(images()))
+    last = model.forward_intermediates(images(), indices=1, norm=True, intermediates_only=True, output_fmt="NLC")
+    assert torch.allclose(last[0], final[:, 1:])
+    pairs = model.forward_intermediates(images(), [0, 3], True, stop_early=True, intermediates_only=True)
+    assert [pair[1].shape for pair in pairs] == [(2, 1, 128)] * 2
+    assert torch.equal(pairs[1][0], outputs[3])
+    with pytest.raises(UnknownChoiceError, match="format of intermediate features 'NHWC'"):
+        model.forward_intermediates(images(), output_fmt="NHWC")
+
+
+def test_features_only() -> None:
+    backbone = timm.create_model("mformer_small_cifar10", features_only=True, out_indices=(1, 3))
+    assert [tuple(output.shape) for output in backbone(images())] == [(2, 128, 8, 8)] * 2
+    assert backbone.feature_info.channels() == [128, 128]
+    assert backbone.feature_info.reduction() == [4, 4]
+    assert len(backbone.model.net.layers) == 4
+
+
+@pytest.mark.parametrize("name", ["mformer_small_cifar10", "mos_vit_small_supernet"])
+def test_groups_of_parameters(name: str) -> None:
+    model = timm.create_model(name)
+    names = {parameter for parameter, _ in model.named_parameters()}
+    assert model.no_weight_decay() <= names
+    assert any(parameter.endswith("relative") for parameter in model.no_weight_decay())
+    groups = group_parameters(model, model.group_matcher())
+    assert {parameter for group in groups.values() for parameter in group} == names
+    assert len(groups) == 6 + 2  # stem, layers, and norm with the classifier
+    optimizer = create_optimizer_v2(model, opt="adamw", lr=1e-3, weight_decay=0.05, layer_decay=0.8)
+    assert sum(p.numel() for group in optimizer.param_groups for p in group["params"]) == sum(
+        p.numel() for p in model.parameters()
+    )
+
+
+def test_image_sizes_and_channels(tmp_path: Path) -> None:
+    model = timm.create_model("mformer_small_cifar10").eval()
+    free = model(images(48))
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    fixed = timm.create_model("mformer_small_cifar10", img_size=48, checkpoint_path=str(tmp_path / "model.pt")).eval()
+    assert fixed.net.positions.shape[0] == 12 * 12 + 1
+    assert resolve_model_data_config(fixed)["input_size"] == (3, 48, 48)
+    assert torch.allclose(fixed(images(48)), free, atol=1e-5)
+    model.set_input_size(48)
+    assert torch.allclose(model(images(48)), free, atol=1e-5)
+    assert resolve_model_data_config(model)["input_size"] == (3, 48, 48)
+    gray = timm.create_model("mformer_small_cifar10", in_chans=1)
+    assert gray(images(channels=1)).shape == (2, 10)
+    with pytest.raises(ConfigError, match="30 x 30 pixels do not divide"):
+        model(images(30))
+    with pytest.raises(ConfigError, match="img_size"):
+        timm.create_model("mformer_small_cifar10", img_size=(32, 32, 3))
+
+
+def test_gradient_checkpointing() -> None:
+    model = timm.create_model("mformer_small_cifar10")
+    gradients = []
+    for enable in (False, True):
+        model.set_grad_checkpointing(enable)
+        model.zero_grad()
+        model(images()).square().sum().backward()
+        gradients.append(model.net.patch_embed.weight.grad.clone())
+    assert torch.allclose(*gradients, atol=1e-4)
+
+
+def test_subnets_and_spaces_by_argument(tmp_path: Path) -> None:
+    architecture = SPACE.smallest()
+    architecture.save(tmp_path / "A.json")
+    file = space_file(tmp_path)
+    given: list[Any] = [tmp_path / "A.json", str(tmp_path / "A.json"), architecture.to_dict(), architecture]
+    for subnet in given:
+        model = timm.create_model("mformer_small_supernet", subnet=subnet)
+        assert (model.is_supernet, model.architecture) == (False, architecture)
+    assert timm.create_model("mos_vit_small", subnet=architecture).architecture == architecture
+    supernet = timm.create_model("mformer_small_supernet", search_space=file)
+    assert supernet.space == SPACE
+    bare = {name: gene for name, gene in architecture.items() if name not in SPACE.fixed}
+    model = timm.create_model("mformer_small_supernet", search_space=file, subnet=bare)
+    assert model.architecture == architecture
+    image = image_architecture("cosformer_star_cifar10")
+    with pytest.raises(ArchitectureError, match=r"outside space|is fixed to"):
+        timm.create_model("mformer_small_supernet", search_space="mformer_cifar10_small", subnet=image)
+    with pytest.raises(ConfigError, match="subnet is a int"):
+        timm.create_model("mformer_small_cifar10", subnet=3)
+    with pytest.raises(UnknownChoiceError, match="search space"):
+        timm.create_model("mformer_small_supernet", search_space="mformer_small_space")
+
+
+def test_experts() -> None:
+    supernet = timm.create_model("mos_vit_small_supernet")
+    assert any(isinstance(module, MoSLinear) for module in supernet.modules())
+    static = timm.create_model("mos_vit_small_supernet", subnet=get_space("vit_cifar10_small").smallest())
+    assert not any(isinstance(module, MoSLinear) for module in static.modules())
+    mixed = timm.create_model("mformer_small_supernet", mos="layer", mos_experts=3, mos_router_hidden=16)
+    assert {len(m.weight) for m in mixed.modules() if isinstance(m, MoSLinear)} == {3}
+
+
+def test_supernets_draw_while_training_and_take_up_where_they_stopped() -> None:
+    def drawn(model: VisionModel, count: int) -> list[Architecture]:
+        seen = []
+        for _ in range(count):
+            model(images())
+            seen.append(model.architecture)
+        return seen
+
+    model = timm.create_model("mformer_small_supernet", architecture_seed=3).train()
+    seen = drawn(model, 4)
+    assert seen == [model.draw(update) for update in range(4)]
+    other = timm.create_model("mformer_small_supernet", architecture_seed=3).train()
+    other.load_state_dict(model.state_dict())
+    assert drawn(other, 2) == [model.draw(4), model.draw(5)]
+    model.eval()
+    assert model.architecture == model.space.largest()
+    with model.using(model.space.smallest(), freeze=True):
+        small = model(images())
+        assert model.architecture == model.space.smallest()
+    assert not torch.allclose(small, model(images()))
+    assert int(model.updates) == 4
+    with pytest.raises(ArchitectureError), model.using(image_architecture("cosformer_star_cifar10")):
+        pass
+    with pytest.raises(UnknownChoiceError, match="way to draw"):
+        timm.create_model("mformer_small_supernet", architecture_draw="hat")

@@ -1,0 +1,45 @@
+"""The command line of training, derived from its settings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from nas_core.errors import ConfigError, UnknownChoiceError
+from timm_ext.options import TrainConfig, _docs, parse
+
+NEEDED = ["--data", "d", "--model", "m", "--output", "o"]
+
+
+def test_every_setting_has_a_description_and_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(_docs(TrainConfig)) == {field.name for field in fields(TrainConfig)}
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"--{field.name.replace('_', '-')}" in shown for field in fields(TrainConfig))
+
+
+def test_options_become_settings() -> None:
+    config = parse([*NEEDED, "--batch-size", "64", "--lr", "2e-3", "--grad-checkpointing", "--sampling", "sandwich"])
+    expected = TrainConfig(
+        data="d", model="m", output="o", batch_size=64, lr=2e-3, grad_checkpointing=True, sampling="sandwich"
+    )
+    assert config == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"sampling": "greedy"}, UnknownChoiceError, "way of sampling"),
+        ({"precision": "float16"}, UnknownChoiceError, "expected one of float32, bfloat16"),
+        ({"epochs": 0}, ConfigError, "--epochs 0; expected at least 1"),
+        ({"mixup": 0.2, "batch_size": 9}, ConfigError, "--batch-size 9 with mixup"),
+        ({"ema": 1.0}, ConfigError, "--ema 1.0"),
+        ({"scale": 0.0}, ConfigError, "--scale 0.0"),
+    ],
+)
+def test_settings_that_cannot_work(changes: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        TrainConfig(data="d", model="m", output="o", **changes)

@@ -1,0 +1,177 @@
+"""Training supernets and static networks: what is trained, what is written, and continuing a run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import CheckpointError, ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.files import read_json
+from nas_core.space import Architecture
+from nas_core.supernet.sampling import sandwich
+from tests.timm_ext.running import SPACE, config, train
+from timm_ext import load_model
+from timm_ext.building import build_model
+from timm_ext.checkpoint import read_checkpoint
+from timm_ext.host import HOST
+from timm_ext.train import Trainer, main
+
+ROUGH = {
+    "mixup": 0.3,
+    "cutmix": 0.3,
+    "reprob": 0.3,
+    "color_jitter": 0.2,
+    "aa": "rand-m3",
+    "drop": 0.1,
+    "drop_path": 0.1,
+}
+
+
+def weights(folder: Path, key: str = "state_dict") -> dict[str, Tensor]:
+    state: dict[str, Tensor] = read_checkpoint(folder / "last.pt")[key]
+    return state
+
+
+@pytest.mark.parametrize("changes", [{}, {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, **ROUGH}])
+def test_an_interrupted_run_continues_as_if_nothing_had_happened(
+    npz: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train(npz, tmp_path / "whole", **changes)
+    trainer = Trainer(config(npz, tmp_path / "parts", **changes))
+    updates = 0
+
+    def interrupted(*arguments: Any) -> float:
+        nonlocal updates
+        updates += 1
+        if updates == 5:
+            raise KeyboardInterrupt
+        return Trainer._update(trainer, *arguments)
+
+    monkeypatch.setattr(trainer, "_update", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    torch.rand(7)  # a new process has other random states
+    again = train(npz, tmp_path / "parts", **changes)
+    assert again.history == whole.history
+    for key in ("state_dict", "state_dict_ema") if changes else ("state_dict",):
+        parts = weights(tmp_path / "parts", key)
+        assert all(torch.equal(tensor, parts[name]) for name, tensor in weights(tmp_path / "whole", key).items())
+    assert read_json(tmp_path / "parts" / "metrics.json") == whole.history
+
+
+def test_spos_trains_the_drawn_architecture_and_sandwich_the_ends_too(npz: Path, tmp_path: Path) -> None:
+    spos = Trainer(config(npz, tmp_path / "spos"))
+    assert spos._architectures(4) == [spos.model.draw(4)]
+    rule = Trainer(config(npz, tmp_path / "sandwich", sampling="sandwich"))
+    assert rule._architectures(4) == list(sandwich(SPACE, rule.model.draw(4)).values())
+    images, labels = torch.randn(6, 3, 32, 32), torch.tensor([0, 1] * 3)
+    rule.model.train()
+    rule._update(images, labels, 0)
+    got = rule.model.net.patch_embed.weight.grad.clone()
+    fresh = Trainer(config(npz, tmp_path / "sandwich", sampling="sandwich")).model.train()
+    loss = torch.zeros(())
+    for architecture in sandwich(SPACE, fresh.draw(0)).values():
+        with fresh.using(architecture):
+            loss = loss + torch.nn.functional.cross_entropy(fresh(images), labels) / 3
+    loss.backward()
+    torch.testing.assert_close(got, fresh.net.patch_embed.weight.grad)
+
+
+def test_a_supernet_learns_and_reports_its_subnets(npz: Path, tmp_path: Path) -> None:
+    trainer = train(npz, tmp_path / "run", epochs=4, sampling="sandwich")
+    last = trainer.history[-1]
+    assert set(last["subnets"]) == {"smallest", "largest", "random1", "random2"}
+    assert last["top1"] > 90
+    assert last["loss"] < trainer.history[0]["loss"]
+    model = load_model(tmp_path / "run" / "best.pt")
+    assert model.space == SPACE
+    assert not model.training
+
+
+def test_a_static_network_from_a_folder(folder: Path, tmp_path: Path) -> None:
+    SPACE.smallest().save(tmp_path / "A.json")
+    changes = {"val_data": str(folder), "subnet": str(tmp_path / "A.json"), "batch_size": 8, "img_size": 24}
+    trainer = train(folder, tmp_path / "run", precision="bfloat16", grad_checkpointing=True, **changes)
+    assert trainer.model.architecture == SPACE.smallest()
+    assert "subnets" not in trainer.history[-1]
+    model = load_model(tmp_path / "run" / "last.pt")
+    assert model.net.grid == (3, 3)
+    assert model(torch.randn(2, 3, 24, 24)).shape == (2, 2)
+
+
+def test_training_goes_on_from_an_extracted_subnet(npz: Path, tmp_path: Path) -> None:
+    supernet = train(npz, tmp_path / "supernet", epochs=1)
+    HOST.open(tmp_path / "supernet" / "last.pt").extract(SPACE.smallest(), tmp_path / "subnet.safetensors")
+    SPACE.smallest().save(tmp_path / "A.json")
+    given = {"init": str(tmp_path / "subnet.safetensors"), "subnet": str(tmp_path / "A.json")}
+    subnet = Trainer(config(npz, tmp_path / "run", **given)).model.eval()
+    images = torch.randn(2, 3, 32, 32)
+    with supernet.model.eval().using(SPACE.smallest()):
+        torch.testing.assert_close(subnet(images), supernet.model(images), atol=1e-5, rtol=1e-5)
+    with pytest.raises(CheckpointError, match="does not fit this network"):
+        Trainer(config(npz, tmp_path / "run", init=given["init"]))
+
+
+def test_rates_rise_and_fall(npz: Path, tmp_path: Path) -> None:
+    trainer = Trainer(config(npz, tmp_path / "run", epochs=6, warmup_epochs=2, lr=0.1, min_lr=0.001, warmup_lr=0.01))
+    rates = []
+    for update in range(18):
+        trainer.schedule.step_update(update)
+        rates.append(trainer.optimizer.param_groups[0]["lr"])
+    assert rates[0] == pytest.approx(0.01)
+    assert rates[:6] == sorted(rates[:6])
+    assert rates[6:] == sorted(rates[6:], reverse=True)
+    assert max(rates) == pytest.approx(0.1, rel=0.25)
+
+
+def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None:
+    train(npz, tmp_path / "run", epochs=1)
+    with pytest.raises(ConfigError, match=r"holds a run with --lr 0\.01, now 0\.02"):
+        train(npz, tmp_path / "run", epochs=1, lr=0.02)
+    assert train(npz, tmp_path / "run", epochs=1).history == read_json(tmp_path / "run" / "metrics.json")
+    shutil.copy(tmp_path / "run" / "last.pt", tmp_path / "copy.pt")
+    (tmp_path / "run" / "last.pt").write_bytes((tmp_path / "copy.pt").read_bytes()[:500])
+    with pytest.raises(CheckpointError, match=r"cannot be read as a checkpoint"):
+        train(npz, tmp_path / "run", epochs=1)
+
+
+def test_wrong_input_is_explained(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnknownChoiceError, match=r"unknown model \(--model\) 'mformer_smal'"):
+        build_model(config(npz, tmp_path / "run", model="mformer_smal"), 2)
+    with pytest.raises(ConfigError, match="resnet18 is one of timm's own"):
+        build_model(config(npz, tmp_path / "run", model="resnet18"), 2)
+    with pytest.raises(DataError, match="48 images do not fill one batch of 64"):
+        Trainer(config(npz, tmp_path / "run", batch_size=64))
+    with pytest.raises(NasExtError, match="the loss became nan at update"):
+        train(npz, tmp_path / "diverged", lr=1e30)
+    arguments = ["--data", str(tmp_path / "none.npz"), "--model", "mos_vit_small", "--output", str(tmp_path / "run")]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("no file ")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Architecture(SPACE.smallest()).save(tmp_path / "A.json")
+    arguments = [
+        "--data",
+        str(npz),
+        "--val-count",
+        "24",
+        "--model",
+        "mos_vit_small",
+        "--subnet",
+        str(tmp_path / "A.json"),
+    ]
+    assert main([*arguments, "--output", str(tmp_path / "run"), "--epochs", "1", "--batch-size", "16"]) == 0
+    assert capsys.readouterr().out.startswith("best epoch 1: train loss ")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        "best.pt",
+        "last.pt",
+        "metrics.json",
+        "settings.json",
+    }

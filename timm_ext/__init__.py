@@ -1,0 +1,17 @@
+"""timm plug-in: ``import timm_ext; timm.create_model("mformer_cifar10")``.
+
+Importing this package registers the models with timm. It translates between timm and ``nas_core``; what is computed
+lives there.
+"""
+
+from nas_core.optional import require
+from nas_core.torchvision_fix import apply_torchvision_fix
+
+apply_torchvision_fix()
+require("timm", "image models and their training", "timm")
+
+from timm_ext import models  # noqa: E402  timm imports torchvision, which may have needed the repair
+from timm_ext.checkpoint import load_model  # noqa: E402
+from timm_ext.model import VisionModel  # noqa: E402
+
+__all__ = ["VisionModel", "load_model", "models"]

@@ -1,0 +1,144 @@
+"""Checkpoints of image models: read safely, and written whole or not at all.
+
+A checkpoint is a dictionary of plain data and tensors with timm's keys (``state_dict``, ``state_dict_ema``, ``arch``,
+``epoch``) and ``nas_ext_image``, the settings that the model is built from. Subnets can also be written as safetensors,
+with the settings in the file's metadata.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import timm
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.files import atomic_output
+from nas_core.space import Architecture, space_to_dict, static_image_space
+from timm_ext.model import VisionModel
+
+__all__ = ["KEY", "build", "load_model", "load_weights", "read_checkpoint", "save_checkpoint", "write_subnet"]
+
+KEY = "nas_ext_image"
+VERSION = 1
+
+
+def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
+    """``content`` is plain data and tensors; ``state_dict`` is the model's unless given."""
+    state = {"state_dict": model.state_dict(), **content, KEY: {"version": VERSION, **model.settings()}}
+    with atomic_output(path) as temporary:
+        torch.save(state, temporary)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint's content; the settings are under ``nas_ext_image``, also for those of timm's own trainer.
+
+    Raises:
+        DataError: no such file. CheckpointError: it is damaged, of another model, or holds forbidden objects.
+    """
+    if not path.is_file():
+        raise DataError(f"no file {path}; give a checkpoint of timm_ext.train or of timm's trainer")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, ValueError, OSError, KeyError, pickle.UnpicklingError) as error:
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
+    if not isinstance(state, dict) or not isinstance(state.get("state_dict"), dict):
+        raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+    if KEY not in state:
+        state[KEY] = _settings_of_timm(state, path)
+    return state
+
+
+def _read_safetensors(path: Path) -> dict[str, Any]:
+    try:
+        with safe_open(path, "pt") as file:
+            settings = json.loads((file.metadata() or {})[KEY])
+        return {"state_dict": safetensors.torch.load_file(path), KEY: settings}
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"{path} is no subnet written by 'nas-ext extract' ({error}); it may be damaged"
+        ) from None
+
+
+def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
+    """timm's trainer stores its options; the model is built once more from those."""
+    args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
+    name = args.get("model") or state.get("arch")
+    known = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
+    bias = state["state_dict"].get("net.head.bias")
+    try:
+        model = timm.create_model(
+            str(name), num_classes=0 if bias is None else len(bias), **known, **(args.get("model_kwargs") or {})
+        )
+    except NasExtError:
+        raise
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
+    if not isinstance(model, VisionModel):
+        raise CheckpointError(f"{path} is of model {name!r}; expected one that timm_ext registers")
+    return {"version": VERSION, **model.settings()}
+
+
+def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
+    """The model of a checkpoint, with its weights or (where there are) their moving averages.
+
+    Raises:
+        CheckpointError: the weights do not fit the settings.
+    """
+    settings = state[KEY]
+    if not isinstance(settings, dict) or settings.get("version") != VERSION:
+        raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
+    model = VisionModel.from_settings(settings)
+    load_weights(model, state, path, ema)
+    return model
+
+
+def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
+    """Put a checkpoint's weights, or (where there are) their moving averages, into a model.
+
+    Raises:
+        CheckpointError: they are of another network.
+    """
+    weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} does not fit this network ({reason}); give one of the same settings") from None
+
+
+def load_model(path: str | Path, ema: bool = True) -> VisionModel:
+    """The model stored in a checkpoint or an extracted subnet, in evaluation mode.
+
+    Raises:
+        DataError: no such file. CheckpointError: it is damaged or of another model.
+    """
+    return build(read_checkpoint(Path(path)), Path(path), ema).eval()
+
+
+def write_subnet(model: VisionModel, architecture: Architecture, path: Path, arch: str = "") -> int:
+    """Write the collapsed subnet as a static model, as safetensors if the name ends so; its number of parameters.
+
+    ``arch`` is the registered name whose ``subnet=`` it is.
+    """
+    space = space_to_dict(static_image_space(architecture))
+    static = VisionModel.from_settings({**model.settings(), "space": space})
+    static.net.load_state_dict(model.net.static_state(architecture))
+    if path.suffix == ".safetensors":
+        settings = json.dumps({"version": VERSION, **static.settings()})
+        with atomic_output(path) as temporary:
+            safetensors.torch.save_file(static.state_dict(), temporary, {"format": "pt", KEY: settings})
+    else:
+        save_checkpoint(path, static, arch=arch, epoch=0)
+    return sum(parameter.numel() for parameter in static.parameters())

@@ -1,0 +1,135 @@
+"""Checkpoints of image supernets as supernets of ``nas_core``: opened, evaluated with inherited weights, extracted."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.device import usable_device
+from nas_core.errors import CheckpointError, DataError
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.host import Supernet
+
+__all__ = ["HOST", "ImageSupernet", "TimmHost"]
+
+_MARK = b"nas_ext_image"
+_KEPT_BYTES = 2**30
+"""Prepared images are kept in memory up to this size."""
+
+
+class ImageSupernet:
+    """A checkpoint of ``timm_ext.train`` or of timm's own trainer, whose moving averages are used where there are any.
+
+    Evaluates on the images that the run validated on: those of its validation data, or those that it held out of its
+    training data. ``data`` says where they are now; ``valid_sentences`` takes only so many. They are read on the first
+    evaluation.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        data: str | None = None,
+        valid_subset: str = "valid",
+        valid_sentences: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        from timm_ext.checkpoint import build, read_checkpoint
+
+        self.path, self._data, self._subset, self._images = path, data, valid_subset, valid_sentences
+        self.device = usable_device(device)
+        self._state = read_checkpoint(path)
+        self._model = build(self._state, path, ema=True).to(self.device).eval()
+        self.space: SearchSpace = self._model.space
+        self._batches: Any = None
+        height, width = self._model.net.config.image_size or (self.space.largest().number("image_size"),) * 2
+        self.task = {"kind": "image", "classes": self._model.num_classes, "height": height, "width": width}
+
+    def _validation(self) -> Any:
+        from timm.data import create_loader, resolve_data_config
+
+        from timm_ext.data import ImageSet, open_images, open_splits
+
+        if self._batches is None:
+            run = self._state.get("train") or {}
+            if run and not run["val_data"]:
+                images = open_splits(self._data or run["data"], None, run["val_count"], run["seed"])[1]
+            elif path := self._data or run.get("val_data"):
+                split = "validation" if self._subset == "valid" else self._subset
+                images = ImageSet(open_images(path, split))
+            else:
+                raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
+            if self._images is not None and self._images < len(images):
+                chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
+                images = ImageSet(images.source, images.indices[chosen])
+            if images.source.classes != self._model.num_classes:
+                raise DataError(
+                    f"the images have {images.source.classes} classes, {self.path} {self._model.num_classes};"
+                    " give the data it was trained on"
+                )
+            height, width = self.task["height"], self.task["width"]
+            config = resolve_data_config(
+                {"input_size": (self._model.in_chans, height, width)}, pretrained_cfg=self._statistics(height)
+            )
+            wanted = ("input_size", "interpolation", "mean", "std", "crop_pct")
+            chosen_config = {name: config[name] for name in wanted}
+            loader = create_loader(
+                images, batch_size=256, num_workers=0, use_prefetcher=False, persistent_workers=False, **chosen_config
+            )
+            pixels = len(images) * self._model.in_chans * height * width
+            self._batches = list(loader) if 4 * pixels <= _KEPT_BYTES else loader
+        return self._batches
+
+    def _statistics(self, size: int) -> dict[str, Any]:
+        """How images were prepared in training: by the registered model's configuration."""
+        import timm
+
+        name = str(self._state.get("arch"))
+        if timm.is_model(name):
+            return timm.get_pretrained_cfg(name).to_dict()
+        from timm_ext.models import image_cfg
+
+        return image_cfg(size)
+
+    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+        """``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
+        from timm_ext.evaluation import evaluate
+
+        return evaluate(self._model, self._validation(), {"it": architecture}, self.device)["it"]
+
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet, as safetensors if the name ends so, else as a checkpoint; its parameters."""
+        from timm_ext.checkpoint import write_subnet
+
+        arch = str(self._state.get("arch") or "")
+        return write_subnet(self._model, self.space.validate(architecture), Path(path), arch)
+
+
+class TimmHost:
+    """The entry point ``nas_ext.hosts: timm``."""
+
+    name = "timm"
+
+    def recognises(self, checkpoint: Path) -> bool:
+        """torch's zip format with our settings, or timm's keys; only the archive's pickle is looked at."""
+        try:
+            with zipfile.ZipFile(checkpoint) as archive:
+                record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+                content = archive.read(record)
+        except (OSError, zipfile.BadZipFile, StopIteration):
+            return False
+        return _MARK in content or (b"net.patch_embed.weight" in content and b"state_dict" in content)
+
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
+        """See :class:`nas_core.supernet.host.Host`."""
+        import timm_ext  # noqa: F401  registers models
+
+        supernet = ImageSupernet(Path(checkpoint), **options)
+        if not supernet.space.cardinality() > 1:
+            raise CheckpointError(f"{checkpoint} is a static network; expected the checkpoint of a supernet")
+        return supernet
+
+
+HOST = TimmHost()

@@ -1,0 +1,148 @@
+"""Settings of ``python -m timm_ext.train``, and its command line, which is derived from them."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import textwrap
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from nas_core.errors import ConfigError, unknown_choice
+
+__all__ = ["PRECISIONS", "SAMPLINGS", "TrainConfig", "parse"]
+
+SAMPLINGS = ("spos", "sandwich")
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """One training run."""
+
+    data: str
+    """images to train on: a folder with one sub-folder per class, or an npz of JPEG bytes"""
+    model: str
+    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet"""
+    output: str
+    """run folder; a run that was interrupted there is continued"""
+    val_data: str = ""
+    """images to validate on; default: --val-count of the training images"""
+    val_count: int = 5000
+    """training images held out for validation where --val-data is not given"""
+    train_count: int = 0
+    """train on so many images only; 0: all"""
+    search_space: str = ""
+    """space of a supernet: a name or a YAML file; default: the model's"""
+    subnet: str = ""
+    """architecture file: train this one network"""
+    mos: str = ""
+    """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
+    init: str = ""
+    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract'"""
+    sampling: str = "spos"
+    """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
+    valid_random: int = 2
+    """supernets: random subnets validated beside the smallest and the largest"""
+    epochs: int = 30
+    """passes over the training images"""
+    batch_size: int = 128
+    """images of an update"""
+    opt: str = "adamw"
+    """optimizer, by timm's name"""
+    lr: float = 1e-3
+    """highest learning rate"""
+    min_lr: float = 1e-6
+    """last learning rate"""
+    warmup_lr: float = 1e-6
+    """first learning rate"""
+    warmup_epochs: int = 2
+    """epochs in which the rate rises"""
+    sched: str = "cosine"
+    """schedule, by timm's name"""
+    weight_decay: float = 0.05
+    """on matrices; not on biases, norms and positions"""
+    clip_grad: float = 0.0
+    """largest norm of the gradient; 0: no limit"""
+    smoothing: float = 0.1
+    """label smoothing"""
+    mixup: float = 0.0
+    """alpha of mixup"""
+    cutmix: float = 0.0
+    """alpha of cutmix"""
+    drop: float = 0.0
+    """dropout after embedding and sublayers"""
+    attn_drop: float = 0.0
+    """dropout on attention weights"""
+    act_drop: float = 0.0
+    """dropout on hidden units (mFormer: 0.1)"""
+    drop_path: float = 0.0
+    """stochastic depth (mFormer: 0.1)"""
+    scale: float = 0.5
+    """smallest share of an image's area that a random crop keeps"""
+    aa: str = ""
+    """automatic augmentation, by timm's name (mFormer: rand-m9-mstd0.5-inc1)"""
+    color_jitter: float = 0.0
+    """strength of colour jitter (mFormer: 0.4)"""
+    reprob: float = 0.0
+    """probability of random erasing (mFormer: 0.25)"""
+    ema: float = 0.0
+    """decay of a moving average of the weights; 0: none"""
+    img_size: int = 0
+    """height and width; default: the model's"""
+    precision: str = "float32"
+    """float32 or bfloat16 (autocast)"""
+    grad_checkpointing: bool = False
+    """recompute layers in the backward pass to save memory"""
+    seed: int = 1
+    """of weights, data order, augmentation and architectures"""
+    workers: int = 0
+    """processes that read images"""
+    device: str = "cpu"
+    """cpu, cuda, cuda:1"""
+
+    def __post_init__(self) -> None:
+        if self.sampling not in SAMPLINGS:
+            raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
+        if self.precision not in PRECISIONS:
+            raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected at least 1")
+        if (self.mixup or self.cutmix) and self.batch_size % 2:
+            raise ConfigError(f"--batch-size {self.batch_size} with mixup or cutmix; expected an even number")
+        if not 0 <= self.ema < 1:
+            raise ConfigError(f"--ema {self.ema}; expected a decay from 0 (none) to below 1")
+        if not 0 < self.scale <= 1:
+            raise ConfigError(f"--scale {self.scale}; expected a share above 0 and up to 1")
+
+
+def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
+    """The settings of a command line; wrong ones end the process with a message, as argparse does."""
+    parser = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
+    helps = _docs(TrainConfig)
+    for field in fields(TrainConfig):
+        option = f"--{field.name.replace('_', '-')}"
+        if field.default is MISSING:
+            parser.add_argument(option, required=True, help=helps[field.name])
+        elif isinstance(field.default, bool):
+            parser.add_argument(option, action="store_true", help=helps[field.name])
+        else:
+            shown = f" (default: {field.default})" if field.default not in ("", 0) else ""
+            kind: Any = type(field.default)
+            text = (helps[field.name] + shown).replace("%", "%%")
+            parser.add_argument(option, type=kind, default=field.default, metavar=kind.__name__.upper(), help=text)
+    return TrainConfig(**vars(parser.parse_args(arguments)))
+
+
+def _docs(kind: type) -> dict[str, str]:
+    """The docstring under each field of a dataclass."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(body, ast.ClassDef)
+    docs = {}
+    for field, doc in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
+            docs[field.target.id] = str(ast.literal_eval(doc.value))
+    return docs
