@@ -79,6 +79,12 @@ def nasbench201_latency(device: str) -> tuple[Graphs, NDArray[np.float64]]:
         return nasbench201_graphs(table["ops"].astype(np.int64)[plausible], prune=False), milliseconds[plausible]
 
 
+def nasbench201_ops() -> NDArray[np.int64]:
+    """``(15625, 6)`` operation indices of the cells of :func:`nasbench201`, in its order."""
+    with np.load(NASBENCH201, allow_pickle=False) as table:
+        return table["ops"].astype(np.int64)
+
+
 def nasbench201() -> tuple[Graphs, NDArray[np.float64], NDArray[np.float64]]:
     """All 15,625 cells, their CIFAR-10 validation (one seed) and test accuracy (mean of seeds), as fractions."""
     with np.load(NASBENCH201, allow_pickle=False) as table:

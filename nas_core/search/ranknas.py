@@ -47,6 +47,9 @@ class RankNASConfig:
     """Rankings learned, each from all evaluations so far."""
     finalists: int = 25
     """Architectures that each ranking proposes for evaluation."""
+    explore: float = 0.2
+    """Share of the finalists that are children of the best evaluated architectures instead, whatever the ranking says:
+    where it is wrong, it learns from them."""
     keep: int = 5
     """Genes that stay free, the most important ones; 0: all."""
     candidates: int = 2000
@@ -69,6 +72,8 @@ class RankNASConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
                 raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {smallest}")
+        if not 0 <= self.explore <= 1:
+            raise ConfigError(f"explore is {self.explore!r}; expected a share from 0 to 1")
         if not 0 < self.mutation_prob <= 1:
             raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
 
@@ -183,12 +188,24 @@ class RankNAS(Strategy):
                 break
         known = set(self._members) | set(self._scores)
         order = [key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known]
-        chosen = order[: config.finalists]
-        missing = config.finalists - len(chosen)
+        return self._filled(order[: config.finalists - round(config.explore * config.finalists)], known)
+
+    def _filled(self, chosen: list[bytes], known: set[bytes]) -> Rows:
+        """The finalists: those chosen, children of the best evaluated architectures, and if need be random ones."""
+        count, taken = self.config.finalists, known | set(chosen)
+        good = sorted((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
+        parents = self._rows(good[:count])
+
+        def mutated(k: int) -> Rows:
+            drawn = parents[self.rng.integers(len(parents), size=k)]
+            return self.space.mutate_rows(drawn, self.config.mutation_prob, self.rng)
+
+        rows = [self._rows(chosen)]
+        rows.append(self.proposals.take(mutated, count - len(chosen), taken))
+        missing = count - sum(map(len, rows))
         if missing:
-            more = self.proposals.take(lambda k: space.sample_rows(rng, k), missing, known | set(chosen))
-            return np.concatenate([self._rows(chosen), more])
-        return self._rows(chosen)
+            rows.append(self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken))
+        return np.concatenate(rows)
 
     def _order(self, key: bytes) -> tuple[float, bytes]:
         return self._scores[key], key

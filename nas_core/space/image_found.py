@@ -35,7 +35,8 @@ def _made(
 _COSFORMER_FFN = (1792, 1792, 1344, 1568, 1344, 1344, 1344, 1344, 1568, 672, 1568, 1344)
 _COSFORMER_HEADS = (7, 7, 6, 7, 5, 7, 5, 7, 5, 6, 7, 6)
 # Sums, kinds of attention and the trends are the paper's ("large early, then down, up, down; heads inverse to that");
-# the single values are printed nowhere and were chosen here to have those sums.
+# the single values are printed nowhere and were chosen here to have those sums. That the linear layers have 19 heads
+# follows from Table 5: 8.67 - 8.39 GFLOPs are 19 of the 76 heads' softmax.
 _MFORMER_FFN = (1792, 1792, 1344, 896, 672, 896, 1344, 1568, 1792, 1344, 672, 672)
 _MFORMER_HEADS = (5, 5, 6, 7, 7, 7, 6, 7, 6, 6, 7, 7)
 _SUBNET_S_FFN = (1152, 1344, 1152, 1344, *[1536] * 7, 1344, 1536)

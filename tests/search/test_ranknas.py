@@ -130,7 +130,7 @@ def test_few_evaluations_reach_what_evolution_needs_many_for() -> None:
 
 
 def test_genes_that_do_not_matter_are_fixed() -> None:
-    strategy = RankNAS(SPACE, [], RankNASConfig(samples=100, rounds=1, finalists=10, keep=2), seed=0)
+    strategy = RankNAS(SPACE, [], RankNASConfig(samples=100, rounds=1, finalists=10, keep=2, explore=0.0), seed=0)
     drive(strategy, 100)
     proposed = strategy.ask(10)
     kept = set(list(strategy.importance)[:2]) | SPACE.slots.depth_genes
@@ -142,7 +142,8 @@ def test_genes_that_do_not_matter_are_fixed() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"samples": 1}, {"rounds": 0}, {"keep": -1}, {"mutation_prob": 0.0}, {"finalists": 2.5}]
+    "settings",
+    [{"samples": 1}, {"rounds": 0}, {"keep": -1}, {"explore": 1.5}, {"mutation_prob": 0.0}, {"finalists": 2.5}],
 )
 def test_bad_settings_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
