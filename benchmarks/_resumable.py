@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Protocol
 
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files import append_jsonl, read_json, read_jsonl
 
 
 class Task(Protocol):
@@ -17,10 +18,33 @@ class Task(Protocol):
         """What its result begins with, and by which it is known."""
 
 
+def is_of(record: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
+    """Whether a record is the result of the task with that key. Records from before there were settings in the key are
+    of any settings."""
+    return all(record[name] == value if name in record else name == "settings" for name, value in key.items())
+
+
+def settings_hash(settings: Mapping[str, Any]) -> str:
+    """A short name of settings, equal for equal ones."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def merged(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """These rows and those of a result that was written before, by the fields with these names; a new row replaces the
+    old one of its names."""
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in names)
+
+    before = read_json(path)["rows"] if path.exists() else []
+    found = {key(row): row for row in [*before, *rows]}
+    return [found[each] for each in sorted(found)]
+
+
 def results(tasks: Sequence[Task], run: Callable[[Any], dict[str, Any]], work: Path, jobs: int) -> list[dict[str, Any]]:
     """All results in the file ``work``, with those of these tasks; ``jobs`` run at a time, each in a process."""
     records = read_jsonl(work) if work.exists() else []
-    waiting = [task for task in tasks if not any(record.items() >= task.key.items() for record in records)]
+    waiting = [task for task in tasks if not any(is_of(record, task.key) for record in records)]
     with ProcessPoolExecutor(jobs) as pool:
         for future in as_completed([pool.submit(run, task) for task in waiting]):
             record = future.result()

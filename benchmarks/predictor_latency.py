@@ -19,11 +19,10 @@ import torch
 
 from benchmarks import _published
 from benchmarks._baselines import GCN, Linear, Trees
-from benchmarks._resumable import results
+from benchmarks._resumable import merged, results, settings_hash
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import NNFormerPredictor, accuracy_within, get_recipe, kendall_tau, mape
-from nas_core.predictor.settings import needed_by
+from nas_core.predictor import NNFormerPredictor, Recipe, accuracy_within, get_recipe, kendall_tau, mape
 
 RESULT = Path(__file__).parent / "results" / "predictor_latency.json"
 DEVICES = ("1080ti_1", "gold_6226", "pixel2")
@@ -49,7 +48,23 @@ class Task:
 
     @property
     def key(self) -> dict[str, Any]:
-        return {"device": self.device, "size": self.size, "draw": self.draw, "method": self.method}
+        settings = settings_of(self.method, self.size)
+        key = {"device": self.device, "size": self.size, "draw": self.draw, "method": self.method}
+        return key if settings is None else {**key, "settings": settings}
+
+
+def recipe_of(method: str) -> Recipe | None:
+    """Of an NN-Former method; None for the others."""
+    if method not in RECIPES:
+        return None
+    name, changes = RECIPES[method]
+    return get_recipe(name).changed(**changes)
+
+
+def settings_of(method: str, size: int) -> str | None:
+    """Short name of the settings of an NN-Former method with so many training cells; None for the others."""
+    recipe = recipe_of(method)
+    return None if recipe is None else settings_hash(recipe.adapted(size).to_dict())
 
 
 def run(task: Task) -> dict[str, Any]:
@@ -58,10 +73,10 @@ def run(task: Task) -> dict[str, Any]:
     graphs, latencies = _published.nasbench201_latency(task.device)
     order = np.random.default_rng([task.draw, 201]).permutation(len(graphs))
     train, test = order[: task.size], order[task.size :]
+    recipe = recipe_of(task.method)
     made: Any
-    if task.method in RECIPES:
-        recipe, changes = RECIPES[task.method]
-        made = NNFormerPredictor(recipe, seed=task.draw, **{**needed_by(graphs, get_recipe(recipe)), **changes})
+    if recipe is not None:
+        made = NNFormerPredictor(recipe, seed=task.draw)
     elif task.method == "gcn":
         made = GCN(7, task.draw)
     else:
@@ -75,9 +90,11 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each device, size and method: means over draws."""
+    """One row for each device, size and method: means over draws, of records of today's settings."""
     groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for record in records:
+        if record.get("settings") not in (None, settings_of(record["method"], record["size"])):
+            continue
         groups.setdefault((record["device"], record["size"], record["method"]), []).append(record)
     return [
         {
@@ -108,7 +125,8 @@ def main(argv: list[str] | None = None) -> None:
         for draw in options.draws
     ]
     records = results(tasks, run, options.work, options.jobs)
-    write_json(options.out, {"rows": summary(records), "machine": describe_machine("cpu", 1)})
+    rows = merged(options.out, summary(records), ("device", "size", "method"))
+    write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ With ``--validate`` the test is on validation accuracies of cells outside the tr
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 
 from benchmarks import _published
 from benchmarks._baselines import GCN, Trees
-from benchmarks._resumable import results
+from benchmarks._resumable import merged, results, settings_hash
+from nas_core.errors import NasExtError
 from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor import NNFormerPredictor, Recipe, get_recipe, kendall_tau, list_recipes
+from nas_core.predictor.settings import parsed_settings
 
 RESULT = Path(__file__).parent / "results" / "predictor_quality.json"
 SIZES = {"nasbench101": (100, 172, 424, 4236), "nasbench201": (156, 469, 781, 1563)}
@@ -68,12 +70,14 @@ class Task:
     def key(self) -> dict[str, Any]:
         changes = "".join(f", {name} {value}" for name, value in self.changes)
         judged = "valid" if self.validate else "test"
+        settings = settings_of(self.method, self.size, self.changes)
         return {
             "benchmark": self.benchmark,
             "size": self.size,
             "draw": self.draw,
             "method": self.method + changes,
             "on": judged,
+            **({} if settings is None else {"settings": settings}),
         }
 
 
@@ -102,15 +106,26 @@ def split_of(task: Task) -> Split:
     return Split(train, targets, graphs.take(rows[others]), valid[others])
 
 
+def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
+    """Of an NN-Former method; None for the others."""
+    if method in ABLATIONS:
+        return get_recipe("paper").changed(**{**ABLATIONS[method], **dict(changes)})
+    return get_recipe(method).changed(**dict(changes)) if method in list_recipes() else None
+
+
+def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
+    """Short name of the settings of an NN-Former method with so many training cells; None for the others."""
+    recipe = recipe_of(method, changes)
+    return None if recipe is None else settings_hash(recipe.adapted(size).to_dict())
+
+
 def predictor_of(task: Task) -> Any:
     operations, nodes = KINDS[task.benchmark]
-    changes = dict(task.changes)
-    if task.method in ("paper", "best", "statistics"):
-        return NNFormerPredictor(task.method, seed=task.draw, unseen="warn", **changes)
-    if task.method in ABLATIONS:
-        return NNFormerPredictor("paper", seed=task.draw, unseen="warn", **{**ABLATIONS[task.method], **changes})
+    recipe = recipe_of(task.method, task.changes)
+    if recipe is not None:
+        return NNFormerPredictor(recipe, seed=task.draw, unseen="warn")
     if task.method == "gcn":
-        return GCN(operations, task.draw, **changes)
+        return GCN(operations, task.draw, **dict(task.changes))
     return Trees(operations, nodes, task.method == "lightgbm", task.draw)
 
 
@@ -127,10 +142,12 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each benchmark, size and method judged on the test accuracies: mean and deviation over draws."""
+    """One row for each benchmark, size and method judged on the test accuracies: mean and deviation over draws. Records
+    of a method with other settings than today's are left out."""
     groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for record in records:
-        if record["on"] == "test":
+        today = settings_of(record["method"], record["size"]) if record["method"] in METHODS else record.get("settings")
+        if record["on"] == "test" and record.get("settings") in (None, today):
             groups.setdefault((record["benchmark"], record["size"], record["method"]), []).append(record)
     rows = []
     for (benchmark, size, method), found in sorted(groups.items()):
@@ -164,7 +181,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/predictor_quality.jsonl"), help="results as they come")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
-    changes = tuple((name, json.loads(value)) for name, _, value in (text.partition("=") for text in options.set))
+    try:
+        changes = tuple(parsed_settings(options.set, {"width": int, "layers": int}).items())  # these two: of the GCN
+        for method in options.methods:
+            recipe_of(method, changes)
+    except NasExtError as error:
+        raise SystemExit(f"predictor_quality: error: {error}") from None
     tasks = [
         Task(benchmark, size, draw, method, changes, options.validate)
         for benchmark in options.benchmark
@@ -174,7 +196,8 @@ def main(argv: list[str] | None = None) -> None:
     ]
     records = results(tasks, run, options.work, options.jobs)
     if not options.validate:
-        write_json(options.out, {"rows": summary(records), "machine": describe_machine("cpu", 1)})
+        rows = merged(options.out, summary(records), ("benchmark", "size", "method"))
+        write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
 
 
 if __name__ == "__main__":

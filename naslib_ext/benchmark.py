@@ -9,7 +9,6 @@ Example, with a checkout of NASLib on PYTHONPATH or given by --naslib:
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import sys
@@ -23,12 +22,15 @@ import torch
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
+from nas_core.predictor.settings import parsed_settings
 from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
 __all__ = ["main", "run"]
 
+OWN_SETTINGS = {"recipe": str, "seed": int, "device": str, "units": str}
+"""Settings of our predictor that are none of a recipe."""
 COLUMNS = ("kendalltau", "spearman", "mae", "fit_s", "query_ms", "one_query_ms")
 
 _log = logging.getLogger(__name__)
@@ -56,7 +58,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         NasExtError: no NASLib, no data, a wrong setting.
     """
-    settings = parse_settings(arguments.set)
+    settings = parsed_settings(arguments.set, OWN_SETTINGS)
     if arguments.naslib:
         compat.use(arguments.naslib)
     for name in arguments.predictors:
@@ -145,24 +147,6 @@ def table(result: dict[str, Any]) -> str:
             lines.append(f"{name:<14}{size:>6}" + "".join(f"{cell:>16}" for cell in cells))
     lines += [f"{name:<14}not compared: {why}" for name, why in result["failed"].items()]
     return "\n".join(lines)
-
-
-def parse_settings(given: list[str]) -> dict[str, Any]:
-    """``epochs=150`` and the like.
-
-    Raises:
-        ConfigError: no name or no value.
-    """
-    settings: dict[str, Any] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not name or not equals or not value:
-            raise ConfigError(f"--set {item!r}: expected NAME=VALUE, such as epochs=150")
-        try:
-            settings[name] = json.loads(value)
-        except ValueError:
-            settings[name] = value
-    return settings
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ import numpy as np
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import (
+    AbsentCellError,
     Graph,
     GraphError,
     nasbench101_graph,
@@ -32,8 +33,6 @@ __all__ = ["SPACES", "Space", "graph_of", "space_of"]
 
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
 """What the numbers in NASLib's tuples of NAS-Bench-101 mean."""
-NASBENCH101_EDGES = 9
-"""The benchmark has no cell with more, once pruned; NASLib gives such a cell the accuracy -1."""
 NASBENCH201_OPS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
 """What the six numbers of NAS-Bench-201 mean in NASLib."""
 NASBENCH201_EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
@@ -131,12 +130,10 @@ def _plain_nasbench101(description: Any) -> Hashable:
 
 def _read_nasbench101(cell: tuple[Any, Any]) -> Graph | None:
     matrix, ops = cell
-    nasbench101_graph(matrix, ops)  # what is malformed raises here; what then fails is a cell without a way
     try:
-        graph = nasbench101_graph(matrix, ops, prune=True)
-    except GraphError:
+        return nasbench101_graph(matrix, ops, prune=True)
+    except AbsentCellError:
         return None
-    return graph if len(graph.edges) <= NASBENCH101_EDGES else None
 
 
 def _read_nasbench201(ops: Any) -> Graph:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from nas_core import predictor as core
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph
+from nas_core.predictor.checks import checked_seed
 from nas_core.predictor.recipes import Recipe, get_recipe
 from naslib_ext.graphs import graph_of, space_of
 from naslib_ext.targets import UNITS, units_of
@@ -76,15 +76,13 @@ class NNFormerPredictor:
     ) -> None:
         if units not in UNITS:
             raise ConfigError(f"units of targets are {units!r}; expected one of {', '.join(UNITS)}")
-        if seed < 0:
-            raise ConfigError(f"seed is {seed}; expected 0 or above")
         base = get_recipe(recipe) if isinstance(recipe, str) else recipe
         given = {name: value for name, value in {"epochs": epochs, **hyperparameters}.items() if value is not None}
         self.recipe = base.changed(**given)
         self.ss_type, self.encoding_type = ss_type, encoding_type
-        self.seed, self.device, self.units, self.hpo_wrapper = seed, usable_device(device), units, hpo_wrapper
-        settings = self.recipe.to_dict()
-        flat = {**settings, **settings["model"], **settings["train"]}
+        self.seed, self.device = checked_seed(seed), usable_device(device)
+        self.units, self.hpo_wrapper = units, hpo_wrapper
+        flat = _flat(self.recipe)
         self.default_hyperparams: dict[str, Any] = {
             "recipe": self.recipe.name,
             **{name: flat[name] for name in dict.fromkeys((*REPORTED, *given))},
@@ -196,14 +194,13 @@ class NNFormerPredictor:
         raw = recipe.targets == "none" and recipe.train.loss == "mse"
         if raw and units == "any":
             recipe = recipe.changed(targets="mean")
-        self._units_per_target = 100.0 if raw and units == "percent" else 1.0
+        units_per_target = 100.0 if raw and units == "percent" else 1.0
         drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
         fitted = core.NNFormerPredictor(
             recipe, seed=int(drawn.generate_state(1)[0]), device=str(self.device), unseen="ignore"
         )
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            fitted.fit(learned, targets[known] / self._units_per_target)
-        self._fitted, self._predicted = fitted, {}
+        fitted.fit(learned, targets[known] / units_per_target)
+        self._fitted, self._predicted, self._units_per_target = fitted, {}, units_per_target
         return float(np.abs(self._predict(learned) - targets[known]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
@@ -235,8 +232,15 @@ class NNFormerPredictor:
         settings = dict(hyperparams)
         name = settings.pop("recipe", self.recipe.name)
         base = self.recipe if name == self.recipe.name else get_recipe(name)
-        return base.changed(**settings)
+        now = _flat(base)
+        return base.changed(**{k: v for k, v in settings.items() if k not in now or now[k] != v})
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies, of which NASLib makes many, do not take the predictions along."""
         return {**self.__dict__, "_predicted": {}}
+
+
+def _flat(recipe: Recipe) -> dict[str, Any]:
+    """All settings by name."""
+    settings = recipe.to_dict()
+    return {**settings, **settings["model"], **settings["train"]}

@@ -14,7 +14,12 @@ from nas_core.torchvision_fix import apply_torchvision_fix
 
 if TYPE_CHECKING:
     from nni_ext.evaluator import PredictorEvaluator
-    from nni_ext.graphs import architecture_of, nasbench101_sample, nasbench201_sample
+    from nni_ext.graphs import (
+        architecture_of,
+        nasbench101_sample,
+        nasbench201_sample,
+        nasbench201_unpruned_sample,
+    )
     from nni_ext.profiler import PredictorProfiler
     from nni_ext.space import ArchitectureSpace, as_model_space
 
@@ -26,6 +31,7 @@ __all__ = [
     "as_model_space",
     "nasbench101_sample",
     "nasbench201_sample",
+    "nasbench201_unpruned_sample",
 ]
 
 apply_torchvision_fix()
@@ -38,6 +44,7 @@ _MODULES = {
     "as_model_space": "space",
     "nasbench101_sample": "graphs",
     "nasbench201_sample": "graphs",
+    "nasbench201_unpruned_sample": "graphs",
 }
 
 

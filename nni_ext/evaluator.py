@@ -8,7 +8,7 @@ from typing import Any
 from nas_core.errors import ConfigError
 from nas_core.predictor import NNFormerPredictor
 from nni_ext.compat import host_class, nni_module
-from nni_ext.readers import Read, opened, reader_for
+from nni_ext.readers import Read, opened, reader_for, reader_name
 
 __all__ = ["PredictorEvaluator"]
 
@@ -29,6 +29,9 @@ class PredictorEvaluator(_Evaluator):
 
     Args:
         predictor: the path of its file, or the fitted predictor itself.
+        reader: how graphs are made of samples, by ``nas_core``'s name of a reader; default: as the predictor was
+            trained by ``nas-ext predictor train --reader``, else as for accuracy. A predictor of latency on
+            NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
         read: makes the graph of a sample, for model spaces of other classes than those of ``PredictorProfiler``.
 
     Raises:
@@ -36,10 +39,12 @@ class PredictorEvaluator(_Evaluator):
         MissingHostError: NNI is absent.
     """
 
-    def __init__(self, predictor: NNFormerPredictor | str | Path, *, read: Read | None = None) -> None:
+    def __init__(
+        self, predictor: NNFormerPredictor | str | Path, *, read: Read | None = None, reader: str | None = None
+    ) -> None:
         self.predictor = opened(predictor)
         self.path = str(Path(predictor).resolve()) if isinstance(predictor, str | Path) else None
-        self.read = read
+        self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
         """The prediction for a frozen model, in the units of the predictor's targets; in a trial it is also reported,
@@ -49,11 +54,12 @@ class PredictorEvaluator(_Evaluator):
             model: what strategies and engines hold, with its sample; not the network built from it.
 
         Raises:
-            SpaceError: a model of a space of another class, and no ``read``. ConfigError: it is not frozen.
+            SpaceError: a model of a space of another class, and no ``read``. ConfigError: it is not frozen, or the
+                reader is not one of its space.
             GraphError: a label is missing, or the graph is not one the predictor was fitted for.
             ArchitectureError, UnknownChoiceError: a value that its space does not have.
         """
-        read = reader_for(model) if self.read is None else self.read
+        read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)
         if sample is None:
             raise ConfigError("the model is not frozen; give what freeze(sample) of an executable model space returns")
@@ -77,8 +83,8 @@ class PredictorEvaluator(_Evaluator):
                 "a predictor in memory cannot be sent to NNI's trials; save it and give its path, or use the sequential"
                 " engine"
             )
-        return {"predictor": self.path, "read": self.read}
+        return {"predictor": self.path, "read": self.read, "reader": self.reader}
 
     @classmethod
     def _load(cls, **fields: Any) -> PredictorEvaluator:
-        return cls(fields["predictor"], read=fields["read"])
+        return cls(fields["predictor"], read=fields["read"], reader=fields.get("reader"))

@@ -17,7 +17,7 @@ from nas_core.graph.nasbench101 import OPERATIONS
 from nas_core.graph.nasbench201 import CHOICES, STATES
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["Sample", "architecture_of", "nasbench101_sample", "nasbench201_sample"]
+__all__ = ["Sample", "architecture_of", "nasbench101_sample", "nasbench201_sample", "nasbench201_unpruned_sample"]
 
 Sample = Mapping[str, Any]
 """What NNI's strategies draw: label -> value."""
@@ -34,7 +34,8 @@ def nasbench101_sample(sample: Sample) -> Graph:
     candidate), not ``cell/final``: strategies that mutate a sample leave that of its parent in place.
 
     Raises:
-        GraphError: a label is missing or has a value that the space does not have; no way from input to output.
+        GraphError: a label is missing or has a value that the space does not have; no way from input to output; more
+            than 7 nodes or 9 edges are left.
         UnknownChoiceError: an operation that the benchmark does not have.
     """
     nodes = _value(sample, "cell/num_nodes")
@@ -51,11 +52,22 @@ def nasbench101_sample(sample: Sample) -> Graph:
 def nasbench201_sample(sample: Sample) -> Graph:
     """The cell of a sample of ``nni.nas.hub.pytorch.NasBench201``: ``cell/0_1`` to ``cell/2_3``, one label per edge.
 
+    Operations on no way from input to output are left out, as predictors of accuracy want it.
+
     Raises:
         GraphError: a label is missing. UnknownChoiceError: an operation that the space does not have.
     """
+    return nasbench201_graph(_ops_201(sample))
+
+
+def nasbench201_unpruned_sample(sample: Sample) -> Graph:
+    """As :func:`nasbench201_sample` with all operations, which a device computes: for predictors of latency."""
+    return nasbench201_graph(_ops_201(sample), prune=False)
+
+
+def _ops_201(sample: Sample) -> list[int]:
     names = [_operation(sample, f"cell/{begin}_{end}", "201", _HUB_201) for begin, end in STATES]
-    return nasbench201_graph([_HUB_201.index(name) for name in names])
+    return [_HUB_201.index(name) for name in names]
 
 
 def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:

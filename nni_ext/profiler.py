@@ -8,7 +8,7 @@ from typing import Any
 from nas_core.predictor import NNFormerPredictor
 from nni_ext.compat import host_class
 from nni_ext.graphs import Sample
-from nni_ext.readers import Read, opened, reader_for
+from nni_ext.readers import Read, opened, reader_for, reader_name
 
 __all__ = ["PredictorProfiler"]
 
@@ -28,20 +28,31 @@ class PredictorProfiler(_Profiler):
     Args:
         model_space: a NasBench101 or NasBench201 of NNI's hub, or what ``as_model_space`` made.
         predictor: fitted, or the path of its file.
+        reader: how graphs are made of samples, by ``nas_core``'s name of a reader; default: as the predictor was
+            trained by ``nas-ext predictor train --reader``, else as for accuracy. A predictor of latency on
+            NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
         read: makes the graph of a sample, for model spaces of other classes.
 
     Raises:
         DataError: the file is missing or holds no predictor. ConfigError: the predictor was not fitted.
+        ConfigError: the reader is not one of the model space.
         SpaceError: a model space of another class, and no ``read``.
         MissingHostError: NNI is absent.
     """
 
     def __init__(
-        self, model_space: Any, predictor: NNFormerPredictor | str | Path, *, read: Read | None = None
+        self,
+        model_space: Any,
+        predictor: NNFormerPredictor | str | Path,
+        *,
+        read: Read | None = None,
+        reader: str | None = None,
     ) -> None:
         super().__init__(model_space)
-        self.read = reader_for(model_space) if read is None else read
+        if read is None:
+            reader_for(model_space)  # a wrong space is told before a file is opened
         self.predictor = opened(predictor)
+        self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
 
     def profile(self, sample: Sample) -> float:
         """The prediction for one sample, in the units of the predictor's targets.

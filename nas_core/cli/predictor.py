@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,13 +13,13 @@ import typer
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, DataError
 from nas_core.files import write_atomic, write_json
 from nas_core.graph import READERS, Graphs, Reader, reader_for
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, kendall_tau, list_recipes, mape
 from nas_core.predictor.curve import LearningCurve
-from nas_core.predictor.estimator import Progress
+from nas_core.predictor.estimator import UNSEEN, Progress
 from nas_core.predictor.files import OUTPUTS, Records, new_file, prediction_rows, read_records, write_predictions
 from nas_core.predictor.holdout import holdout_split
 from nas_core.predictor.inference import Scorer
@@ -35,6 +34,7 @@ app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read
 
 _READER = f"What the architectures are: one of {', '.join(READERS)}."
 _DEVICE = "cpu, cuda, cuda:1, mps."
+_UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
 _CURVES = (".json", ".png")
 _FORCE = "Replace existing output files."
 
@@ -64,8 +64,8 @@ def train(
     if curve is not None and not chosen.members:
         raise ConfigError(f"recipe {recipe!r} has no networks and so no learning curve; leave --curve out")
     records = read_records(data, None if reader is None else reader_for(reader), target)
-    needed = {k: v for k, v in needed_by(records.graphs, chosen).items() if k not in changes}
-    predictor = NNFormerPredictor(chosen, seed=seed, device=device, **needed)
+    needed = needed_by(records.graphs, chosen)  # of all records: the held-out ones have to fit the model too
+    predictor = NNFormerPredictor(chosen.replaced(needed), seed=seed, device=device)
     learned, held_out = holdout_split(records.graphs, holdout, seed)
     losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
     quality = _quality(predictor, records.take(held_out))
@@ -89,14 +89,17 @@ def predict(
     data: Annotated[Path, typer.Option(help="JSON Lines with a graph or architecture in each record.")],
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
     reader: Annotated[str | None, typer.Option(help="Of the architectures; default: the one of the training.")] = None,
+    unseen: Annotated[str | None, typer.Option(help=_UNSEEN)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
     """One prediction for each record, and its standard deviation over the members (0 if there is one)."""
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
-    predictor = NNFormerPredictor.load(model, device)
-    records = read_records(data, _reader_of(predictor, model, reader))
+    predictor = NNFormerPredictor.load(model, device, unseen)
+    known_as = _reader_of(predictor, model, reader)
+    records = read_records(data, known_as)
+    _require_seen(predictor, records.graphs, data, known_as)
     rows = prediction_rows(records, *predictor.predict_with_spread(records.graphs))
     if out is not None:
         write_predictions(out, rows)
@@ -121,7 +124,7 @@ def bench(
 ) -> None:
     """Graphs per second on this machine, for random graphs, beside the naive reference on the CPU."""
     predictor = NNFormerPredictor(recipe, device=device) if model is None else NNFormerPredictor.load(model, device)
-    chosen, networks = predictor.recipe, predictor.models
+    chosen, networks = predictor.recipe, list(predictor.models)
     predict: Callable[[Graphs], NDArray[np.float64]] = predictor.predict
     if model is None:
         if not chosen.members:
@@ -159,7 +162,7 @@ def _fitted(predictor: NNFormerPredictor, records: Records, unfinished: Path) ->
     except BaseException as error:
         losses.keep()
         if isinstance(error, KeyboardInterrupt):
-            saved = any(unfinished.parent.glob(f"{glob.escape(unfinished.name)}.*.safetensors"))
+            saved = unfinished.with_name(f"{unfinished.name}.0.safetensors").exists()
             state = "goes on from the last half minute" if saved else "begins anew: nothing was saved yet"
             typer.echo(f"interrupted; the same command {state}", err=True)
         raise
@@ -212,6 +215,18 @@ def _tell(quality: dict[str, Any], learned: int, seconds: float) -> None:
     else:
         only = ", which are all; nothing was held out to judge it by"
     typer.echo(f"trained in {seconds:.1f} s on {learned} graphs{only}")
+
+
+def _require_seen(predictor: NNFormerPredictor, graphs: Graphs, path: Path, reader: Reader | None) -> None:
+    """A DataError that names the first record with an operation that the predictor does not know, if that is one."""
+    if predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
+        return
+    op, record = min(new.items(), key=lambda item: item[1])
+    name = f" ({reader.operations[op]})" if reader is not None and op < len(reader.operations) else ""
+    raise DataError(
+        f"{path}, record {record + 1}: no training record had operation {op}{name}; train on records that have it, or"
+        " allow guesses with --unseen warn"
+    )
 
 
 def _reader_of(predictor: NNFormerPredictor, path: Path, given: str | None) -> Reader | None:

@@ -2,8 +2,14 @@
 
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import Dense, Graphs
-from nas_core.graph.nasbench101 import nasbench101_graph, nasbench101_graphs
-from nas_core.graph.nasbench201 import nasbench201_graph, nasbench201_graphs, nasbench201_ops, nasbench201_string
+from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graph, nasbench101_graphs
+from nas_core.graph.nasbench201 import (
+    nasbench201_graph,
+    nasbench201_graphs,
+    nasbench201_ops,
+    nasbench201_string,
+    nasbench201_unpruned,
+)
 from nas_core.graph.nasbench301 import nasbench301_graph
 from nas_core.graph.readers import READERS, Reader, reader_for
 from nas_core.graph.translation import translation_graph
@@ -15,6 +21,7 @@ from nas_core.graph.transnasbench import (
 
 __all__ = [
     "READERS",
+    "AbsentCellError",
     "Dense",
     "Graph",
     "GraphError",
@@ -26,6 +33,7 @@ __all__ = [
     "nasbench201_graphs",
     "nasbench201_ops",
     "nasbench201_string",
+    "nasbench201_unpruned",
     "nasbench301_graph",
     "reader_for",
     "translation_graph",

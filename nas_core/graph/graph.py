@@ -214,6 +214,8 @@ def _numbers(name: str, value: ArrayLike | None, dimensions: int, nodes: int) ->
         raise GraphError(f"{name} have shape {array.shape}; expected {f'({nodes}, K)' if dimensions == 2 else '(F,)'}")
     if not np.isfinite(array).all():
         raise GraphError(f"{name} of a graph hold a value that is no number")
+    if name == "shapes" and array.shape[1] != 4:
+        raise GraphError(f"shapes have shape {array.shape}; expected ({nodes}, 4): fill up shorter ones with zeros")
     return _frozen(array + np.float32(0), np.float32)  # -0 becomes 0: equal numbers, equal bytes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -61,14 +61,18 @@ class Graphs(Sequence[Graph]):
         object.__setattr__(self, "_first_edge", np.concatenate([[0], np.cumsum(self.edge_counts)]))
 
     @classmethod
-    def of(cls, graphs: Sequence[Graph] | Graphs) -> Graphs:
+    def of(cls, graphs: Iterable[Graph] | Graphs) -> Graphs:
         """From single graphs; a :class:`Graphs` is returned as it is.
 
         Raises:
+            GraphError: something else than graphs, or one alone and not in a list.
             GraphError: some graphs have attributes, shapes or static features and others have none, or other numbers.
         """
         if isinstance(graphs, Graphs):
             return graphs
+        if isinstance(graphs, Graph) or not isinstance(graphs, Iterable):
+            raise GraphError(f"got a {type(graphs).__name__}; expected a list of graphs, such as [graph]")
+        graphs = list(graphs)
         if wrong := {type(graph).__name__ for graph in graphs if not isinstance(graph, Graph)}:
             raise GraphError(f"got {min(wrong)} where a Graph was expected; a reader of nas_core.graph makes one")
         if not len(graphs):

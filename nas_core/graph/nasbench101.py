@@ -16,10 +16,16 @@ from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.pruning import compacted, on_ways
 
-__all__ = ["OPERATIONS", "nasbench101_graph", "nasbench101_graphs"]
+__all__ = ["EDGES", "NODES", "OPERATIONS", "AbsentCellError", "nasbench101_graph", "nasbench101_graphs"]
 
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
 """Names of the operation indices 0 to 4."""
+NODES, EDGES = 7, 9
+"""The most that a cell of the benchmark has, once pruned."""
+
+
+class AbsentCellError(GraphError):
+    """A cell that is none of the benchmark's: too large, or without a way from input to output."""
 
 
 def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False) -> Graph:
@@ -33,7 +39,9 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
             up. Specifications from elsewhere (NASLib) are padded to 7 nodes and need it.
 
     Raises:
-        GraphError: a wrong shape, a cycle, input or output in another place; with ``prune``, no way between them.
+        GraphError: a wrong shape, a cycle, input or output in another place.
+        AbsentCellError: more than 7 nodes or 9 edges (with ``prune``, after it); with ``prune``, no way from input to
+            output.
         UnknownChoiceError: a name that is no operation of the benchmark.
     """
     if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):
@@ -43,12 +51,12 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     graph = Graph.from_adjacency(matrix, [OPERATIONS.index(name) for name in ops])
     _check(Graphs.of([graph]))
     if not prune:
-        return graph
+        return _small(Graphs.of([graph]))[0]
     adjacency = graph.adjacency[None]
     keep = on_ways(adjacency)
     if not keep.any():
-        raise GraphError("no way leads from input to output; such a cell is not in NAS-Bench-101: skip it")
-    return compacted(graph.ops[None], adjacency, keep)[0]
+        raise AbsentCellError("no way leads from input to output; such a cell is not in NAS-Bench-101: skip it")
+    return _small(compacted(graph.ops[None], adjacency, keep))[0]
 
 
 def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
@@ -61,11 +69,12 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
 
     Raises:
         GraphError: a wrong shape, a cycle, an edge beyond the cell, input or output in another place.
+        AbsentCellError: a cell of more than 7 nodes or 9 edges.
         UnknownChoiceError: an index that is no operation of the benchmark.
     """
     graphs = Graphs.from_dense(ops, matrices, sizes)
     _check(graphs)
-    return graphs
+    return _small(graphs)
 
 
 def _check(graphs: Graphs) -> None:
@@ -88,3 +97,14 @@ def _check(graphs: Graphs) -> None:
         cell = int(np.searchsorted(np.cumsum(graphs.edge_counts), wrong[0], side="right"))
         edge = " -> ".join(map(str, graphs.edges[wrong[0]]))
         raise GraphError(f"cell {cell} has an edge {edge} into its input or out of its output; expected none")
+
+
+def _small(graphs: Graphs) -> Graphs:
+    """The same, or an AbsentCellError where one is too large."""
+    if len(wrong := np.flatnonzero((graphs.sizes > NODES) | (graphs.edge_counts > EDGES))):
+        cell = int(wrong[0])
+        raise AbsentCellError(
+            f"cell {cell} of {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges is not in NAS-Bench-101;"
+            f" expected {NODES} and {EDGES} at most: skip it, or make a Graph of it"
+        )
+    return graphs

@@ -3,7 +3,8 @@
 Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Here each
 operation becomes a node, as in NN-Former: an operation that ends in a state feeds those that leave it. ``none``
 disappears, and so does every operation that then lies on no way from input to output; both ends always stay. A device
-computes those operations all the same, so predictors of latency need the graphs without pruning.
+computes those operations all the same, so predictors of latency need the graphs without pruning: the reader
+``nasbench201_unpruned``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = [
     "nasbench201_graphs",
     "nasbench201_ops",
     "nasbench201_string",
+    "nasbench201_unpruned",
 ]
 
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
@@ -53,6 +55,11 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
     return nasbench201_graphs(_six(ops)[None], prune)[0]
+
+
+def nasbench201_unpruned(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
+    """One cell with all that a device computes, for predictors of latency; see :func:`nasbench201_graph`."""
+    return nasbench201_graph(architecture, prune=False)
 
 
 def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:

@@ -54,6 +54,7 @@ READERS: dict[str, Reader] = {
     for reader in (
         Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS),
         Reader("nasbench201", nasbench201.nasbench201_graph, nasbench201.OPERATIONS),
+        Reader("nasbench201_unpruned", nasbench201.nasbench201_unpruned, nasbench201.OPERATIONS),
         Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS),
         Reader("transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS),
         Reader("transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS),

@@ -58,8 +58,10 @@ def read_artifact(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str
         raise DataError(f"{path} is no predictor; 'nas-ext predictor train' makes one") from None
     if found != (FORMAT, kind):
         raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {kind!r} of {FORMAT!r}")
-    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+    version = header.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise DataError(
-            f"{path} has version {header.get('version')!r}, this release reads up to {VERSION}; upgrade nas-ext"
+            f"{path} has version {version!r}, this release reads 1 to {VERSION}; upgrade nas-ext if it is newer, or fit"
+            " the predictor anew"
         )
     return header, tensors

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.predictor.checks import Range, check_fields
 
 __all__ = ["ATTENTION", "FEED_FORWARD", "POSITION", "SIBLING_MASK", "NNFormerConfig"]
 
@@ -15,6 +16,11 @@ FEED_FORWARD = ("bidirectional", "vanilla", "forward", "backward", "four_way", "
 POSITION = ("none", "nar", "laplacian")
 SIBLING_MASK = ("paper", "as_released")
 READOUT = ("class_token", "sum")
+_RANGES = {
+    **{name: Range(1) for name in ("operations", "max_nodes", "dim", "depth", "heads", "ratio")},
+    **{name: Range(0) for name in ("attributes", "shapes", "static", "layer_scale")},
+    "dropout": Range(0, 1, without=(1,)),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ class NNFormerConfig:
     (4 x Aᵀ), both (A, A, Aᵀ, Aᵀ), two_hop (A, Aᵀ, AA, AᵀAᵀ)."""
     sibling_mask: str = "paper"
     """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all, so that
-    every pair is a sibling and those heads are global."""
+    every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` take it, since the
+    published figures come from that code."""
     feed_forward: str = "bidirectional"
     """Tables 6, 9, 10: bidirectional (BGIFFN), vanilla, forward (A), backward (Aᵀ), four_way (A, Aᵀ, AᵀA, AAᵀ),
     multiply (Hadamard product instead of the sum), gcn (normalised Laplacian), gat (attention to neighbours)."""
@@ -64,6 +71,7 @@ class NNFormerConfig:
     """Constant added to the class token's output."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "NN-Former", _RANGES)
         for name, allowed in (
             ("attention", ATTENTION),
             ("feed_forward", FEED_FORWARD),
@@ -73,13 +81,8 @@ class NNFormerConfig:
         ):
             if getattr(self, name) not in allowed:
                 raise unknown_choice(name.replace("_", " ") + " of NN-Former", getattr(self, name), allowed)
-        for name in ("operations", "max_nodes", "dim", "depth", "heads", "ratio"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} of NN-Former is {getattr(self, name)}; expected at least 1")
         if self.dim % self.heads or self.heads % 4:
             raise ConfigError(f"{self.heads} heads for {self.dim} channels; expected a multiple of 4 that divides them")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout of NN-Former is {self.dropout}; expected 0 <= dropout < 1")
 
     @classmethod
     def accuracy(cls, **changes: Any) -> NNFormerConfig:

@@ -4,39 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError, DataError, unknown_choice
+from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.checkpoint import Checkpoint
-from nas_core.predictor.inference import Scorer
+from nas_core.predictor.checks import checked_seed
+from nas_core.predictor.fitted import Fitted
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.recipes import Recipe, get_recipe
+from nas_core.predictor.settings import needed_by
 from nas_core.predictor.statistics_model import StatisticsModel
+from nas_core.predictor.streams import own_streams
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.trainer import Trainer
 
-__all__ = ["NNFormerPredictor"]
+__all__ = ["UNSEEN", "NNFormerPredictor"]
 
 KIND = "nn-former"
 UNSEEN = ("error", "warn", "ignore")
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 
+_ALTERED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What reading an altered file may raise"""
+
 _log = logging.getLogger(__name__)
 
 
 class NNFormerPredictor:
     """Predicts one number per graph (accuracy, latency) with NN-Former.
+
+    The networks read all features that the graphs have; graph statistics, where the recipe has them, see operations
+    and edges only.
 
     Example:
         >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
@@ -47,7 +56,12 @@ class NNFormerPredictor:
         seed: of weights, dropout and batches; equal seeds on one machine give equal predictors.
         device: where to compute.
         unseen: what to do with an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
-        changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``).
+        changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``). What follows the
+            data otherwise (``attributes, shapes, static, operations, max_nodes``, and where the recipe adapts
+            ``statistics, batch_size``) stays as it is given here.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a setting that does not exist or cannot be.
     """
 
     def __init__(
@@ -59,49 +73,55 @@ class NNFormerPredictor:
         unseen: str = "error",
         **changes: Any,
     ) -> None:
+        if not isinstance(recipe, str | Recipe):
+            raise ConfigError(f"recipe is a {type(recipe).__name__}; expected a name of list_recipes() or a Recipe")
         chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
-        self.recipe = chosen.changed(**changes)
-        self.seed = seed
+        self._given = chosen.changed(**changes)
+        self.seed = checked_seed(seed)
         self.device = usable_device(device)
         if unseen not in UNSEEN:
             raise unknown_choice("treatment of unseen operations", unseen, UNSEEN)
         self.unseen = unseen
-        self.models: list[NNFormer] = []
-        self.statistics: StatisticsModel | None = None
-        self._ready: list[Scorer] = []
-        self.scale = TargetScale((), ())
-        self.known: frozenset[int] = frozenset()
-        self.info: dict[str, Any] = {}
+        self._fitted: Fitted | None = None
 
     def fit(
         self,
-        graphs: Sequence[Graph] | Graphs,
+        graphs: Iterable[Graph] | Graphs,
         targets: ArrayLike,
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
     ) -> NNFormerPredictor:
-        """Learn from graphs and targets ``(G,)``, from new weights whatever was fitted before.
+        """Learn from graphs and targets ``(G,)``, from new weights whatever was fitted before. What was fitted before
+        stays until all is learned. The caller's random streams are left as they are.
 
         Args:
             progress: called after each step.
             checkpoint: a file that an interrupted fit continues from; removed at the end.
 
         Raises:
-            DataError: too few graphs, or a target that is no number.
+            DataError: too few graphs, a target that is no number, or not one that the recipe can learn.
             GraphError: a graph the model is not made for.
+            ConfigError: training diverged.
         """
         data = Graphs.of(graphs)
-        recipe = self.recipe.adapted(max(1, len(data)))
-        values = checked_targets(targets, len(data), positive=recipe.train.loss == "relative")
-        self.scale = TargetScale.fitted(recipe.targets, values)
-        self.known = frozenset(int(op) for op in np.unique(data.ops))
-        learned = self.scale.learn(values)
-        self.statistics = _statistics(recipe, data, learned, self.seed)
+        whole = self._given.replaced(needed_by(data, self._given))
+        recipe = whole.adapted(max(1, len(data)))
+        squared = recipe.train.loss == "mse"
+        unscaled = recipe.targets == "none" and squared and recipe.members > 0
+        values = checked_targets(targets, len(data), positive=not squared, unscaled=unscaled)
+        scale = TargetScale.fitted(recipe.targets, values)
+        learned = scale.learn(values)
+        statistics = None
+        if recipe.statistics:
+            statistics = StatisticsModel.fit(data, learned, recipe.processes, recipe.trees, self.seed)
         keeper = None if checkpoint is None else Checkpoint(Path(checkpoint), self._begun(data, values))
-        self._ready = []
-        self.models = [self._fit_member(i, recipe, data, learned, progress, keeper) for i in range(recipe.members)]
-        self.info = {"graphs": len(data), "largest": int(data.sizes.max())}
+        with own_streams(self.device):
+            members = range(recipe.members)
+            models = tuple(self._fit_member(i, recipe, data, learned, progress, keeper) for i in members)
+        known = frozenset(int(op) for op in np.unique(data.ops))
+        info = {"graphs": len(data), "largest": int(data.sizes.max())}
+        self._fitted = Fitted(whole, models, statistics, recipe.statistics, scale, known, info)
         if keeper is not None:
             keeper.remove()
         return self
@@ -115,7 +135,7 @@ class NNFormerPredictor:
         progress: Progress | None,
         keeper: Checkpoint | None,
     ) -> NNFormer:
-        config = recipe.changed(seed=self.seed + 7919 * member).train
+        config = replace(recipe.train, seed=self.seed + 7919 * member)
         torch.manual_seed(config.seed)
         trainer = Trainer(NNFormer(recipe.model).to(self.device), graphs, learned, config)
         if keeper is not None:
@@ -133,13 +153,45 @@ class NNFormerPredictor:
         digest = hashlib.sha256(values.tobytes())
         for array in (graphs.ops, graphs.edges, graphs.sizes, graphs.attributes, graphs.shapes, graphs.static):
             digest.update(b"" if array is None else array.tobytes())
-        return {"recipe": self.recipe.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
+        return {"recipe": self._given.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
 
     @property
     def fitted(self) -> bool:
-        return bool(self.known)
+        return self._fitted is not None
 
-    def predict(self, graphs: Sequence[Graph] | Graphs) -> NDArray[np.float64]:
+    @property
+    def recipe(self) -> Recipe:
+        """With the sizes that the training graphs needed, once it is fitted."""
+        return self._given if self._fitted is None else self._fitted.recipe
+
+    @property
+    def models(self) -> tuple[NNFormer, ...]:
+        return () if self._fitted is None else self._fitted.models
+
+    @property
+    def statistics(self) -> StatisticsModel | None:
+        return None if self._fitted is None else self._fitted.statistics
+
+    @property
+    def known(self) -> frozenset[int]:
+        """Operations that training graphs have."""
+        return frozenset() if self._fitted is None else self._fitted.known
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Facts of the training that are saved along: ``graphs``, ``largest``, and what is added by ``info |= ..``."""
+        return {} if self._fitted is None else self._fitted.info
+
+    @info.setter
+    def info(self, info: Mapping[str, Any]) -> None:
+        self._fitted = replace(self._whole("describe"), info=dict(info))
+
+    def _whole(self, use: str) -> Fitted:
+        if self._fitted is None:
+            raise ConfigError(f"this predictor was not fitted; there is nothing to {use}: call fit, or load one")
+        return self._fitted
+
+    def predict(self, graphs: Iterable[Graph] | Graphs) -> NDArray[np.float64]:
         """Predictions ``(B,)`` in the units of the targets.
 
         Raises:
@@ -148,38 +200,32 @@ class NNFormerPredictor:
         """
         return self.predict_with_spread(graphs)[0]
 
-    def predict_with_spread(self, graphs: Sequence[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Predictions ``(B,)`` and their standard deviation ``(B,)`` over the networks and, where the recipe has them,
         the Gaussian processes as one and the trees as one; 0 where there is nothing to compare."""
-        if not self.fitted:
-            raise ConfigError("this predictor was not fitted; call fit, or load one from a file")
-        data = Graphs.of(graphs)
+        fitted, data = self._whole("predict with"), Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
         self._check(data)
-        share = self.recipe.adapted(self.info["graphs"]).statistics
-        rows = [scorer(data) for scorer in self._scorers()]
-        weights = [(1 - share) / len(rows) for _ in rows]
-        if self.statistics is not None:
-            kinds = self.statistics.predict(data)
-            rows, weights = [*rows, *kinds], [*weights, *(share / len(kinds) for _ in kinds)]
-        spread = np.stack([self.scale.restore(row) for row in rows]).std(0)
-        return self.scale.restore(np.average(rows, axis=0, weights=weights)), spread
+        return fitted.predict_with_spread(data)
 
-    def _scorers(self) -> list[Scorer]:
-        if len(self._ready) < len(self.models):
-            self._ready = [Scorer(model, self.recipe.train.precision) for model in self.models]
-        return self._ready
+    def unseen_in(self, graphs: Graphs) -> dict[int, int]:
+        """Operations that no training graph has, each with the first of these graphs that has it."""
+        graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
+        ops, first = np.unique(graphs.ops, return_index=True)
+        found = zip(ops.tolist(), graph_of_node[first].tolist(), strict=True)
+        return {op: graph for op, graph in found if op not in self.known}
 
     def _check(self, graphs: Graphs) -> None:
-        if self.unseen == "ignore":
-            return
-        new = sorted({int(op) for op in np.unique(graphs.ops)} - self.known)
-        if not new:
+        if self.unseen == "ignore" or not (new := self.unseen_in(graphs)):
             return
         message = f"no training graph has operation {', '.join(map(str, new))}; it knows {sorted(self.known)}"
         if self.unseen == "error":
-            raise GraphError(message + "; fit on graphs that have it, or allow it with unseen='warn'")
+            first = min(new.values())
+            raise GraphError(
+                f"{message}, and graph {first} (from 0) of these has it: fit on graphs that have it, or allow it with"
+                " unseen='warn'"
+            )
         _log.warning("%s: predictions for such graphs are guesses", message)
 
     def save(self, path: str | Path) -> None:
@@ -187,55 +233,33 @@ class NNFormerPredictor:
 
         Raises:
             ConfigError: nothing was fitted yet.
+            DataError: a weight is no finite number.
             NasExtError: the file cannot be written; a former one is kept.
         """
-        if not self.fitted:
-            raise ConfigError("this predictor was not fitted; there is nothing to save")
-        tensors = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
-        if self.statistics is not None:
-            tensors |= {f"statistics.{name}": x for name, x in self.statistics.to_tensors().items()}
-        header = {
-            "recipe": self.recipe.to_dict(),
-            "seed": self.seed,
-            "unseen": self.unseen,
-            "known": sorted(self.known),
-            "scale": [list(self.scale.targets), list(self.scale.learned)],
-            "info": self.info,
-        }
-        write_artifact(path, KIND, header, tensors)
+        fitted = self._whole("save")
+        header = {"seed": self.seed, "unseen": self.unseen, **fitted.header()}
+        write_artifact(path, KIND, header, fitted.tensors())
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "cpu") -> NNFormerPredictor:
+    def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> NNFormerPredictor:
         """Read what :meth:`save` wrote.
 
+        Args:
+            unseen: as of the class; default: as it was saved.
+
         Raises:
-            DataError: the file is missing, truncated, of a newer version, or something else.
+            DataError: the file is missing, truncated, altered, of a newer version, or something else.
+            ConfigError, UnknownChoiceError: an argument that cannot be.
         """
+        wanted = cls(device=device, unseen=unseen or "error")
         header, tensors = read_artifact(path, KIND)
         try:
-            recipe = Recipe.from_dict(header["recipe"])
-            made = cls(recipe, seed=int(header["seed"]), device=device, unseen=header["unseen"])
-            made.known = frozenset(int(op) for op in header["known"])
-            made.scale = TargetScale(*(tuple(float(x) for x in side) for side in header["scale"]))
-            made.info = dict(header["info"])
-            for member in range(recipe.members):
-                model = NNFormer(recipe.model)
-                model.load_state_dict(_below(f"{member}.", tensors))
-                made.models.append(model.to(made.device).eval())
-            if recipe.statistics:
-                parts = _below("statistics.", tensors)
-                made.statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            fitted = Fitted.restored(header, tensors, wanted.device)
+            made = cls(fitted.recipe, seed=header["seed"], device=device, unseen=header["unseen"])
+        except (*_ALTERED, NasExtError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
+        made._fitted = fitted
+        if unseen is not None:
+            made.unseen = unseen
         return made
-
-
-def _statistics(recipe: Recipe, graphs: Graphs, learned: NDArray[np.float64], seed: int) -> StatisticsModel | None:
-    if not recipe.statistics:
-        return None
-    return StatisticsModel.fit(graphs, learned, recipe.processes, recipe.trees, seed)
-
-
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

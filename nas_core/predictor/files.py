@@ -21,6 +21,7 @@ from nas_core.graph import READERS, Graph, GraphError, Graphs, Reader
 __all__ = ["Records", "new_file", "prediction_rows", "read_records", "write_predictions"]
 
 OUTPUTS = (".jsonl", ".csv")
+OURS = ("record", "prediction", "spread")
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,16 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
 def prediction_rows(
     records: Records, predicted: NDArray[np.float64], spread: NDArray[np.float64]
 ) -> list[dict[str, Any]]:
-    """One row for each record, in their order: its number from 1, its notes, prediction and spread."""
+    """One row for each record, in their order: its number from 1, its notes, prediction and spread. A note that has one
+    of these three names is called ``input_record`` and so on."""
     return [
-        {"record": number, **note, "prediction": float(value), "spread": float(width)}
+        {"record": number, **_beside(note), "prediction": float(value), "spread": float(width)}
         for number, (note, value, width) in enumerate(zip(records.notes, predicted, spread, strict=True), 1)
     ]
+
+
+def _beside(note: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"input_{name}" if name in OURS else name: value for name, value in note.items()}
 
 
 def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -19,7 +19,9 @@ __all__ = ["GaussianProcess"]
 Array = NDArray[np.float64]
 STEPS, RATE = 150, 0.05
 LARGEST = 600
-"""Points from which length scales are learned; all points are used to predict."""
+"""Points from which length scales are learned."""
+MOST = 5000
+"""Points that predict, a random subset of more: their kernel takes 8 bytes times the square of their number."""
 PRIOR = 4.0
 """Precision of the normal prior on the logarithms of length scales, about that of the root of their number."""
 CLIP = 5.0
@@ -40,7 +42,7 @@ class GaussianProcess:
     variances: Tensor
     """``(3,)`` of the squared exponential part, of the linear part, and of the noise"""
     points: Tensor
-    """``(G, F)`` scaled training statistics"""
+    """``(G, F)`` scaled training statistics, of :data:`MOST` graphs at most"""
     weights: Tensor
     """``(G,)`` of the training points"""
 
@@ -61,8 +63,11 @@ class GaussianProcess:
             raise DataError("all graphs have equal statistics; there is nothing to learn from them")
         deviation = torch.where(varies, deviation, torch.inf)
         standard = _standard(values, mean, deviation)
-        some = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard))[:LARGEST])
+        order = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard)))
+        some = order[:LARGEST]
         rates, variances = _likeliest(standard[some], wanted[some], int(varies.sum()))
+        if len(order) > MOST:
+            standard, wanted = standard[order[:MOST]], wanted[order[:MOST]]
         points = standard * rates
         kernel = _kernel(points, points, variances) + variances[2] * torch.eye(len(points), dtype=torch.float64)
         return cls(mean, deviation, rates, variances, points, torch.linalg.solve(kernel, wanted))
@@ -83,8 +88,21 @@ class GaussianProcess:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> GaussianProcess:
-        """Inverse of :meth:`to_tensors`."""
-        return cls(**{name: tensors[name] for name in cls.names()})
+        """Inverse of :meth:`to_tensors`.
+
+        Raises:
+            KeyError: one is missing.
+            DataError: they do not fit together, or hold what is no number.
+        """
+        made = cls(**{name: tensors[name] for name in cls.names()})
+        points, statistics = made.points.shape if made.points.ndim == 2 else (-1, -1)
+        shapes = {"variances": (3,), "points": (points, statistics), "weights": (points,)}
+        for name, tensor in made.to_tensors().items():
+            fits = tensor.dtype == torch.float64 and tuple(tensor.shape) == shapes.get(name, (statistics,))
+            number = bool((~tensor.isnan() if name == "deviation" else tensor.isfinite()).all())
+            if not fits or not number:
+                raise DataError(f"{name} of a Gaussian process does not fit the others, or holds what is no number")
+        return made
 
 
 def _standard(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:

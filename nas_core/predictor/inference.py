@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nas_core.graph import Graphs
-from nas_core.predictor.attend import LARGEST
+from nas_core.predictor.attend import short_softmax
 from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.blocks import Block
 from nas_core.predictor.model import NNFormer
@@ -148,10 +148,8 @@ class _Layer:
         projected = (self.normed(x, 0).view(-1, dim) @ self.qkv).view(count, length, 3, self.heads, -1)
         heads = torch.empty(3, count, self.heads, length, projected.shape[-1], device=x.device)
         q, k, v = heads.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * self.heads, length, -1).unbind(0)
-        weights = torch.bmm(q[:, :queries], k.mT).clamp_(-LARGEST, LARGEST).exp_()
-        if masks is not None:
-            weights.view(count, self.heads, queries, length).mul_(masks)
-        mixed = torch.bmm(weights.div_(weights.sum(-1, keepdim=True)), v).view(count, self.heads, queries, -1)
+        weights = short_softmax(q[:, :queries], k, masks)
+        mixed = torch.bmm(weights, v).view(count, self.heads, queries, -1)
         joined = torch.empty(count, queries, self.heads, mixed.shape[-1], dtype=x.dtype, device=x.device)
         into.view(-1, dim).addmm_(joined.copy_(mixed.transpose(1, 2)).view(-1, dim), self.out)
 

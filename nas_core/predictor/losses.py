@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor
+from torch.nn import functional
 
 __all__ = ["pairwise_loss", "ranking_loss", "relative_loss"]
 
@@ -17,7 +18,7 @@ def pairwise_loss(predicted: Tensor, target: Tensor, temperature: float) -> Tens
     """Logistic loss of all pairs with different targets: ln(1 + exp(-(p_i - p_j) / temperature)) for y_i > y_j."""
     above = target[:, None] > target[None, :]
     gaps = (predicted[:, None] - predicted[None, :]) / temperature
-    losses = (-gaps).clamp(min=-50).exp().log1p() * above
+    losses = functional.softplus(-gaps) * above
     return losses.sum() / above.sum().clamp(min=1)
 
 

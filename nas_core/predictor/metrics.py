@@ -14,15 +14,25 @@ __all__ = ["accuracy_within", "kendall_tau", "mape"]
 
 
 def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Kendall's tau-b, -1 to 1; 0 when either side is constant."""
+    """Kendall's tau-b, -1 to 1; 0 when either side is constant.
+
+    Raises:
+        DataError: rows of unequal length, or a value that is no finite number.
+    """
     first, second = _pair(predicted, target)
     value = float(kendalltau(first, second).statistic)
     return 0.0 if math.isnan(value) else value
 
 
 def mape(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Mean absolute percentage error, in percent."""
+    """Mean absolute percentage error, in percent.
+
+    Raises:
+        DataError: as :func:`kendall_tau`, or a target of 0.
+    """
     first, second = _pair(predicted, target)
+    if not second.all():
+        raise DataError(f"target {int(np.flatnonzero(second == 0)[0])} is 0; a relative error needs others")
     return float(100 * np.mean(np.abs(first - second) / np.abs(second)))
 
 
@@ -33,7 +43,13 @@ def accuracy_within(predicted: ArrayLike, target: ArrayLike, percent: float = 10
 
 
 def _pair(predicted: ArrayLike, target: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    first, second = np.asarray(predicted, np.float64), np.asarray(target, np.float64)
+    try:
+        first, second = np.asarray(predicted, np.float64), np.asarray(target, np.float64)
+    except (TypeError, ValueError):
+        raise DataError("predictions and targets are no rows of numbers; expected two equal, non-empty rows") from None
     if first.shape != second.shape or first.ndim != 1 or not len(first):
         raise DataError(f"predictions {first.shape} and targets {second.shape}; expected two equal, non-empty rows")
+    for name, row in (("prediction", first), ("target", second)):
+        if len(wrong := np.flatnonzero(~np.isfinite(row))):
+            raise DataError(f"{name} {wrong[0]} is {row[wrong[0]]}; expected finite numbers: leave such graphs out")
     return first, second

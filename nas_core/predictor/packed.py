@@ -13,11 +13,13 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.predictor.attend import LARGEST
 from nas_core.predictor.config import NNFormerConfig
 from nas_core.predictor.dropout import dropout as drop
 
 __all__ = ["PackedBatch", "PackedTopology", "Pairs"]
+
+LARGEST = 60.0
+"""Scores whose exponentials, and sums of a million of them, float32 holds."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ class Pairs:
     def sum(self, x: Tensor) -> Tensor:
         """Row i of the result is the sum of x at the columns of row i: ``(T, C)`` -> ``(T, C)``."""
         return torch.zeros_like(x).index_add_(0, self.rows, x[self.columns])
+
+    def below_largest(self, scores: Tensor) -> Tensor:
+        """Scores ``(P,)``, minus the largest of their row where exponentials would leave float32's range."""
+        if scores.device.type == "cpu" and bool((scores.detach().abs() < LARGEST).all()):
+            return scores
+        largest = scores.new_zeros(len(self.starts))
+        largest.scatter_reduce_(0, self.rows, scores.detach(), "amax", include_self=False)
+        return scores - largest[self.rows]
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class PackedTopology:
             pairs = self.heads[head * len(self.heads) // heads]
             q, k, v = split[:, :, head].unbind(1)
             scores = (q[pairs.rows] * k[pairs.columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
-            weights = scores.clamp(-LARGEST, LARGEST).exp()
+            weights = pairs.below_largest(scores).exp()
             total = torch.zeros(len(q), device=q.device).index_add_(0, pairs.rows, weights)
             weights = drop(weights / total[pairs.rows], dropout, dropout > 0).to(v.dtype)
             outputs.append(torch.zeros_like(v).index_add_(0, pairs.rows, v[pairs.columns] * weights[:, None]))
@@ -141,5 +151,4 @@ class PackedBatch:
 
     def total(self, nodes: Tensor) -> Tensor:
         """Sum over the nodes of each graph: ``(1, T, C)`` -> ``(B, C)``."""
-        graph = torch.repeat_interleave(torch.arange(len(self.sizes), device=nodes.device), self.sizes)
-        return nodes.new_zeros(len(self.sizes), nodes.shape[-1]).index_add_(0, graph, nodes[0])
+        return torch.stack([part.sum(0) for part in torch.split(nodes[0], self.sizes.tolist())])

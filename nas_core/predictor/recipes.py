@@ -10,10 +10,16 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.predictor.checks import Range, check_fields
 from nas_core.predictor.config import NNFormerConfig
-from nas_core.predictor.trainer import TrainConfig
+from nas_core.predictor.targets import KINDS
+from nas_core.predictor.train_config import TrainConfig
 
-__all__ = ["Recipe", "get_recipe", "list_recipes"]
+__all__ = ["FOLLOWING", "Recipe", "get_recipe", "list_recipes"]
+
+FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
+"""Settings that follow the data unless they are given."""
+_RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
 
 
 @dataclass(frozen=True)
@@ -24,11 +30,12 @@ class Recipe:
     model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
     train: TrainConfig = field(default_factory=TrainConfig)
     targets: str = "none"
-    """Scale in which targets are learned: none, mean or normal (by rank)."""
+    """Scale in which targets are learned: none (for fractions), mean or normal (by rank)."""
     members: int = 1
     """Models trained from different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Share of what is learned from graph statistics in the prediction; the networks have the rest."""
+    """Share of what is learned from graph statistics in the prediction; the networks have the rest. Statistics see
+    operations and edges only, no attributes, shapes or static features."""
     adapts: bool = False
     """With more graphs than a hundred the networks weigh more and batches grow, see :meth:`adapted`."""
     processes: int = 8
@@ -36,13 +43,17 @@ class Recipe:
     trees: int = 8
     """Boosted trees on statistics."""
 
+    kept: tuple[str, ...] = ()
+    """Of the settings that follow the data, those given through :meth:`changed`, which therefore do not."""
+
     def __post_init__(self) -> None:
-        alone = self.members == 0 and self.statistics == 1
-        some = min(self.processes, self.trees) >= 0 and self.processes + self.trees > 0
-        if not (self.members >= 1 or alone) or not 0 <= self.statistics <= 1 or not some:
+        check_fields(self, "a predictor", _RANGES)
+        if self.targets not in KINDS:
+            raise unknown_choice("scale of targets", self.targets, KINDS)
+        if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
             raise ConfigError(
                 f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"
-                " of a predictor; expected members >= 1 (or 0 where statistics is 1), 0 <= statistics <= 1, and"
+                " of a predictor; expected members >= 1 with statistics below 1, or members 0 with statistics 1, and"
                 " processes or trees"
             )
 
@@ -50,9 +61,18 @@ class Recipe:
         """With other settings; names are those of the recipe, of its model and of its training.
 
         Raises:
-            ConfigError: an unknown name.
+            ConfigError: an unknown name, or a value that cannot be.
         """
-        own = {f.name for f in fields(self)} - {"model", "train"}
+        kept = {*self.kept, *(name for name in changes if name in FOLLOWING)}
+        return replace(self.replaced(changes), kept=tuple(sorted(kept)))
+
+    def replaced(self, changes: Mapping[str, Any]) -> Recipe:
+        """As :meth:`changed`, but what follows the data still does.
+
+        Raises:
+            ConfigError: an unknown name, or a value that cannot be.
+        """
+        own = {f.name for f in fields(self)} - {"model", "train", "kept"}
         model = {k: v for k, v in changes.items() if k in {f.name for f in fields(NNFormerConfig)}}
         train = {k: v for k, v in changes.items() if k in {f.name for f in fields(TrainConfig)}}
         if unknown := set(changes) - own - set(model) - set(train):
@@ -63,23 +83,28 @@ class Recipe:
     def adapted(self, graphs: int) -> Recipe:
         """The settings for so many training graphs: where the recipe adapts, the share of statistics falls by 0.55
         for ten times as many (never below 0.3), and a batch holds at least one 64th of them. Both were chosen on
-        validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs."""
+        validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs. What was given through :meth:`changed` stays.
+        """
         if not self.adapts:
             return self
-        share = float(np.clip(self.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9)) if self.statistics else 0.0
-        return self.changed(statistics=share, batch_size=max(self.train.batch_size, graphs // 64))
+        changes: dict[str, Any] = {"batch_size": max(self.train.batch_size, graphs // 64)}
+        if self.statistics and self.members:
+            changes["statistics"] = float(np.clip(self.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9))
+        return self.replaced({name: value for name, value in changes.items() if name not in self.kept})
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
-        return cls(**{**data, "model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])})
+        parts = {"model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])}
+        return cls(**{**data, **parts, "kept": tuple(data.get("kept", ()))})
 
 
 _RECIPES = {
     recipe.name: recipe
     for recipe in (
+        # As the released code trains and masks, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
         Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
         Recipe(
             "best",

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, get_type_hints
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.predictor.config import NNFormerConfig
 from nas_core.predictor.recipes import Recipe
-from nas_core.predictor.trainer import TrainConfig
+from nas_core.predictor.train_config import TrainConfig
 
 __all__ = ["needed_by", "parsed_settings"]
 
-_OF_THEIR_OWN = {"name", "model", "train", "seed"}
+_OF_THEIR_OWN = {"name", "model", "train", "seed", "kept"}
 _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def parsed_settings(texts: Iterable[str]) -> dict[str, Any]:
+def parsed_settings(texts: Iterable[str], more: Mapping[str, type] | None = None) -> dict[str, Any]:
     """``["dim=64", "lr=1e-3"]`` as changes of a recipe, each of the type of its field.
+
+    Args:
+        more: other settings that are taken, and their types.
 
     Raises:
         ConfigError: no ``NAME=VALUE``, a name twice, or a value of another type.
         UnknownChoiceError: no such setting.
     """
     kinds = {k: v for c in (Recipe, NNFormerConfig, TrainConfig) for k, v in get_type_hints(c).items()}
-    kinds = {name: kind for name, kind in kinds.items() if name not in _OF_THEIR_OWN}
+    kinds = {name: kind for name, kind in kinds.items() if name not in _OF_THEIR_OWN} | dict(more or {})
     changes: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -49,11 +52,11 @@ def _typed(name: str, value: str, kind: type) -> Any:
 
 def needed_by(graphs: Graphs, recipe: Recipe) -> dict[str, Any]:
     """Changes with which the recipe's model reads these graphs whole: as many attributes, shapes and static features
-    as they have, and at least as many kinds of operations and nodes."""
+    as they have, and at least as many kinds of operations and nodes. What was given to the recipe is not changed."""
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}
     wanted["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
     if model.readout == "class_token" or model.position == "laplacian":
         wanted["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
-    return {name: value for name, value in wanted.items() if value != getattr(model, name)}
+    return {k: v for k, v in wanted.items() if v != getattr(model, k) and k not in recipe.kept}

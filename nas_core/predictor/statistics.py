@@ -1,4 +1,5 @@
-"""Numbers that describe a graph without learning: operations, edges, and all ways from its inputs to its outputs."""
+"""Numbers that describe a graph without learning: operations, edges, and all ways from its inputs to its outputs. What
+else a graph has (attributes, shapes, static features) is not seen."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from numpy.typing import NDArray
 
 from nas_core.graph import GraphError, Graphs
 
-__all__ = ["graph_statistics", "statistics_names"]
+__all__ = ["graph_statistics", "graphs_at_once", "statistics_count", "statistics_names"]
 
 Array = NDArray[np.float64]
 FAR = 1e9
 CHUNK = 20_000
-"""Graphs computed at once."""
+"""Graphs computed at once, fewer where there are many kinds of operations."""
+CELLS = 2**26
+"""Most numbers in a table of statistics that is computed at once: 512 MiB."""
 
 
 def graph_statistics(graphs: Graphs, operations: int) -> Array:
@@ -25,7 +28,7 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
     shortest, and how often each operation is met (mean, most, least).
 
     Args:
-        operations: how many kinds there are; indices are below it.
+        operations: how many kinds there are; indices are below it. There are about operations³ statistics.
 
     Raises:
         GraphError: an operation index is too large, or an edge leads backward.
@@ -34,11 +37,22 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
         raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {operations - 1}")
     if (graphs.edges[:, 0] >= graphs.edges[:, 1]).any():
         raise GraphError("an edge leads backward in the order of nodes; give graphs in topological order")
+    chunk = graphs_at_once(operations, CHUNK)
     parts = [
-        np.concatenate(list(_parts(graphs.take(np.arange(start, min(start + CHUNK, len(graphs)))), operations)), 1)
-        for start in range(0, len(graphs), CHUNK)
+        np.concatenate(list(_parts(graphs.take(np.arange(start, min(start + chunk, len(graphs)))), operations)), 1)
+        for start in range(0, len(graphs), chunk)
     ]
     return np.concatenate(parts) if parts else np.zeros((0, 0))
+
+
+def graphs_at_once(operations: int, most: int) -> int:
+    """How many graphs to describe at once, at most so many."""
+    return max(1, min(most, CELLS // operations**3))
+
+
+def statistics_count(operations: int) -> int:
+    """How many statistics there are."""
+    return operations**3 + operations**2 + 8 * operations + 7
 
 
 def statistics_names(operations: int) -> list[str]:

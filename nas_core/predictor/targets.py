@@ -11,9 +11,11 @@ from scipy.stats import rankdata
 
 from nas_core.errors import DataError, unknown_choice
 
-__all__ = ["TargetScale", "checked_targets"]
+__all__ = ["KINDS", "TargetScale", "checked_targets"]
 
 KINDS = ("none", "normal", "mean")
+UNSCALED = (-1.0, 2.0)
+"""Range of targets that networks learn as they are: their output starts at 0.5 and moves by some tenths."""
 SPREAD = 0.1
 """Standard deviation of transformed targets, about 0.5: the range in which accuracies lie."""
 
@@ -26,6 +28,15 @@ class TargetScale:
     """Ascending, at least two; empty: both are the same"""
     learned: tuple[float, ...]
     """As many, ascending"""
+
+    def __post_init__(self) -> None:
+        rows = (self.targets, self.learned)
+        ascending = all(np.isfinite(row).all() and (np.diff(row) > 0).all() for row in rows)
+        if len(self.targets) != len(self.learned) or len(self.targets) == 1 or not ascending:
+            raise DataError(
+                f"a scale of targets has {len(self.targets)} and {len(self.learned)} points; expected as many finite,"
+                " ascending ones on both sides, none or from 2 on"
+            )
 
     @classmethod
     def fitted(cls, kind: str, targets: NDArray[np.float64]) -> TargetScale:
@@ -64,11 +75,17 @@ def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, 
     return inside + slope * (np.minimum(values - x[0], 0) + np.maximum(values - x[-1], 0))
 
 
-def checked_targets(targets: ArrayLike, graphs: int, positive: bool = False) -> NDArray[np.float64]:
+def checked_targets(
+    targets: ArrayLike, graphs: int, positive: bool = False, unscaled: bool = False
+) -> NDArray[np.float64]:
     """Targets ``(G,)`` as float64.
 
+    Args:
+        positive: they have to be above 0, for a relative error.
+        unscaled: they are learned as they are by a squared error, and have to lie about 0 to 1.
+
     Raises:
-        DataError: another number than graphs, fewer than two, one that is no number (or not above 0).
+        DataError: another number than graphs, fewer than two, one that is no number or outside that range.
     """
     try:
         values = np.asarray(targets, np.float64)
@@ -83,4 +100,10 @@ def checked_targets(targets: ArrayLike, graphs: int, positive: bool = False) -> 
         raise DataError(f"target {wrong} is {values[wrong]}; remove the graphs without a measured value")
     if positive and values.min() <= 0:
         raise DataError(f"target {int(values.argmin())} is {values.min()}; expected latencies above 0")
+    if unscaled and len(outside := np.flatnonzero((values < UNSCALED[0]) | (values > UNSCALED[1]))):
+        raise DataError(
+            f"target {outside[0]} is {values[outside[0]]:g}, and targets='none' learns it as it is; expected fractions"
+            f" ({UNSCALED[0]:g} to {UNSCALED[1]:g}): divide percent by 100, or scale by targets='mean' (--set"
+            " targets=mean)"
+        )
     return values

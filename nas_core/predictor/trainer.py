@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,77 +12,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.losses import pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.model import NNFormer
+from nas_core.predictor.train_config import TrainConfig
 
 __all__ = ["TrainConfig", "Trainer", "autocast", "fast_dtype"]
 
 PART_POSITIONS, PART_GRAPHS = 2400, 16
 """A batch on a CPU is computed in parts of about so many positions, and of at least so many graphs. Graphs are then
 compared to others of their part, a random subset of the batch."""
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How a predictor is trained; the defaults are the paper's for accuracy (its supplement, 2.1)."""
-
-    epochs: int = 3000
-    """Passes over the training graphs."""
-    batch_size: int = 128
-    """Graphs per step; each is in the batch twice."""
-    lr: float = 1e-4
-    """Peak learning rate of AdamW."""
-    warmup: float = 0.1
-    """Share of the steps until the peak, linear from 0."""
-    decay: str = "cosine"
-    """Shape of the learning rate after the peak: cosine or linear."""
-    final_lr: float = 0.1
-    """Learning rate at the end, as a share of the peak."""
-    weight_decay: float = 0.01
-    """Of matrices; vectors (norms, biases) have none."""
-    loss: str = "mse"
-    """mse, or relative: squared relative error, for latencies."""
-    rank_weight: float = 0.2
-    """Of the L1 loss of differences to one other graph each."""
-    pair_weight: float = 0.0
-    """Of the logistic loss of all pairs in the batch."""
-    pair_temperature: float = 0.02
-    """Difference of predictions that the logistic loss sees as one."""
-    consistency_weight: float = 1.0
-    """Of the L1 distance between the two predictions of a graph, which differ by dropout."""
-    ema: float = 0.99
-    """Decay of the averaged weights, which predict in the end; 0: no average."""
-    clip: float = 0.0
-    """Largest norm of the gradient; 0: no limit."""
-    equal_sizes: bool = True
-    """A batch holds graphs of one size (the released code's rule; it sets the number of steps), or of all sizes."""
-    precision: str = "auto"
-    """bf16 or fp32 for matrix products; auto: bf16 where the device computes in it."""
-    seed: int = 0
-    """Of weights, dropout and batches."""
-
-    def __post_init__(self) -> None:
-        for name, allowed in (
-            ("loss", ("mse", "relative")),
-            ("decay", ("cosine", "linear")),
-            ("precision", ("auto", "bf16", "fp32")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise unknown_choice(f"{name} of training", getattr(self, name), allowed)
-        if (
-            self.epochs < 1
-            or self.batch_size < 1
-            or not self.lr > 0
-            or not 0 <= self.warmup < 1
-            or not 0 <= self.ema < 1
-        ):
-            raise ConfigError(
-                f"epochs {self.epochs}, batch_size {self.batch_size}, lr {self.lr}, warmup {self.warmup},"
-                f" ema {self.ema}; expected epochs and batch_size >= 1, lr > 0, 0 <= warmup < 1, 0 <= ema < 1"
-            )
+CHECKED = 50
+"""Steps between two looks at the loss; each look waits for the device."""
 
 
 def fast_dtype(device: torch.device) -> torch.dtype:
@@ -157,11 +99,29 @@ class Trainer:
         self.averaged = [p.detach().clone() for p in model.parameters()] if config.ema else []
 
     def steps(self) -> Iterator[Tensor]:
-        """One update after another, from where the trainer stands to the end; yields the loss."""
+        """One update after another, from where the trainer stands to the end; yields the loss.
+
+        Raises:
+            ConfigError: the loss is no finite number, found at the latest after :data:`CHECKED` steps or at the end.
+        """
         while self.done < self.total:
             plan = self._epoch()
             for bucket, chosen in plan[self.done % self.steps_per_epoch :]:
-                yield self._step(bucket, chosen)
+                loss = self._step(bucket, chosen)
+                if (self.done % CHECKED == 0 or self.done == self.total) and not math.isfinite(loss):
+                    raise self._diverged(f"the loss is {loss:g}")
+                yield loss
+
+    def check(self) -> None:
+        """Raise a ConfigError where a weight is no finite number."""
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
+            raise self._diverged("a weight is no finite number")
+
+    def _diverged(self, what: str) -> ConfigError:
+        return ConfigError(
+            f"{what} after step {self.done} of {self.total}: training diverged; give a smaller lr (it is"
+            f" {self.config.lr:g}), or a limit to the gradient with clip (it is {self.config.clip:g})"
+        )
 
     def _epoch(self) -> list[tuple[_Bucket, NDArray[np.int64]]]:
         """Batches of the epoch that ``done`` lies in; drawn from its number, so that resumed runs repeat them."""
@@ -239,7 +199,7 @@ class Trainer:
         """Inverse of :meth:`state`.
 
         Raises:
-            KeyError, RuntimeError: it belongs to another model.
+            KeyError, RuntimeError, ValueError: it belongs to another training.
         """
         prefix = "model."
         self.model.load_state_dict({k[len(prefix) :]: v for k, v in named.items() if k.startswith(prefix)})
@@ -250,10 +210,18 @@ class Trainer:
                 _, index, what = name.split(".", 2)
                 moments.setdefault(int(index), {})[what] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        self.done = int(named["done"])
+        done = int(named["done"])
+        if not 0 <= done <= self.total:
+            raise ValueError(f"step {done} of {self.total}")
+        self.done = done
 
     def settle(self) -> None:
-        """Give the model its averaged weights, which predict better than the last ones."""
+        """Give the model its averaged weights, which predict better than the last ones.
+
+        Raises:
+            ConfigError: a weight is no finite number.
+        """
+        self.check()
         if self.averaged:
             with torch.no_grad():
                 torch._foreach_copy_(list(self.model.parameters()), self.averaged)

@@ -6,7 +6,7 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -55,15 +55,19 @@ class Host(Protocol):
 
 def hosts() -> dict[str, Host | MissingHostError]:
     """Every registered host by name, or why it cannot be used."""
-    found: dict[str, Host | MissingHostError] = {}
+    return dict(_each_host())
+
+
+def _each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
+    """One after the other: a host that is not needed is not imported."""
     for entry in entry_points(group=GROUP):
         try:
-            found[entry.name] = entry.load()
+            yield entry.name, entry.load()
         except MissingHostError as error:
-            found[entry.name] = error
+            yield entry.name, error
         except ImportError as error:
-            found[entry.name] = MissingHostError(f"host {entry.name!r} does not import: {error}; see 'nas-ext doctor'")
-    return found
+            message = f"host {entry.name!r} does not import: {error}; see 'nas-ext doctor'"
+            yield entry.name, MissingHostError(message)
 
 
 def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
@@ -75,12 +79,14 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     path = Path(checkpoint)
     if not path.is_file():
         raise DataError(f"no file {path}; give the checkpoint of a trained supernet")
-    known = hosts()
-    usable = {name: host for name, host in known.items() if not isinstance(host, MissingHostError)}
-    for host in usable.values():
-        if host.recognises(path):
+    usable, failures = [], []
+    for name, host in _each_host():
+        if isinstance(host, MissingHostError):
+            failures.append(host)
+        elif host.recognises(path):
             return host.open(path, **options)
-    failures = [host for host in known.values() if isinstance(host, MissingHostError)]
+        else:
+            usable.append(name)
     if not usable:
         raise failures[0] if failures else MissingHostError("no host is registered; install nas-ext with 'pip install'")
     raise CheckpointError(

@@ -78,7 +78,9 @@ def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_reader_is_kept(cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "p.safetensors"
     arguments = ("--data", cells, "--out", model, "--reader", "nasbench201", "--target", "acc", "--holdout", 0)
-    code, out, err = run(capsys, "train", *arguments, *TINY)
+    code, _, err = run(capsys, "train", *arguments, *TINY)
+    assert code == 2 and "--set targets=mean" in err
+    code, out, err = run(capsys, "train", *arguments, *TINY, "--set", "targets=mean")
     assert (code, err) == (0, "") and "nothing was held out" in out and "'acc'" in out
     assert NNFormerPredictor.load(model).info["reader"] == "nasbench201"
     for more in ([], ["--reader", "nasbench201"]):
@@ -93,6 +95,7 @@ def test_attributes_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     rows = [*space.architectures(space.sample_rows(np.random.default_rng(0), 20)), space.largest()]
     records = [{"architecture": a.to_dict(), "target": float(a.number("encoder.embed_dim"))} for a in rows]
     data, model, exact = write(tmp_path / "d.jsonl", records), tmp_path / "p.safetensors", ["--set", "precision=fp32"]
+    exact += ["--set", "targets=mean"]
     code, out, _ = run(capsys, "train", "--data", data, "--out", model, "--reader", "translation", *TINY, *exact)
     assert code == 0 and "set by the data: attributes=5, max_nodes=34" in out
     assert len(set(NNFormerPredictor.load(model).predict([translation_graph(a) for a in rows]))) > 15
@@ -130,6 +133,26 @@ def test_an_interrupted_training_goes_on(
     whole, parts = ((tmp_path / f"{name}.safetensors").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
     assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_operations_that_no_training_record_has(
+    cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    model, lines = tmp_path / "p.safetensors", [json.loads(line) for line in cells.read_text().splitlines()]
+    few = write(tmp_path / "few.jsonl", [{"architecture": [1, 1, 1, 1, 1, n % 3 + 1], "acc": n / 9} for n in range(9)])
+    train = ("train", "--data", few, "--out", model, "--reader", "nasbench201", "--target", "acc", "--holdout", 0)
+    assert run(capsys, *train, *TINY)[0] == 0
+    new = write(tmp_path / "new.jsonl", [{"architecture": [1] * 6}, {"architecture": [1, 1, 1, 1, 1, 4]}, *lines])
+    predict = ("predict", "--model", model, "--data", new)
+    for more in ([], ["--unseen", "error"]):
+        code, out, err = run(capsys, *predict, *more)
+        assert code == 2 and out == "" and err.count("\n") == 1
+        assert "record 2: no training record had operation 3 (avg_pool_3x3)" in err and "--unseen warn" in err
+    code, out, _ = run(capsys, *predict, "--unseen", "warn")
+    assert code == 0 and len(out.splitlines()) == len(lines) + 4
+    assert "predictions for such graphs are guesses" in caplog.text
+    code, _, err = run(capsys, *predict, "--unseen", "maybe")
+    assert code == 2 and "expected one of error, warn, ignore" in err
 
 
 def test_bench(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,6 +141,7 @@ def test_long_graphs_in_any_order_are_no_cycle() -> None:
         ({"attributes": [1, 2, 3, 4]}, "expected (4, K)"),
         ({"attributes": [[1], [2, 3], [4], [5]]}, "no table"),
         ({"shapes": [[1], [2], [3], [float("nan")]]}, "no number"),
+        ({"shapes": [[1, 2, 3]] * 4}, "expected (4, 4)"),
         ({"static": [[1]]}, "expected (F,)"),
         ({"static": ["large"]}, "no table"),
     ],

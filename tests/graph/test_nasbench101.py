@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks._published import DATA, absent
 from nas_core.errors import UnknownChoiceError
-from nas_core.graph import Graph, GraphError, nasbench101_graph, nasbench101_graphs
+from nas_core.graph import AbsentCellError, Graph, GraphError, nasbench101_graph, nasbench101_graphs
 from nas_core.graph.nasbench101 import OPERATIONS
 from nas_core.graph.pruning import on_ways
 from tests.contracts.graph_reader import GraphReaderContract
@@ -43,6 +43,8 @@ class TestReader(GraphReaderContract):
         loop = matrix.copy()
         loop[2, 1] = 1
         apart = cell(4, [(0, 1), (2, 3)], [CONV1, POOL])
+        chain = cell(9, [(node, node + 1) for node in range(8)], [POOL] * 7)
+        dense = cell(5, list(itertools.combinations(range(5), 2)), [POOL] * 3)
         return {
             "cycle through": (loop, ops),
             "Did you mean 'conv3x3-bn-relu'?": (matrix, ["input", "conv3x3", CONV1, "output"]),
@@ -55,6 +57,8 @@ class TestReader(GraphReaderContract):
             "a list of names": (matrix, [0, 2, 1, 4]),
             "operations are None": (matrix, None),
             "is not in NAS-Bench-101": (*apart, True),
+            "of 9 nodes and 8 edges is not in": chain,
+            "of 5 nodes and 10 edges is not in": (*dense, True),
             "adjacency has shape (0,)": ([], []),
         }
 
@@ -62,6 +66,13 @@ class TestReader(GraphReaderContract):
 def test_indices_are_those_of_nn_former() -> None:
     graph = nasbench101_graph(*cell(5, [(0, 1), (1, 2), (2, 3), (3, 4)], [CONV1, CONV3, POOL]))
     assert graph.ops.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_cell_is_measured_after_pruning() -> None:
+    matrix, ops = cell(7, [*itertools.combinations(range(1, 6), 2), (0, 6)], [CONV1] * 5)
+    assert len(nasbench101_graph(matrix, ops, prune=True)) == 2
+    with pytest.raises(AbsentCellError, match="11 edges"):
+        nasbench101_graph(matrix, ops)
 
 
 def test_pruning_leaves_the_network() -> None:
@@ -135,6 +146,9 @@ def test_wrong_tables_are_refused() -> None:
             nasbench101_graphs(wrong, ops, sizes)
     with pytest.raises(GraphError, match="beyond the size"):
         nasbench101_graphs(matrices, ops, sizes - 1)
+    dense = cell(5, list(itertools.combinations(range(5), 2)), [POOL] * 3)
+    with pytest.raises(AbsentCellError, match="cell 1 of 5 nodes and 10 edges"):
+        nasbench101_graphs(*padded([RESNET, dense]))
 
 
 @pytest.mark.skipif(bool(absent(TABLE)), reason=absent(TABLE) or "")

@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from nas_core.errors import ConfigError
 from naslib_ext import benchmark
 
 
@@ -22,7 +21,9 @@ def test_without_naslib_one_line_and_exit_code_two(monkeypatch, capsys):
     [
         (["--naslib", "nowhere"], "holds no NASLib"),
         (["--set", "epochs"], "expected NAME=VALUE"),
-        (["--predictors", "nnformer", "--set", "dimm=3"], "no setting dimm"),
+        (["--predictors", "nnformer", "--set", "dimm=3"], "Did you mean 'dim'"),
+        (["--predictors", "nnformer", "--set", "dim=3.5"], "whole number"),
+        (["--predictors", "nnformer", "--set", "units=parts"], "units of targets are 'parts'"),
         (["--predictors", "gnc"], "'gcn'"),
         (["--predictors", "nnformer", "--space", "nasbench101", "--data", "t.npz"], "table of nasbench201"),
         (["--predictors", "nnformer", "--data", "nowhere.npz"], "cannot be read"),
@@ -33,13 +34,6 @@ def test_wrong_input_is_one_line(monkeypatch, capsys, arguments, message):
     assert benchmark.main(arguments) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and message in err
-
-
-def test_settings():
-    given = ["epochs=150", "lr=3e-4", "recipe=paper", "embed_norm=false"]
-    assert benchmark.parse_settings(given) == {"epochs": 150, "lr": 3e-4, "recipe": "paper", "embed_norm": False}
-    with pytest.raises(ConfigError):
-        benchmark.parse_settings(["=3"])
 
 
 def test_table():

@@ -23,10 +23,13 @@ def test_import_with_stand_ins_that_vanish(source_tree, caplog):
     assert importlib.util.find_spec("absent_peer") is None
     with pytest.raises(MissingHostError, match=r"made needs the package absent-peer.*pip install absent-peer"):
         module.use_peer()
-    assert len(compat.repairs()) == len(caplog.records) == 2  # one line each
-    assert "absent_peer" in compat.repairs()[0] and "scipy" not in compat.repairs()[0]
+    lines = [line for line in compat.repairs() if "torchvision" not in line]  # where a CUDA build of it is installed
+    told = [record for record in caplog.records if "torchvision" not in record.getMessage()]
+    assert len(lines) == len(told) == 2  # one line each
+    assert "absent_peer" in lines[0] and "scipy" not in lines[0]
+    before = len(caplog.records)
     compat.load("naslib.predictors")
-    assert len(caplog.records) == 2
+    assert len(caplog.records) == before
 
 
 def test_stand_ins_vanish_after_a_failed_import_too(source_tree):

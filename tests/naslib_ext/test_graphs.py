@@ -93,6 +93,11 @@ def test_cells_that_nasbench101_does_not_have():
     assert graph_of({"matrix": apart, "ops": ops}, "nasbench101") is None
     dense = np.triu(np.ones((7, 7), int), 1)
     assert graph_of({"matrix": dense, "ops": ops}, "nasbench101") is None
+    with pytest.raises(GraphError, match="'input' first"):
+        graph_of({"matrix": dense, "ops": ops[::-1]}, "nasbench101")
+    aside = dense.copy()
+    aside[0, 1:6] = 0  # 16 edges, of which one is on a way
+    assert len(graph_of({"matrix": aside, "ops": ops}, "nasbench101")) == 2
     nine = nasbench101(np.random.default_rng(0))
     assert graph_of(nine, "nasbench101") is not None
 

@@ -10,7 +10,7 @@ import pytest
 from nas_core.errors import ArchitectureError, NasExtError, UnknownChoiceError
 from nas_core.graph import GraphError, nasbench101_graph, nasbench201_graph
 from nas_core.space import SearchSpace
-from nni_ext import architecture_of, nasbench101_sample, nasbench201_sample
+from nni_ext import architecture_of, nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample
 
 CELL_101 = {
     "cell/num_nodes": 5,
@@ -73,6 +73,7 @@ def test_architecture(space: SearchSpace) -> None:
     ("read", "sample", "kind", "said"),
     [
         (nasbench201_sample, {}, GraphError, "no label 'cell/0_1'; it has: none"),
+        (nasbench201_unpruned_sample, {}, GraphError, "no label 'cell/0_1'; it has: none"),
         (nasbench201_sample, [3, 4], GraphError, "a sample is list"),
         (nasbench201_sample, changed(CELL_201, **{"1_3": None}), GraphError, "no label 'cell/1_3'; it has: cell/0_1"),
         (nasbench201_sample, changed(CELL_201, **{"1_3": "conv_5x5"}), UnknownChoiceError, "Did you mean 'conv_"),
@@ -114,3 +115,11 @@ def test_wrong_samples_of_a_space(space: SearchSpace) -> None:
 
 def rows(space: SearchSpace) -> list[tuple[Any, ...]]:
     return [row for choice in space.choices for row in choice.options]
+
+
+def test_a_latency_graph_has_what_reaches_no_output() -> None:
+    sample = changed(CELL_201, **{"1_3": "none", "2_3": "none"})
+    pruned, whole = nasbench201_sample(sample), nasbench201_unpruned_sample(sample)
+    ops = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|nor_conv_1x1~0|none~1|none~2|"
+    assert whole == nasbench201_graph(ops, prune=False) and pruned == nasbench201_graph(ops)
+    assert (len(pruned), len(whole)) == (3, 5)

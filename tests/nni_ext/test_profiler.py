@@ -24,7 +24,14 @@ from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.graph import GraphError, nasbench101_graph, translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace
-from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space, nasbench101_sample, nasbench201_sample
+from nni_ext import (
+    PredictorEvaluator,
+    PredictorProfiler,
+    as_model_space,
+    nasbench101_sample,
+    nasbench201_sample,
+    nasbench201_unpruned_sample,
+)
 
 EDGES = ("0_1", "0_2", "1_2", "0_3", "1_3", "2_3")
 
@@ -98,6 +105,20 @@ def test_profiles_are_predictions(
     for sample in draw(made, 3):
         expected = predictor_hat.predict([translation_graph(made.freeze(sample).architecture)])[0]
         assert PredictorProfiler(made, predictor_hat).profile(sample) == pytest.approx(expected)
+
+
+def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNFormerPredictor, tmp_path: Path) -> None:
+    sample = dict.fromkeys((f"cell/{edge}" for edge in EDGES), "conv_3x3") | {"cell/2_3": "none", "cell/1_3": "none"}
+    whole = predictor201.predict([nasbench201_unpruned_sample(sample)])[0]
+    assert PredictorProfiler(nasbench201, predictor201).profile(sample) != pytest.approx(whole)
+    given = PredictorProfiler(nasbench201, predictor201, reader="nasbench201_unpruned")
+    assert given.profile(sample) == pytest.approx(whole)
+    predictor201.save(tmp_path / "p.safetensors")
+    latency = NNFormerPredictor.load(tmp_path / "p.safetensors")
+    latency.info |= {"reader": "nasbench201_unpruned"}
+    assert PredictorProfiler(nasbench201, latency).profile(sample) == pytest.approx(whole)
+    with pytest.raises(ConfigError, match=r"'translation'.*nasbench201 or nasbench201_unpruned"):
+        PredictorProfiler(nasbench201, latency, reader="translation")
 
 
 @pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nas_core.graph import Graph, Graphs
+
+TINY: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 8, "lr": 1e-3}
+"""Settings of a predictor that is fitted in a moment."""
 
 
 def random_graph(nodes: int, stream: np.random.Generator, *, density: float = 0.4, features: bool = False) -> Graph:

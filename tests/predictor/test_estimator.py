@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,30 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, DataError, UnknownChoiceError
+from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer, get_recipe, kendall_tau, list_recipes
+from nas_core.predictor import NNFormerPredictor, kendall_tau
 from nas_core.predictor import checkpoint as checkpoint_module
-from nas_core.predictor import trainer as trainer_module
-from tests.predictor.graphs import random_graphs, sizes_of_operations
-
-TINY: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 8, "lr": 1e-3}
-SIZES = tuple([5, 6, 7] * 14)
-
-
-@pytest.fixture(scope="module")
-def graphs() -> Graphs:
-    return random_graphs(SIZES, seed=1)
-
-
-@pytest.fixture(scope="module")
-def targets(graphs: Graphs) -> np.ndarray:
-    return sizes_of_operations(graphs)
-
-
-@pytest.fixture(scope="module")
-def fitted(graphs: Graphs, targets: np.ndarray) -> NNFormerPredictor:
-    return NNFormerPredictor("paper", **TINY).fit(graphs, targets)
+from tests.predictor.graphs import TINY, random_graphs, sizes_of_operations
 
 
 def test_it_learns(graphs: Graphs, targets: np.ndarray) -> None:
@@ -61,16 +43,6 @@ def test_predictions_do_not_depend_on_company(graphs: Graphs, fitted: NNFormerPr
     assert fitted.predict([]).shape == (0,)
 
 
-def test_saved_and_loaded(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
-    predictor = NNFormerPredictor("paper", members=2, targets="normal", **TINY).fit(graphs, targets)
-    predictor.save(tmp_path / "p.safetensors")
-    loaded = NNFormerPredictor.load(tmp_path / "p.safetensors")
-    for got, expected in zip(loaded.predict_with_spread(graphs), predictor.predict_with_spread(graphs), strict=True):
-        np.testing.assert_array_equal(got, expected)
-    assert loaded.predict_with_spread(graphs)[1].min() > 0
-    assert loaded.recipe == predictor.recipe and loaded.info == predictor.info
-
-
 def test_with_graph_statistics(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
     recipe = {**TINY, "statistics": 0.5, "targets": "normal", "unseen": "warn"}
     predictor = NNFormerPredictor("paper", **recipe).fit(graphs, targets)
@@ -83,12 +55,19 @@ def test_with_graph_statistics(tmp_path: Path, graphs: Graphs, targets: np.ndarr
     assert np.isfinite(loaded.predict([Graph([0, 9, 4], [(0, 1), (1, 2)])])).all()
 
 
-@pytest.mark.parametrize("scale", ["normal", "mean", "none"])
+@pytest.mark.parametrize("scale", ["normal", "mean"])
 def test_scales_return_the_users_units(scale: str, graphs: Graphs, targets: np.ndarray) -> None:
     percent = 90 + 5 * targets
     predicted = NNFormerPredictor("paper", targets=scale, **TINY).fit(graphs, percent).predict(graphs)
-    if scale != "none":
-        assert predicted.min() > 85 and predicted.max() < 100
+    assert predicted.min() > 85 and predicted.max() < 100
+
+
+def test_targets_that_a_network_cannot_learn_as_they_are(graphs: Graphs, targets: np.ndarray) -> None:
+    for wrong in (90 + 5 * targets, targets - 1.5, np.where(targets == targets.max(), 2.01, targets)):
+        with pytest.raises(DataError, match=r"expected fractions .*targets='mean' \(--set targets=mean\)"):
+            NNFormerPredictor("paper", **TINY).fit(graphs, wrong)
+    NNFormerPredictor("paper", **{**TINY, "epochs": 1}).fit(graphs, np.linspace(-1, 2, len(graphs)))
+    NNFormerPredictor("statistics", targets="none").fit(graphs, 90 + targets)
 
 
 class Stop(Exception):
@@ -123,6 +102,81 @@ def test_an_interrupted_fit_goes_on_identically(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_failed_fit_leaves_what_was_fitted(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
+    def stop(step: int, steps: int, loss: float) -> None:
+        if step == 10:
+            raise Stop
+
+    new = NNFormerPredictor("best", processes=1, trees=0, **TINY)
+    with pytest.raises(Stop):
+        new.fit(graphs, targets, progress=stop)
+    assert not new.fitted and new.info == {} and new.statistics is None and not new.models
+    with pytest.raises(ConfigError, match="not fitted"):
+        new.predict(graphs)
+    before, spread = new.fit(graphs, targets).predict_with_spread(graphs)
+    info, known = dict(new.info), new.known
+    others = random_graphs((6,) * 30, seed=9, features=True)
+    for error, data, wanted, more in (
+        (Stop, others, np.arange(30.0), {"progress": stop}),
+        (DataError, others, np.full(30, np.nan), {}),
+        (GraphError, None, targets, {}),
+    ):
+        with pytest.raises(error):
+            new.fit(data, wanted, **more)
+        after = new.predict_with_spread(graphs)
+        np.testing.assert_array_equal(after, (before, spread))
+        assert new.info == info and new.known == known and new.recipe.model.attributes == 0
+    new.save(tmp_path / "p.safetensors")
+    np.testing.assert_array_equal(NNFormerPredictor.load(tmp_path / "p.safetensors").predict(graphs), before)
+
+
+def test_random_streams_of_the_caller(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
+    file = tmp_path / "p.safetensors"
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    first = NNFormerPredictor("paper", **TINY).fit(graphs, targets)
+    assert torch.rand(1) == expected[0]
+    again = NNFormerPredictor("paper", **TINY).fit(graphs, targets)
+    np.testing.assert_array_equal(first.predict(graphs), again.predict(graphs))
+    first.save(file)
+    NNFormerPredictor.load(file)
+    with pytest.raises(DataError):
+        again.fit(graphs, targets[:-1])
+    assert torch.rand(1) == expected[1]
+
+
+def test_the_model_reads_what_the_graphs_have(tmp_path: Path) -> None:
+    featured = random_graphs((5, 40, 7) * 8, seed=4, features=True)
+    recipe = {**TINY, "epochs": 2, "precision": "fp32"}
+    predictor = NNFormerPredictor("paper", **recipe).fit(featured, np.linspace(0, 1, 24))
+    model = predictor.recipe.model
+    assert (model.attributes, model.shapes, model.static, model.max_nodes) == (8, 4, 4, 41)
+    assert featured.attributes is not None
+    moved = replace(featured, attributes=featured.attributes + 1)
+    assert not np.allclose(predictor.predict(moved), predictor.predict(featured), atol=1e-6)
+    predictor.save(tmp_path / "p.safetensors")
+    loaded = NNFormerPredictor.load(tmp_path / "p.safetensors")
+    np.testing.assert_array_equal(loaded.predict(featured), predictor.predict(featured))
+    bare = random_graphs((5, 6, 7) * 8)
+    values = sizes_of_operations(bare)
+    fresh = NNFormerPredictor("paper", **recipe).fit(bare, values).predict(bare)
+    np.testing.assert_array_equal(predictor.fit(bare, values).predict(bare), fresh)
+    assert predictor.recipe.model.max_nodes == 32
+    blind = NNFormerPredictor("paper", attributes=0, shapes=0, static=0, **recipe).fit(featured, np.linspace(0, 1, 24))
+    assert blind.recipe.model.attributes == 0
+    np.testing.assert_array_equal(blind.predict(moved), blind.predict(featured))
+
+
+def test_graphs_in_any_iterable_but_not_alone(graphs: Graphs, fitted: NNFormerPredictor) -> None:
+    expected = fitted.predict(graphs[:5])
+    np.testing.assert_array_equal(fitted.predict(graph for graph in graphs[:5]), expected)
+    np.testing.assert_array_equal(fitted.predict(tuple(graphs[:5])), expected)
+    for wrong in (graphs[0], None, 3, [graphs[0], None], "abc"):
+        with pytest.raises(GraphError, match="got"):
+            fitted.predict(wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("processes", "trees"), [(3, 2), (1, 0), (0, 1)])
 def test_statistics_alone(tmp_path: Path, graphs: Graphs, targets: np.ndarray, processes: int, trees: int) -> None:
     predictor = NNFormerPredictor("statistics", processes=processes, trees=trees).fit(graphs, 90 + targets)
@@ -132,40 +186,6 @@ def test_statistics_alone(tmp_path: Path, graphs: Graphs, targets: np.ndarray, p
     assert spread.any() == (processes > 0 and trees > 0)
     predictor.save(tmp_path / "p.safetensors")
     np.testing.assert_array_equal(NNFormerPredictor.load(tmp_path / "p.safetensors").predict(others), predicted)
-
-
-def test_statistics_of_nothing() -> None:
-    for changes in ({"members": 0}, {"statistics": 1.5}, {"processes": 0, "trees": 0}, {"trees": -1}):
-        with pytest.raises(ConfigError, match="members"):
-            get_recipe("paper").changed(**changes)
-
-
-def test_a_batch_in_parts_is_one_update(graphs: Graphs, targets: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = get_recipe("paper").changed(
-        **{**TINY, "batch_size": 64, "dropout": 0.0, "rank_weight": 0.0, "precision": "fp32"}
-    )
-    updates = []
-    for positions in (10**6, 50):
-        monkeypatch.setattr(trainer_module, "PART_POSITIONS", positions)
-        monkeypatch.setattr(trainer_module, "PART_GRAPHS", 2)
-        torch.manual_seed(0)
-        trainer = Trainer(NNFormer(recipe.model), graphs, targets, recipe.train)
-        most = max(bucket.parts(len(bucket)) for bucket in trainer.buckets)
-        assert most == 1 if positions > 50 else most > 2
-        losses = [float(loss) for _, loss in zip(range(3), trainer.steps(), strict=False)]
-        updates.append((losses, [x.detach().clone() for x in trainer.model.parameters()]))
-    (whole, expected), (parts, got) = updates
-    np.testing.assert_allclose(parts, whole, rtol=1e-5)
-    for a, b in zip(got, expected, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
-
-
-def test_training_keeps_no_history(graphs: Graphs, targets: np.ndarray) -> None:
-    recipe = get_recipe("paper").changed(**TINY)
-    trainer = Trainer(NNFormer(recipe.model), graphs, targets, recipe.train)
-    for _ in trainer.steps():
-        assert not any(average.requires_grad for average in trainer.averaged)
-    assert trainer.averaged and trainer.done == trainer.total
 
 
 def test_wrong_targets(graphs: Graphs, targets: np.ndarray) -> None:
@@ -193,48 +213,8 @@ def test_unseen_operations(graphs: Graphs, fitted: NNFormerPredictor, caplog: py
     assert np.isfinite(lenient.predict(new)).all() and "operation 9" in caplog.text
 
 
-def test_files_that_are_no_predictor(tmp_path: Path, fitted: NNFormerPredictor) -> None:
-    path = tmp_path / "p.safetensors"
-    with pytest.raises(DataError, match="not found"):
-        NNFormerPredictor.load(path)
-    fitted.save(path)
-    content = path.read_bytes()
-    for damaged in (content[: len(content) // 2], content[:20], b"", b"x" * 100):
-        path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"safetensors"):
-            NNFormerPredictor.load(path)
-    path.write_bytes(content.replace(b'\\"version\\": 1', b'\\"version\\": 9'))
-    with pytest.raises(DataError, match="version 9"):
-        NNFormerPredictor.load(path)
-    path.write_bytes(content.replace(b"nn-former", b"nn-farmer"))
-    with pytest.raises(DataError, match="nn-farmer"):
-        NNFormerPredictor.load(path)
-    with pytest.raises(ConfigError, match="safetensors"):
-        fitted.save(tmp_path / "p.bin")
-    unfitted = NNFormerPredictor("paper")
-    with pytest.raises(ConfigError, match="not fitted"):
-        unfitted.predict([])
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match="not fitted"):
-        unfitted.save(path)
-    assert path.read_bytes() == content
-
-
-def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
-    recipe = get_recipe("best")
-    shares = [recipe.adapted(graphs).statistics for graphs in (50, 100, 424, 4236, 400_000)]
-    assert shares == sorted(shares, reverse=True) and shares[-1] == 0.3
-    assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
-    paper = get_recipe("paper")
-    assert paper.adapted(4236) == paper
-
-
-def test_recipes() -> None:
-    assert {"paper", "latency"} <= set(list_recipes())
-    assert get_recipe("paper").changed(dim=64, epochs=3, members=2).model.dim == 64
-    with pytest.raises(UnknownChoiceError, match="paper"):
-        NNFormerPredictor("papper")
-    with pytest.raises(ConfigError, match="widht"):
-        NNFormerPredictor("paper", widht=3)
-    with pytest.raises(UnknownChoiceError, match="unseen"):
-        NNFormerPredictor("paper", unseen="maybe")
+def test_a_diverged_fit_is_an_error(graphs: Graphs, targets: np.ndarray) -> None:
+    predictor = NNFormerPredictor("paper", **{**TINY, "lr": 1e38, "warmup": 0.0})
+    with pytest.raises(ConfigError, match="training diverged; give a smaller lr"):
+        predictor.fit(graphs, targets)
+    assert not predictor.fitted

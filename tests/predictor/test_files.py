@@ -138,6 +138,13 @@ def test_results_overwrite_nothing(tmp_path: Path) -> None:
             new_file(path, force, [data], (".jsonl", ".csv") if path.suffix == ".txt" else ())
 
 
+def test_notes_do_not_replace_what_is_predicted(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", {**GOOD, "record": "a", "prediction": 9, "spread": 8})
+    (row,) = prediction_rows(read_records(path), np.array([0.25]), np.array([0.5]))
+    assert (row["record"], row["prediction"], row["spread"]) == (1, 0.25, 0.5)
+    assert (row["input_record"], row["input_prediction"], row["input_spread"]) == ("a", 9, 8)
+
+
 def test_predictions_keep_what_stands_beside_the_graph(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", {**GOOD, "name": "a,b", "list": [1]}, {**GOOD, "id": 7})
     rows = prediction_rows(read_records(path), np.array([0.25, 1 / 3]), np.array([0.0, 0.5]))

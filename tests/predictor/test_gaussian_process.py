@@ -32,6 +32,19 @@ def test_more_points_than_length_scales_are_learned_from(monkeypatch: pytest.Mon
     assert np.abs(process.predict(values) - targets).mean() < 0.1
 
 
+def test_points_that_predict_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, targets = points(200, 0)
+    whole = GaussianProcess.fit(values, targets, seed=3)
+    monkeypatch.setattr(module, "MOST", 200)
+    at_the_limit = GaussianProcess.fit(values, targets, seed=3)
+    assert all(a.equal(b) for a, b in zip(whole.to_tensors().values(), at_the_limit.to_tensors().values(), strict=True))
+    monkeypatch.setattr(module, "MOST", 90)
+    few, again, other = (GaussianProcess.fit(values, targets, seed) for seed in (3, 3, 4))
+    assert few.points.shape == (90, 6) and few.weights.shape == (90,)
+    assert few.points.equal(again.points) and not few.points.equal(other.points)
+    assert np.abs(few.predict(values) - targets).mean() < 0.15
+
+
 def test_restored_and_constant_columns() -> None:
     values, targets = points(40, 0)
     values[:, 3] = 7.0

@@ -10,6 +10,7 @@ from nas_core.graph import Graphs
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
 from nas_core.predictor import inference as inference_module
 from nas_core.predictor.inference import score
+from nas_core.predictor.naive import naive_prediction
 from tests.predictor.graphs import random_graphs
 from tests.predictor.test_model import lively
 
@@ -40,6 +41,17 @@ def test_equals_the_model_in_float32(change: dict[str, object], monkeypatch: pyt
     with torch.no_grad():
         expected = model(Batch.of(graphs)).double().numpy()
     np.testing.assert_allclose(score(model, graphs, "fp32"), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("scale", [30.0, 3000.0])
+def test_scores_of_any_size(scale: float) -> None:
+    model, graphs = model_of(), random_graphs((5, 7, 5, 2, 7))
+    with torch.no_grad():
+        for block in model.blocks:
+            block.attention.qkv.weight[:32] *= scale
+        expected = torch.stack([naive_prediction(model, graph) for graph in graphs]).double().numpy()
+    assert expected.std() > 1e-3
+    np.testing.assert_allclose(score(model, graphs, "fp32"), expected, atol=2e-4)
 
 
 def test_bfloat16_is_near() -> None:

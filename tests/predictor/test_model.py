@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks._plain_nnformer import codes_of, plain_forward
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
@@ -21,6 +22,7 @@ CASES = {
     "accuracy, paper": NNFormerConfig.accuracy(**SMALL),
     "accuracy, as released": NNFormerConfig.accuracy(sibling_mask="as_released", **SMALL),
     "latency": NNFormerConfig.latency(layer_scale=0.5, **SMALL),
+    "accuracy with features": NNFormerConfig.accuracy(attributes=8, shapes=4, static=4, **SMALL),
 }
 MIXED = (1, 7, 2, 5, 12, 7, 3)
 
@@ -63,6 +65,16 @@ def test_outputs_and_gradients_equal_the_reference(name: str) -> None:
         assert parameter.grad is not None, parameter_name
         scale = float(parameter.grad.abs().max()) + 1e-6
         torch.testing.assert_close(gradients[parameter_name], parameter.grad, atol=1e-4 * scale, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["accuracy, as released", "latency"])
+def test_reference_equals_the_released_computation(name: str) -> None:
+    """Two texts of one model: equation by equation, and as the released code computes batches."""
+    config = CASES[name]
+    model, graphs = lively(config), graphs_for(config, (7,) * 5)
+    with torch.no_grad():
+        expected = torch.stack([naive_prediction(model, graph) for graph in graphs])
+        torch.testing.assert_close(plain_forward(model, codes_of(model, graphs)), expected, atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", CASES)

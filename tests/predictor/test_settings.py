@@ -17,6 +17,13 @@ def test_values_have_the_type_of_their_field() -> None:
     assert type(changes["dropout"]) is float and get_recipe("paper").changed(**changes).model.dim == 64
 
 
+def test_settings_of_others() -> None:
+    changes = parsed_settings(["dim=64", "units=percent", "seed=3"], {"units": str, "seed": int})
+    assert changes == {"dim": 64, "units": "percent", "seed": 3}
+    with pytest.raises(ConfigError, match="whole number"):
+        parsed_settings(["seed=a"], {"seed": int})
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
@@ -25,6 +32,7 @@ def test_values_have_the_type_of_their_field() -> None:
         (["dim="], "NAME=VALUE"),
         (["dmi=3"], "Did you mean 'dim'"),
         (["seed=3"], "unknown setting"),
+        (["kept=dim"], "unknown setting"),
         (["dim=3", "dim=4"], "given twice"),
         (["dim=3.5"], "whole number"),
         (["lr=fast"], "a number"),
@@ -47,5 +55,7 @@ def test_data_decide_what_the_model_reads() -> None:
     assert needed == {"attributes": 0, "shapes": 0, "static": 0, "operations": 41}
     recipe = get_recipe("latency").changed(dim=16, **needed)
     assert NNFormer(recipe.model).embed.in_features == 41
+    given = get_recipe("paper").changed(attributes=0, max_nodes=50)
+    assert needed_by(featured, given) == {"shapes": 4, "static": 4}
     with pytest.raises(ConfigError):
         get_recipe("paper").changed(dim=6)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.predictor.statistics import graph_statistics, statistics_names
+from nas_core.predictor import statistics as module
+from nas_core.predictor.statistics import graph_statistics, statistics_count, statistics_names
 from tests.predictor.graphs import random_graphs
 
 OPERATIONS = 5
 NAMES = statistics_names(OPERATIONS)
+assert [statistics_count(n) for n in (1, 5, 8)] == [len(statistics_names(n)) for n in (1, 5, 8)]
 
 
 def paths_of(graph: Graph) -> list[list[int]]:
@@ -71,6 +73,17 @@ def test_graphs_of_other_sizes_do_not_matter() -> None:
     together = graph_statistics(graphs, OPERATIONS)
     alone = np.concatenate([graph_statistics(graphs[i : i + 1], OPERATIONS) for i in range(len(graphs))])
     np.testing.assert_allclose(together, alone)
+
+
+def test_many_kinds_are_described_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = random_graphs((3, 7, 5, 2))
+    expected = graph_statistics(graphs, OPERATIONS)
+    monkeypatch.setattr(module, "CELLS", 2 * OPERATIONS**3)
+    seen = []
+    parts = module._parts
+    monkeypatch.setattr(module, "_parts", lambda g, n: seen.append(len(g)) or parts(g, n))
+    np.testing.assert_array_equal(graph_statistics(graphs, OPERATIONS), expected)
+    assert seen == [2, 2] and module.graphs_at_once(10**6, 5) == 1
 
 
 def test_wrong_graphs() -> None:
