@@ -55,10 +55,10 @@ class Host(Protocol):
 
 def hosts() -> dict[str, Host | MissingHostError]:
     """Every registered host by name, or why it cannot be used."""
-    return dict(_each_host())
+    return dict(each_host())
 
 
-def _each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
+def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
     """One after the other: a host that is not needed is not imported."""
     for entry in entry_points(group=GROUP):
         try:
@@ -80,7 +80,7 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     if not path.is_file():
         raise DataError(f"no file {path}; give the checkpoint of a trained supernet")
     usable, failures = [], []
-    for name, host in _each_host():
+    for name, host in each_host():
         if isinstance(host, MissingHostError):
             failures.append(host)
         elif host.recognises(path):

@@ -53,7 +53,7 @@ Extract = Callable[..., int]
 @pytest.fixture
 def supernet(monkeypatch: pytest.MonkeyPatch) -> ToySupernet:
     toy = ToySupernet()
-    monkeypatch.setattr(module, "hosts", lambda: {"toy": ToyHost(toy)})
+    monkeypatch.setattr(module, "each_host", lambda: iter([("toy", ToyHost(toy))]))
     return toy
 
 
