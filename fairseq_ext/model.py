@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ from fairseq.models import (
 )
 from torch import Tensor
 
+from fairseq_ext.architectures import architectures, base_architecture
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
-from nas_core.space import Architecture, SearchSpace, found_translation
+from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.sampling import draw
 from nas_core.supernet.subnet import Memory, Subnet
 from nas_core.supernet.translation import TranslationNet
@@ -216,86 +216,12 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
             )
 
 
-def base_architecture(args: Namespace) -> None:
-    """Base: HAT's WMT space, neuron-wise experts."""
-    _defaults(args, search_space="hat_wmt14_en_de", mos="neuron")
-
-
-def _defaults(args: Namespace, **values: Any) -> None:
-    defaults = {
-        "mos_experts": 2,
-        "mos_router_hidden": 128,
-        "mos_router_layers": 2,
-        "mos_router_dropout": 0.0,
-        "mos_own_router": False,
-        "subnet": None,
-        "architecture_draw": "gene",
-        "dropout": 0.1,
-        "attention_dropout": 0.0,
-        "activation_dropout": 0.0,
-        "normalize_before": False,
-        "share_all_embeddings": False,
-        "share_decoder_input_output_embed": False,
-        "max_relative_length": 0,
-        "linear_max_length": None,
-        "linear_normalize": "denominator",
-        "max_source_positions": 1024,
-        "max_target_positions": 1024,
-        **values,
-    }
-    for name, value in defaults.items():
-        if getattr(args, name, None) is None:
-            setattr(args, name, value)
-
-
-_SIZES: dict[str, dict[str, Any]] = {
-    "": {"search_space": "hat_wmt14_en_de"},
-    "_wmt_en_de": {"search_space": "hat_wmt14_en_de", "dropout": 0.3, "attention_dropout": 0.1},
-    "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.3},
-    "_small": {"search_space": "hat_small", "dropout": 0.1},
-}
-
-
-_POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
-_WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
-_MFORMER: dict[str, dict[str, Any]] = {
-    "mformer": {"search_space": "mformer_wmt14_en_de", **_POSITIONS},
-    "mformer_wmt_en_de": {"search_space": "mformer_wmt14_en_de", **_WMT},
-    "cosformer_wmt_en_de": {"search_space": "cosformer_wmt14_en_de", **_WMT},
-    "mformer_small": {"search_space": "mformer_small", **_POSITIONS},
-    "mformer_found_wmt_en_de": {"search_space": "mformer_wmt14_en_de", "found": "mformer", **_WMT},
-    "cosformer_found_wmt_en_de": {"search_space": "cosformer_wmt14_en_de", "found": "cosformer", **_WMT},
-    "transformer_found_wmt_en_de": {"search_space": "mformer_wmt14_en_de", "found": "transformer", **_WMT},
-}
-
-
-def _all_architectures() -> Iterator[tuple[str, dict[str, Any]]]:
-    for size, values in _SIZES.items():
-        yield f"mos_transformer{size}", {"mos": "neuron", **values}
-        yield f"hat_transformer{size}", {"mos": "none", **values}
-    for name, values in _MFORMER.items():
-        yield name, {"mos": "none", **values}
-    for size in ("", "_wmt_en_de", "_small"):
-        yield f"mos_mformer{size}", {"mos": "neuron", **_MFORMER[f"mformer{size}"]}
-
-
 def _register_architectures() -> None:
     from fairseq.models import ARCH_MODEL_REGISTRY
 
-    for name, values in _all_architectures():
-        if name in ARCH_MODEL_REGISTRY:
-            continue
-
-        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
-            rest = dict(values)
-            found = rest.pop("found", None)
-            its_space = getattr(args, "search_space", None) in (None, values["search_space"])
-            if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
-                args.subnet_json = json.dumps(found_translation(found).to_dict())
-            _defaults(args, **rest)
-
-        fill.__name__ = name
-        register_model_architecture("mos_transformer", name)(fill)
+    for name, fill in architectures():
+        if name not in ARCH_MODEL_REGISTRY:
+            register_model_architecture("mos_transformer", name)(fill)
 
 
 _register_architectures()

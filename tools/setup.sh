@@ -59,7 +59,10 @@ step() {
 pip() { $PY -m pip --disable-pip-version-check --no-input "$@"; }
 
 install_torch() {
-    pip install "torch==$TORCH_VERSION" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} &&
+    (
+        [ -z "$TORCH_INDEX" ] || export PIP_INDEX_URL="$TORCH_INDEX"
+        pip install "torch==$TORCH_VERSION"
+    ) &&
         $PY -c 'import torch'
 }
 

@@ -7,7 +7,7 @@ released code regresses; both are here.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -207,10 +207,3 @@ def _ordered(scores: Array, values: Array) -> float:
     larger = values[:, None] > values[None, :]
     gaps = scores[:, None] - scores[None, :]
     return float(((gaps > 0) + 0.5 * (gaps == 0))[larger].mean()) if larger.any() else 0.5
-
-
-def named(space: SearchSpace, importances: Array) -> list[tuple[str, float]]:
-    """Genes and their importance, the most important first."""
-    names: Sequence[str] = [choice.name for choice in space.choices]
-    pairs = [(name, float(value)) for name, value in zip(names, importances, strict=True)]
-    return sorted(pairs, key=lambda pair: -pair[1])

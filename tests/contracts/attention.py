@@ -53,10 +53,6 @@ class AttentionContract:
         """The attention as its equations stand, ``(B, H, T, D)``."""
         raise NotImplementedError
 
-    def cross(self) -> ElasticCrossAttention | None:
-        """Projections of attention from C to 7 channels; None where the kind has none."""
-        return None
-
     @pytest.fixture
     def weights(self) -> SelfAttentionWeights:
         torch.manual_seed(5)
@@ -148,13 +144,18 @@ class AttentionContract:
         torch.testing.assert_close(self_attention(x, static.select(6, 2)), self_attention(x, small))
         assert torch.equal(small.in_proj.weight[8:16], layer.in_proj.weight[Q : Q + 8, :6])
 
+
+class CrossAttentionContract(AttentionContract):
+    """For kinds that also read another sequence."""
+
+    def cross(self) -> ElasticCrossAttention:
+        """Projections of attention from C to 7 channels."""
+        raise NotImplementedError
+
     @pytest.mark.parametrize("reads", [1, 2], ids=["one", "two"])
     def test_cross_attention_step_by_step(self, reads: int) -> None:
         """Also where the memory is that of two encoder layers, whose positions repeat."""
-        cross = self.cross()
-        if cross is None:
-            pytest.skip("this kind has no cross attention")
-        weights: CrossAttentionWeights = cross.select(C, 7, HEADS)
+        weights: CrossAttentionWeights = self.cross().select(C, 7, HEADS)
         x, memory = torch.randn(3, 6, C), torch.randn(3, 11 * reads, 7)
         mask = padded(3, 11).repeat(1, 1, 1, reads)
         positions = (padded(3, 11)[:, 0, 0].cumsum(1) - 1).clamp(min=0).repeat(1, reads)

@@ -16,10 +16,10 @@ from nas_core.layers.attention import (
 )
 from nas_core.layers.cosformer import cosformer_naive
 from nas_core.layers.kinds import one_or_several, select_kind
-from tests.contracts.attention import HEADS, AttentionContract, C, Q
+from tests.contracts.attention import HEADS, AttentionContract, C, CrossAttentionContract, Q
 
 
-class TestSoftmax(AttentionContract):
+class TestSoftmax(CrossAttentionContract):
     def layer(self) -> ElasticSelfAttention:
         return ElasticSelfAttention(C, Q)
 
@@ -54,7 +54,7 @@ class TestRelative(AttentionContract):
         return torch.cat(rows, 2)
 
 
-class TestLinear(AttentionContract):
+class TestLinear(CrossAttentionContract):
     linear = LinearAttention(max_length=300)
 
     def layer(self) -> ElasticSelfAttention:

@@ -155,3 +155,18 @@ def test_wrong_inputs() -> None:
         state.step(q[:, :, :1], k[:, :, :1], v[:, :, :1])
     with pytest.raises(ConfigError, match="bfloat16"):
         CosformerState(state.sums.bfloat16(), state.weights.bfloat16(), 9)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="chunked and fla attention on a GPU need CUDA, there is none")
+@pytest.mark.parametrize("form", ["auto", "fla"])
+def test_on_cuda(form: str) -> None:
+    if form == "fla":
+        pytest.importorskip("fla", reason="needs flash-linear-attention: pip install 'nas-ext[cuda]'")
+    tensors = [x.detach().float().cuda().requires_grad_() for x in inputs(300, 300, dim=64)]
+    results = []
+    for compute in (form, "naive"):
+        y = cosformer_attention(*tensors, max_length=M, causal=True, form=compute)
+        results.append([y.detach(), *torch.autograd.grad(y.square().sum(), tensors)])
+    for name, got, expected in zip("oqkv", *results, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-3, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
