@@ -11,6 +11,7 @@ from nas_core.graph.nasbench201 import (
     nasbench201_unpruned,
 )
 from nas_core.graph.nasbench301 import nasbench301_graph
+from nas_core.graph.onnx import OnnxNetwork, onnx_graph, read_onnx
 from nas_core.graph.readers import READERS, Reader, reader_for
 from nas_core.graph.translation import translation_graph
 from nas_core.graph.transnasbench import (
@@ -26,6 +27,7 @@ __all__ = [
     "Graph",
     "GraphError",
     "Graphs",
+    "OnnxNetwork",
     "Reader",
     "nasbench101_graph",
     "nasbench101_graphs",
@@ -35,6 +37,8 @@ __all__ = [
     "nasbench201_string",
     "nasbench201_unpruned",
     "nasbench301_graph",
+    "onnx_graph",
+    "read_onnx",
     "reader_for",
     "translation_graph",
     "transnasbench_macro_graph",

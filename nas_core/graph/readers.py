@@ -10,6 +10,7 @@ from typing import Any
 from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench101, nasbench201, nasbench301, translation, transnasbench
 from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
 from nas_core.space.architecture import Architecture
 
 __all__ = ["READERS", "Reader", "reader_for"]
@@ -59,6 +60,7 @@ READERS: dict[str, Reader] = {
         Reader("transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS),
         Reader("transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS),
         Reader("translation", translation.translation_graph, translation.OPERATIONS, translation.ATTRIBUTES, True),
+        Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES),
     )
 }
 

@@ -10,6 +10,8 @@ from nas_core.latency.linear import LinearModel
 from nas_core.latency.metrics import Quality
 from nas_core.latency.mlp import MLPConfig, MLPModel
 from nas_core.latency.models import LatencyModel, list_models, load_model, model_class, register_model
+from nas_core.latency.networks import NetworkLatencies, last_of_each
+from nas_core.latency.nnlqp import read_nnlqp, read_nnlqp_table
 from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure
 from nas_core.latency.translation import TranslationConfig, TranslationWorkload
 
@@ -23,6 +25,7 @@ __all__ = [
     "MLPConfig",
     "MLPModel",
     "Measurement",
+    "NetworkLatencies",
     "Quality",
     "TimingConfig",
     "TranslationConfig",
@@ -32,6 +35,7 @@ __all__ = [
     "estimate_drift",
     "fit",
     "judge",
+    "last_of_each",
     "list_hat_tables",
     "list_models",
     "load_latency_data",
@@ -40,6 +44,8 @@ __all__ = [
     "model_class",
     "planned_architectures",
     "read_hat_table",
+    "read_nnlqp",
+    "read_nnlqp_table",
     "reference_architecture",
     "register_model",
 ]

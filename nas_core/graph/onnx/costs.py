@@ -1,0 +1,151 @@
+"""What an operator costs on paper: floating-point operations, parameters, memory access.
+
+FLOPs, with n elements of the output and a multiplication and an addition as two:
+
+* convolution: 2 n · (input channels / groups) · kernel, + n with a bias; transposed: the same with n of the input
+* Gemm, MatMul: 2 n · (summed dimension), + n with a bias; Einsum: 2 · product of all its dimensions
+* attention: 2 · B · H · S · T · (Dk + Dv) and softmax, + the projections where they belong to the operator
+* recurrent: 2 · T · B · (elements of its weights)
+* pooling: n · kernel; global pooling and reductions: elements of the input
+* per element: normalisation 7 (batch 2, root mean square 4), softmax 5, Gelu 5, HardSwish and Mish 4, HardSigmoid 3,
+  Swish and Softplus 2, linear resize 8, cubic 32; sums of k tensors k - 1; other arithmetic 1; moving data and
+  rectifying: 0 and 1.
+
+Parameters: elements of constant arrays that are read. Memory access, in elements: what is read once (of a table or a
+slice only what is taken), and what is written; 0 for views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nas_core.graph.onnx.operators import CORRECTED, VIEWS, kind_of
+from nas_core.graph.onnx.site import Site, pair_of
+
+__all__ = ["Cost", "cost_of"]
+
+
+class Cost(NamedTuple):
+    """Of one operator."""
+
+    flops: int
+    params: int
+    access: int
+
+
+def cost_of(site: Site) -> Cost:
+    """0 FLOPs where the operator is not known."""
+    kind = kind_of(site.kind)
+    params = sum(math.prod(s) for s, weight in zip(site.ins, site.weight, strict=True) if weight and s)
+    flops = 0 if kind is None else _flops(site, CORRECTED[kind])
+    return Cost(flops, params, _access(site))
+
+
+_PER_ELEMENT = {
+    "BatchNormalization": 2, "RMSNormalization": 4, "SimplifiedLayerNormalization": 4, "LpNormalization": 3,
+    "com.microsoft.SkipLayerNormalization": 8, "com.microsoft.SkipSimplifiedLayerNormalization": 5,
+    "HardSigmoid": 3, "HardSwish": 4, "Swish": 2, "Mish": 4, "Softplus": 2, "com.microsoft.QuickGelu": 3,
+    "Gelu": 5, "Erf": 1, "com.microsoft.Gelu": 5, "com.microsoft.FastGelu": 8, "com.microsoft.BiasGelu": 6,
+    "RotaryEmbedding": 3, "com.microsoft.RotaryEmbedding": 3, "GridSample": 8,
+    "QuantizeLinear": 2, "DequantizeLinear": 2, "DynamicQuantizeLinear": 3,
+}  # fmt: skip
+_PER_KIND = {"layer_norm": 7, "group_norm": 7, "softmax": 5, "gelu": 5}
+_FREE = {"input", "reshape", "transpose", "concat", "slice", "gather", "cast", "other"}
+_PARTIAL = ("Slice", "Split", "Gather", "GatherElements", "GatherND", "Compress", "SplitToSequence")
+
+
+def _flops(site: Site, kind: str) -> int:
+    if kind in _OWN:
+        return _OWN[kind](site)
+    each = _PER_ELEMENT.get(site.kind)
+    if each is None and site.kind in ("Resize", "Upsample"):
+        each = {"linear": 8, "bilinear": 8, "cubic": 32}.get(str(site.settings.get("mode", "nearest")), 0)
+    if each is None and site.kind in ("Sum", "Mean", "Max", "Min"):
+        each = max(1, len(site.ins) - 1)
+    if each is None:
+        each = 0 if kind in _FREE else _PER_KIND.get(kind, 1)
+    return each * site.out_size
+
+
+def _access(site: Site) -> int:
+    if site.kind in VIEWS:
+        return 0
+    written = sum(math.prod(shape) for shape in site.outs)
+    read = [math.prod(shape) for shape in site.ins if shape is not None]
+    if read and site.kind in _PARTIAL:
+        read[0] = min(read[0], written)
+    return written + sum(read)
+
+
+def _conv(site: Site) -> int:
+    place = {"QLinearConv": 8, "DeformConv": 3}.get(site.kind, 2)
+    bias = site.kind != "ConvInteger" and site.given(place) is not None
+    return site.out_size * (2 * math.prod(site.filters()[1:]) + bias)
+
+
+def _conv_transpose(site: Site) -> int:
+    if site.kind == "Col2Im":
+        return math.prod(site.input())
+    return 2 * math.prod(site.input()) * math.prod(site.filters()[1:]) + site.out_size * (site.given(2) is not None)
+
+
+def _gemm(site: Site) -> int:
+    summed = site.input()[0 if site.settings.get("transA") else -1]
+    return site.out_size * (2 * summed + (site.given(2) is not None))
+
+
+def _matmul(site: Site) -> int:
+    if site.kind == "Einsum":
+        return max(1, len(site.ins)) * pair_of(str(site.settings.get("equation", "")), site)[0]
+    return 2 * site.out_size * (site.input()[-1] if site.input() else 0)
+
+
+def _attention(site: Site) -> int:
+    """Queries (B, S, H D) or (B, H, S, D); keys and values alike. Where keys are cached, their number is that of the
+    output."""
+    query, key = site.input(0), site.input(1)
+    if len(query) < 3:
+        return site.out_size
+    projections = 0
+    if site.kind == "com.microsoft.Attention":
+        projections = 2 * math.prod(query) * (key[-1] if key else 0)
+        key = ()
+    settings = site.settings
+    heads = query[1] if len(query) == 4 else int(settings.get("q_num_heads", settings.get("num_heads", 1)))
+    batch, steps = query[0], query[-2]
+    keys = key[-2] if len(key) >= 3 else steps
+    if len(site.outs) > 1 and len(site.outs[1]) == 4 and "com.microsoft" not in site.kind:
+        keys = site.outs[1][2]
+    width = query[-1] * (heads if len(query) == 4 else 1)
+    value_width = math.prod(site.out) // max(1, batch * steps)
+    return projections + batch * steps * keys * (2 * width + 2 * value_width + 5 * heads)
+
+
+def _recurrent(site: Site) -> int:
+    steps_and_batch = math.prod(site.input()[:2])
+    return 2 * steps_and_batch * (math.prod(site.input(1)) + math.prod(site.input(2)))
+
+
+def _pool(site: Site) -> int:
+    kernel: tuple[int, ...] = site.settings.get("kernel_shape", (1,))
+    return site.out_size * math.prod(kernel)
+
+
+def _whole_input(site: Site) -> int:
+    return math.prod(site.input())
+
+
+_OWN: dict[str, Callable[[Site], int]] = {
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "gemm": _gemm,
+    "matmul": _matmul,
+    "attention": _attention,
+    "recurrent": _recurrent,
+    "max_pool": _pool,
+    "average_pool": _pool,
+    "global_pool": _whole_input,
+    "reduce": _whole_input,
+}

@@ -1,0 +1,123 @@
+"""Measured latencies of whole networks of several families, as graphs: what latency models learn from."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nas_core.errors import DataError, unknown_choice
+from nas_core.files import atomic_output
+from nas_core.graph import Graphs
+
+__all__ = ["NetworkLatencies", "last_of_each"]
+
+_GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "static")
+_ROWS = ("latency_ms", "families", "names", "held_out")
+
+
+@dataclass(frozen=True)
+class NetworkLatencies:
+    """G networks in the order of their file."""
+
+    graphs: Graphs
+    latency_ms: NDArray[np.float64]
+    """``(G,)``"""
+    families: NDArray[np.str_]
+    """``(G,)`` name of the family each network belongs to."""
+    names: NDArray[np.str_]
+    """``(G,)`` what a network is called in its file."""
+    held_out: NDArray[np.bool_]
+    """``(G,)`` the test part of the in-domain split."""
+    skipped: tuple[tuple[str, str], ...] = field(default=())
+    """Networks that could not be read, and why."""
+
+    def __post_init__(self) -> None:
+        rows = {name: len(getattr(self, name)) for name in _ROWS}
+        if len({*rows.values(), len(self.graphs)}) > 1:
+            raise DataError(f"{len(self.graphs)} graphs with {rows}; expected one of each per graph")
+        if not len(self.graphs):
+            raise DataError("a data set without networks; expected at least one")
+        if not (np.isfinite(self.latency_ms).all() and (self.latency_ms > 0).all()):
+            raise DataError("a latency is not above 0 ms; remove such networks")
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def family_names(self) -> list[str]:
+        """Each once, in the order of the file."""
+        return list(dict.fromkeys(self.families.tolist()))
+
+    def take(self, indices: ArrayLike) -> NetworkLatencies:
+        """Those networks: indices, or a mask ``(G,)``."""
+        chosen = np.asarray(indices)
+        rows = {name: getattr(self, name)[chosen] for name in _ROWS}
+        return NetworkLatencies(self.graphs.take(chosen), **rows)
+
+    def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
+        """Train and test with all families in both.
+
+        Raises:
+            DataError: no network is held out, or all are.
+        """
+        if self.held_out.all() or not self.held_out.any():
+            raise DataError(
+                f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, such as the last "
+                "tenth of each family, of ten networks at least"
+            )
+        return self.take(~self.held_out), self.take(self.held_out)
+
+    def out_of_domain(self, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
+        """Train on all other families, test on all of this one.
+
+        Raises:
+            UnknownChoiceError: no such family. DataError: there is no other.
+        """
+        names = self.family_names
+        if family not in names:
+            raise unknown_choice("family of networks", family, names)
+        if len(names) < 2:
+            raise DataError(f"all networks are of family {family!r}; expected two families at least")
+        return self.take(self.families != family), self.take(self.families == family)
+
+    def save(self, path: str | Path) -> None:
+        """Write an .npz file, whole or not at all; what was skipped is left out.
+
+        Raises:
+            NasExtError: it cannot be written.
+        """
+        parts = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
+        parts |= {name: getattr(self, name) for name in _ROWS}
+        with atomic_output(path) as beside, beside.open("wb") as file:
+            np.savez_compressed(file, **parts)
+
+    @classmethod
+    def load(cls, path: str | Path) -> NetworkLatencies:
+        """Inverse of :meth:`save`.
+
+        Raises:
+            DataError: the file is missing, damaged or another one.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                graphs = Graphs(**{name: file[name] for name in _GRAPHS if name in file.files})
+                return cls(graphs, **{name: file[name] for name in _ROWS})
+        except FileNotFoundError:
+            raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
+        except (zipfile.BadZipFile, AttributeError, ValueError, KeyError, TypeError, EOFError, OSError) as error:
+            raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
+
+
+def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
+    """``(G,)`` True for the last tenth of each family in the order given: 200 of 2,000, as NNLQP's split."""
+    names = np.asarray(families)
+    mask = np.zeros(len(names), np.bool_)
+    for family in dict.fromkeys(names.tolist()):
+        rows = np.flatnonzero(names == family)
+        mask[rows[len(rows) - round(share * len(rows)) :]] = True
+    return mask
