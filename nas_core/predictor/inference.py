@@ -15,12 +15,15 @@ from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.blocks import Block
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.packed import PackedBatch
+from nas_core.predictor.static import StaticForward
 from nas_core.predictor.trainer import autocast, fast_dtype
 
 __all__ = ["Scorer", "score"]
 
 CHUNK_TOKENS = 5000
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
+GRAPHED = 512
+"""Graphs in one recorded forward pass of a CUDA device."""
 CHUNK_NODES = 4000
 """Nodes computed at once by the general path."""
 PACKED_FROM = 64
@@ -57,11 +60,17 @@ class Scorer:
         scores = np.zeros(len(distinct))
         for size in np.unique(distinct.sizes):
             rows = np.flatnonzero(distinct.sizes == size)
-            chunk = max(1, CHUNK_TOKENS // (int(size) + TOKENS) if self.frozen else CHUNK_NODES // int(size))
+            chunk = self._chunk_size(int(size))
             for start in range(0, len(rows), chunk):
                 part = rows[start : start + chunk]
                 scores[part] = self._chunk(distinct, part).double().cpu().numpy()
         return scores[inverse]
+
+    def _chunk_size(self, nodes: int) -> int:
+        """Graphs of so many nodes that are computed at once."""
+        if self.frozen is None:
+            return max(1, CHUNK_NODES // nodes)
+        return GRAPHED if self.frozen.records else max(1, CHUNK_TOKENS // (nodes + TOKENS))
 
     def _chunk(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
         if self.frozen is not None:
@@ -92,6 +101,7 @@ class _Frozen:
         self.operations = model.embed_norm(model.embed.weight.T[operations]).to(self.dtype)
         self.token = model.embed_norm(model.class_token[0, 0]).to(self.dtype)
         self.depths = model.embed_norm(model.depth.weight.T).to(self.dtype)
+        self._static: dict[int, StaticForward] = {}
 
     @staticmethod
     def supports(model: NNFormer) -> bool:
@@ -104,11 +114,29 @@ class _Frozen:
     def __call__(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
         batch = Batch.of(graphs, rows, self.device)
         self.model.check(batch)
+        if not self.records:
+            return self.forward(batch, _Relatives(batch.adjacency))
+        nodes = batch.ops.shape[1]
+        if nodes not in self._static:
+            self._static[nodes] = StaticForward(self.dense, GRAPHED, nodes, self.device)
+        return self._static[nodes](batch)
+
+    @property
+    def records(self) -> bool:
+        """Whether passes are recorded, in batches of :data:`GRAPHED`."""
+        return self.device.type == "cuda" and self.config.attention != "global"
+
+    def dense(self, batch: Batch) -> Tensor:
+        """The forward pass with shapes that do not depend on the edges."""
+        return self.forward(batch, _DenseRelatives(batch.adjacency, self.dtype))
+
+    def forward(self, batch: Batch, relatives: _Relatives | _DenseRelatives) -> Tensor:
+        """``(B,)`` for graphs of one size."""
         topology = Topology.of(batch, self.config, self.dtype)
-        count, length = len(rows), batch.ops.shape[1] + 2
+        count, length = len(batch.ops), batch.ops.shape[1] + 2
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
         x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
-        masks, relatives = None if topology.masks is None else topology.masks.float(), _Relatives(batch.adjacency)
+        masks = None if topology.masks is None else topology.masks.float()
         for layer in self.blocks[:-1]:
             layer.attention(x, x, masks)
             layer.feed_forward(x, relatives)
@@ -153,7 +181,7 @@ class _Layer:
         joined = torch.empty(count, queries, self.heads, mixed.shape[-1], dtype=x.dtype, device=x.device)
         into.view(-1, dim).addmm_(joined.copy_(mixed.transpose(1, 2)).view(-1, dim), self.out)
 
-    def feed_forward(self, x: Tensor, relatives: _Relatives | None) -> None:
+    def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> None:
         """Without relatives nothing is summed, as is true of the tokens."""
         rows, into = self.normed(x).view(-1, x.shape[-1]), x.view(-1, x.shape[-1])
         sums = relatives.sums(rows) if self.graph and relatives is not None else ()
@@ -182,3 +210,17 @@ class _Relatives:
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
         """``(positions, C)`` -> sums over the children and over the parents of each, of that shape."""
         return functional.embedding_bag(self.positions, rows, self.starts, mode="sum").chunk(2)
+
+
+class _DenseRelatives:
+    """The same by matrix products, whose shapes do not depend on how many edges there are."""
+
+    def __init__(self, adjacency: Tensor, dtype: torch.dtype) -> None:
+        padded = functional.pad(adjacency, (TOKENS, 0, TOKENS, 0)).to(dtype)
+        self.both = torch.stack([padded, padded.mT])
+
+    def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """As :meth:`_Relatives.sums`."""
+        count, length = self.both.shape[1:3]
+        summed: Tensor = self.both @ rows.view(count, length, -1)
+        return tuple(summed.view(2, len(rows), -1))
