@@ -14,7 +14,7 @@ from fairseq_ext.compat import prepare_fairseq, wrong_input
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import Supernet
+from nas_core.supernet.host import Report, Supernet
 
 _LOG2 = float(np.log(2))
 
@@ -102,7 +102,7 @@ class TranslationSupernet:
             self._batches = utils.move_to_cuda(batches) if self.device.type == "cuda" else batches
         return self._batches
 
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """``loss`` (label-smoothed) and ``nll_loss`` in bits per token with inherited weights; experts are mixed
         once for all batches."""
         from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -112,13 +112,16 @@ class TranslationSupernet:
         padding = self._task.target_dictionary.pad()
         loss = nll = tokens = 0.0
         with torch.no_grad(), self._model.using(self.space.validate(architecture), freeze=True):
-            for batch in batches:
+            for index, batch in enumerate(batches, start=1):
                 features, extra = self._model(**batch["net_input"], features_only=True)
                 part = projected_smoothed_loss(
                     features.flatten(0, 1), extra["output"], batch["target"].view(-1), smoothing, padding
                 )
                 loss, nll, tokens = loss + float(part[0]), nll + float(part[1]), tokens + batch["ntokens"]
-        return {"loss": loss / tokens / _LOG2, "nll_loss": nll / tokens / _LOG2}
+                metrics = {"loss": loss / tokens / _LOG2, "nll_loss": nll / tokens / _LOG2}
+                if report is not None:
+                    report(index / len(batches), metrics)
+        return metrics
 
     def _smoothing(self) -> float:
         criterion = self._state["cfg"]["criterion"]

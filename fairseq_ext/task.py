@@ -20,9 +20,11 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.model import TranslationModel
+from fairseq_ext.stability import Ranking, stop_when_stable
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
+from nas_core.supernet.stability import Stability, StabilityConfig
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,19 @@ class SupernetTranslationConfig(TranslationConfig):  # type: ignore[misc]
     valid_random: int = field(
         default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
     )
+    stability_architectures: int = field(
+        default=0,
+        metadata={
+            "help": "stop training when the ranking of so many fixed subnets by validation loss no longer changes"
+            " (RankNAS: 100 to 200); 0: do not"
+        },
+    )
+    stability_tau: float = field(
+        default=0.9, metadata={"help": "stop when Kendall's tau between two validations is above this"}
+    )
+    stability_patience: int = field(
+        default=5, metadata={"help": "stop when that tau has risen more often than this in a row"}
+    )
     select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
         default="mean", metadata={"help": "whose validation loss is 'loss' and so selects checkpoint_best.pt"}
     )
@@ -53,8 +68,11 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
     that learning rates, clipping and the reported loss keep their meaning.
 
     Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
-    ``--select-checkpoint`` says.
+    ``--select-checkpoint`` says. With ``--stability-architectures`` training stops when subnets keep their order.
     """
+
+    ranking: Ranking | None = None
+    """Of the subnets, where they are ranked; known once there is a model."""
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -73,9 +91,32 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
                     "--task supernet_translation needs --arch mos_transformer*, hat_transformer* or mformer*;"
                     " use --task translation for other models"
                 )
+        if self.cfg.stability_architectures:
+            self.rank(model)
         names = ", ".join(self.validated(model))
         logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
         return model
+
+    def rank(self, model: TranslationModel) -> None:
+        """Compare the ranking of subnets between validations, and stop training by it."""
+        with one_line_errors():
+            settings = StabilityConfig(
+                architectures=self.cfg.stability_architectures,
+                tau=self.cfg.stability_tau,
+                patience=self.cfg.stability_patience,
+            )
+            self.ranking = Ranking(Stability(model.space, settings))
+        stop_when_stable(self.ranking)
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        super().begin_valid_epoch(epoch, model)
+        if self.ranking:
+            self.ranking.forget()
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        super().begin_epoch(epoch, model)
+        if self.ranking:
+            self.ranking.epoch = epoch
 
     def validated(self, model: TranslationModel) -> dict[str, Architecture]:
         """The fixed architectures that are validated, by name; one if the space holds only one."""
@@ -120,11 +161,18 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
             step = super().valid_step if name == "largest" else _criterion_only
             with supernet.using(architecture):
                 loss, size, outputs[name] = step(sample, model, criterion)
-        return loss, size, _combine(outputs, self.cfg.select_checkpoint)
+        combined = _combine(outputs, self.cfg.select_checkpoint)
+        for name, architecture in self.ranking.architectures().items() if self.ranking else ():
+            model.eval()
+            with supernet.using(architecture):
+                combined[name] = _criterion_only(sample, model, criterion)[2]["loss"]
+        return loss, size, combined
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """fairseq's own metrics, and ``<architecture>_loss`` in bits per token like its ``loss``."""
         super().reduce_metrics(logging_outputs, criterion)
+        if self.ranking:
+            self.ranking.add(logging_outputs)
         total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
         names = {key for log in logging_outputs for key in log if key.startswith("subnet:")}
         for key in sorted(names):

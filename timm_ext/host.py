@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import Supernet
+from nas_core.supernet.host import Report, Supernet
 
 __all__ = ["HOST", "ImageSupernet", "TimmHost"]
 
@@ -93,11 +94,17 @@ class ImageSupernet:
 
         return image_cfg(size)
 
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
         from timm_ext.evaluation import evaluate
 
-        return evaluate(self._model, self._validation(), {"it": architecture}, self.device)["it"]
+        batches = self._validation()
+
+        def after_batch(index: int, metrics: Mapping[str, dict[str, float]]) -> None:
+            if report is not None:
+                report(index / len(batches), metrics["it"])
+
+        return evaluate(self._model, batches, {"it": architecture}, self.device, after_batch=after_batch)["it"]
 
     def extract(self, architecture: Architecture, path: Path) -> int:
         """Save the collapsed subnet, as safetensors if the name ends so, else as a checkpoint; its parameters."""

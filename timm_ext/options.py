@@ -46,6 +46,13 @@ class TrainConfig:
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     valid_random: int = 2
     """supernets: random subnets validated beside the smallest and the largest"""
+    stability_architectures: int = 0
+    """supernets: subnets ranked by validation loss after each epoch (RankNAS: 100 to 200), so that training stops when
+    their order no longer changes; 0: train all epochs"""
+    stability_tau: float = 0.9
+    """stop when Kendall's tau between the rankings of two epochs is above this"""
+    stability_patience: int = 5
+    """stop when that tau has risen more often than this in a row"""
     epochs: int = 30
     """passes over the training images"""
     batch_size: int = 128

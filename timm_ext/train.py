@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from nas_core.errors import CheckpointError, ConfigError, DataError, NasExtError
 from nas_core.files import write_json
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
+from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.building import build_model, make_loader, seed_everything
 from timm_ext.checkpoint import load_weights, read_checkpoint, save_checkpoint
 from timm_ext.data import open_splits
@@ -90,16 +91,25 @@ class Trainer:
             step_on_epochs=False,
             updates_per_epoch=self.per_epoch,
         )
+        self.stability: Stability | None = None
+        if config.stability_architectures:
+            settings = StabilityConfig(
+                architectures=config.stability_architectures,
+                tau=config.stability_tau,
+                patience=config.stability_patience,
+                seed=config.seed,
+            )
+            self.stability = Stability(self.model.space, settings)
         self.history: list[dict[str, Any]] = []
         self.epoch = 0
 
     # -- a run ---------------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
-        """Train up to the last epoch; the metrics of the best one."""
+        """Train up to the last epoch, or until the ranking of subnets is stable; the metrics of the best epoch."""
         self.resume()
         write_json(self.folder / "settings.json", asdict(self.config))
-        while self.epoch < self.config.epochs:
+        while self.epoch < self.config.epochs and not (self.stability and self.stability.stable):
             loss = self.train_epoch()
             record = {"epoch": self.epoch, "train_loss": loss, **self.validate()}
             better = record["top1"] > max((past["top1"] for past in self.history), default=-1.0)
@@ -156,13 +166,18 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """``loss`` and ``top1``, means over the architectures that are followed, and each one's own."""
-        model: VisionModel = self.model if self.average is None else self.average.module
+        """``loss`` and ``top1``, means over the architectures that are followed, and each one's own; ``stability_tau``
+        of those that are ranked."""
         followed = validation_set(self.model.space, self.config.valid_random, self.config.seed)
+        ranked = {str(index): one for index, one in enumerate(self.stability.architectures)} if self.stability else {}
+        model: VisionModel = self.model if self.average is None else self.average.module
         batches = make_loader(self.config, self.model, self.valid_set, training=False)
-        each = evaluate(model, batches, followed, self.device, self._half)
+        every = evaluate(model, batches, {**followed, **ranked}, self.device, self._half)
+        each = {name: every[name] for name in followed}
         mean = {key: float(np.mean([metrics[key] for metrics in each.values()])) for key in ("loss", "top1")}
-        return {**mean, **({"subnets": each} if len(each) > 1 else {})}
+        tau = self.stability.update([every[name]["loss"] for name in ranked]) if self.stability else None
+        more = {"subnets": each} if len(each) > 1 else {}
+        return {**mean, **({} if tau is None else {"stability_tau": tau}), **more}
 
     @property
     def _half(self) -> bool:
@@ -171,7 +186,9 @@ class Trainer:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        ema = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
+        more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
+        if self.stability:
+            more["stability"] = self.stability.state_dict()
         save_checkpoint(
             path,
             self.model,
@@ -180,7 +197,7 @@ class Trainer:
             optimizer=self.optimizer.state_dict(),
             history=self.history,
             train=asdict(self.config),
-            **ema,
+            **more,
         )
 
     def resume(self) -> None:
@@ -196,6 +213,7 @@ class Trainer:
         now, then = asdict(self.config), state.get("train")
         if not isinstance(then, dict):
             raise CheckpointError(f"{path} was not written by timm_ext.train; give another --output")
+        then = {**{field.name: field.default for field in fields(TrainConfig)}, **then}  # settings added since
         for name, value in now.items():
             if name not in _FREE and then.get(name) != value:
                 raise ConfigError(
@@ -206,12 +224,15 @@ class Trainer:
         if self.average is not None:
             load_weights(self.average.module, state, path, ema=True)
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.stability:
+            self.stability.load_state_dict(state.get("stability", {}))
         self.epoch, self.history = state["epoch"], state["history"]
 
 
 def _line(record: dict[str, Any]) -> str:
     parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
     parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
+    parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []
     return ", ".join(parts)
 
 

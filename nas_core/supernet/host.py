@@ -6,7 +6,7 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +15,9 @@ from nas_core.errors import CheckpointError, DataError, MissingHostError
 from nas_core.space import Architecture, SearchSpace
 
 GROUP = "nas_ext.hosts"
+
+Report = Callable[[float, Mapping[str, float]], None]
+"""Called after each batch of an evaluation: the share of the data that was seen, and the metrics on it."""
 
 
 @runtime_checkable
@@ -26,7 +29,7 @@ class Supernet(Protocol):
     task: Mapping[str, Any]
     """What the networks are for, as plain data (e.g. vocabulary sizes); latency is measured with it."""
 
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """Metrics of the subnet with inherited weights on a fixed part of the validation data, ``loss`` among them."""
         ...
 

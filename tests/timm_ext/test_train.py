@@ -37,7 +37,10 @@ def weights(folder: Path, key: str = "state_dict") -> dict[str, Tensor]:
     return state
 
 
-@pytest.mark.parametrize("changes", [{}, {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, **ROUGH}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, "stability_architectures": 5, "stability_tau": 1.0, **ROUGH}],
+)
 def test_an_interrupted_run_continues_as_if_nothing_had_happened(
     npz: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +65,23 @@ def test_an_interrupted_run_continues_as_if_nothing_had_happened(
         parts = weights(tmp_path / "parts", key)
         assert all(torch.equal(tensor, parts[name]) for name, tensor in weights(tmp_path / "whole", key).items())
     assert read_json(tmp_path / "parts" / "metrics.json") == whole.history
+
+
+def test_training_stops_when_the_ranking_of_subnets_is_stable(npz: Path, tmp_path: Path) -> None:
+    ranked = {"stability_architectures": 12, "stability_tau": 0.01, "stability_patience": 50}
+    never = train(npz, tmp_path / "never", **{**ranked, "stability_tau": 1.0}, epochs=4)
+    taus = [record.get("stability_tau") for record in never.history]
+    assert len(taus) == 4 and taus[0] is None
+    stop = next(epoch for epoch, tau in enumerate(taus) if tau is not None and tau > 0.01)
+    stopped = train(npz, tmp_path / "stopped", **ranked, epochs=4)
+    assert stopped.history == never.history[: stop + 1] and stop < 3
+    again = Trainer(config(npz, tmp_path / "stopped", **ranked, epochs=4))
+    again.run()
+    assert (again.epoch, again.history) == (stopped.epoch, stopped.history)  # it stays stopped
+    with pytest.raises(ConfigError, match="one architecture"):
+        alone = tmp_path / "alone.json"
+        SPACE.smallest().save(alone)
+        Trainer(config(npz, tmp_path / "static", subnet=str(alone), **ranked))
 
 
 def test_spos_trains_the_drawn_architecture_and_sandwich_the_ends_too(npz: Path, tmp_path: Path) -> None:
