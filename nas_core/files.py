@@ -19,9 +19,39 @@ from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 
-__all__ = ["append_jsonl", "atomic_output", "read_json", "read_jsonl", "write_atomic", "write_json"]
+__all__ = [
+    "append_jsonl",
+    "atomic_output",
+    "make_folder",
+    "os_errors",
+    "read_json",
+    "read_jsonl",
+    "write_atomic",
+    "write_json",
+]
 
 _log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def os_errors(verb: str, path: str | Path) -> Iterator[None]:
+    """What the system refuses inside the block becomes a `NasExtError` of one line: cannot `verb` `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise NasExtError(
+            f"cannot {verb} {path}: {error.strerror or error}; check the path, its rights and the free space"
+        ) from error
+
+
+def make_folder(path: str | Path) -> None:
+    """The folder and those above it, if they are not there yet.
+
+    Raises:
+        NasExtError: it cannot be made (read-only, a file in the way).
+    """
+    with os_errors("make the folder", path):
+        Path(path).mkdir(parents=True, exist_ok=True)
 
 
 @contextlib.contextmanager
@@ -34,7 +64,7 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
         NasExtError: the file cannot be written (disk full, read-only, a folder in the way); the old file is untouched.
     """
     target = Path(os.path.realpath(path))  # a link keeps pointing at the file it names
-    with _os_errors("write", path):
+    with os_errors("write", path):
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         os.close(handle)
@@ -95,7 +125,7 @@ def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
     """
     line = json.dumps(record, ensure_ascii=False, default=_plain).encode("utf-8") + b"\n"
     journal = Path(path)
-    with _os_errors("write", path):
+    with os_errors("write", path):
         journal.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(journal, os.O_RDWR | os.O_CREAT, 0o666)
         with open(descriptor, "r+b", buffering=0) as file:
@@ -176,16 +206,6 @@ def _read(path: str | Path) -> bytes:
         raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from error
     except OSError as error:
         raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
-
-
-@contextlib.contextmanager
-def _os_errors(verb: str, path: str | Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise NasExtError(
-            f"cannot {verb} {path}: {error.strerror or error}; check the path, its rights and the free space"
-        ) from error
 
 
 def _mode_for(target: Path) -> int:

@@ -8,13 +8,14 @@ operators is enough for transforms, data sets and models; calling them still fai
 
 from __future__ import annotations
 
+import importlib.abc
 import importlib.util
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["apply_torchvision_fix", "torchvision_mismatch"]
+__all__ = ["apply_torchvision_fix", "fix_torchvision_on_import", "torchvision_mismatch"]
 
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 # The declarations live as long as the object that made them.
@@ -54,3 +55,19 @@ def apply_torchvision_fix() -> bool:
             library.define(operator + _SIGNATURE)
     _declared.append(library)
     return True
+
+
+class _OnImport(importlib.abc.MetaPathFinder):
+    """Finds nothing; it is asked before torchvision is imported."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname == "torchvision" and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            apply_torchvision_fix()
+
+
+def fix_torchvision_on_import() -> None:
+    """Have :func:`apply_torchvision_fix` called when torchvision is imported, if it ever is: until then neither
+    torchvision nor torch is, which NNI's tuners, for whose start there is a time limit, have no need of."""
+    if "torchvision" not in sys.modules and not any(isinstance(finder, _OnImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _OnImport())

@@ -22,14 +22,14 @@ for name in ("nms", "qnms"):
 """
 
 
-def run(folder, version):
+def run(folder, version, script=SCRIPT):
     (folder / "torchvision").mkdir()
     (folder / "torchvision" / "__init__.py").write_text(IMPORT)
     (folder / "torchvision" / "version.py").write_text(f"__version__ = '{version}'\n")
     root = Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{root}"}
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -44,3 +44,22 @@ def test_matching_build_is_left_alone(tmp_path):
     done = run(tmp_path, "0.28.0+cpu")
     assert done.stdout.split() == ["False", "False", "False"]
     assert "operator torchvision::nms does not exist" in done.stderr
+
+
+LAZY = """
+import sys
+from nas_core.torchvision_fix import fix_torchvision_on_import
+fix_torchvision_on_import()
+fix_torchvision_on_import()
+print("torch" in sys.modules)
+before = len(sys.meta_path)
+import torchvision
+print(before - len(sys.meta_path))
+"""
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="this torch is a CUDA build: the mismatch cannot arise")
+def test_repair_on_import_waits_for_torchvision(tmp_path):
+    done = run(tmp_path, "0.28.0+cu130", LAZY)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", "1"]

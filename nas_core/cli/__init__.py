@@ -2,7 +2,7 @@
 
 Each command is a module of this folder with a line in `COMMANDS`. The module offers either ``app`` (a `typer.Typer`
 with sub-commands) or ``command`` (one function). Only the module that was asked for is imported, so that commands which
-need no torch start at once.
+need no torch start at once. Adapters offer further commands as entry points.
 
 Every `NasExtError` ends as one line on stderr and exit code 2. With ``--debug`` the traceback is shown as well.
 """
@@ -14,6 +14,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from typing import Annotated, NamedTuple
 
 import typer
@@ -36,7 +37,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("space", "nas_core.cli.space", "List and show search spaces."),
+    Command("space", "nas_core.cli.space", "List, show and export search spaces."),
     Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
     Command("search", "nas_core.cli.search", "Search architectures under constraints."),
     Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
@@ -45,6 +46,10 @@ COMMANDS = (
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
     Command("doctor", "nas_core.cli.doctor", "Show which hosts and accelerators are usable."),
 )
+
+
+COMMANDS_OF_ADAPTERS = "nas_ext.commands"
+"""Entry points of further commands, each a `typer.Typer` under the command's name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,6 +95,9 @@ def _build(arguments: Sequence[str]) -> typer.Typer:
             app.add_typer(module.app, name=command.name, help=command.help)
         else:
             app.command(command.name, help=command.help)(module.command)
+    for entry in entry_points(group=COMMANDS_OF_ADAPTERS):
+        if wanted in (None, entry.name):
+            app.add_typer(entry.load(), name=entry.name)
     return app
 
 

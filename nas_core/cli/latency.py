@@ -9,6 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
+from nas_core.cli.executor import (
+    Cluster,
+    Cpus,
+    Executor,
+    Gpus,
+    Jobs,
+    MemoryGb,
+    Partition,
+    PerJob,
+    Slurm,
+    TimeoutMin,
+    jobs_config,
+)
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency import (
     LatencyModel,
@@ -56,9 +69,38 @@ def collect(
     clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
     seed: Annotated[int, typer.Option(min=0, help="Of the list of architectures.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = _TIMING.device,
+    executor: Executor = "local",
+    cluster: Cluster = None,
+    jobs: Jobs = None,
+    per_job: PerJob = None,
+    timeout_min: TimeoutMin = None,
+    gpus: Gpus = None,
+    cpus: Cpus = None,
+    memory_gb: MemoryGb = None,
+    partition: Partition = None,
+    slurm: Slurm = None,
 ) -> None:
-    """Measure translation architectures, a reference between them. Run it again to go on or to add samples."""
+    """Measure translation architectures, a reference between them. Run it again to go on or to add samples.
+
+    With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster
+    local run one at a time.
+    """
+    from nas_core.latency.executor import SubmititMeasurements
+
     _expect_jsonl(out)
+    shared_out = jobs_config(
+        executor,
+        device,
+        slurm,
+        cluster=cluster,
+        jobs=jobs,
+        per_job=per_job,
+        timeout_min=timeout_min,
+        gpus=gpus,
+        cpus=cpus or (threads if executor != "local" else None),
+        memory_gb=memory_gb,
+        partition=partition,
+    )
     searched = get_space(space)
     both = vocab or _TRANSLATION.source_vocab
     workload = TranslationConfig(
@@ -69,9 +111,12 @@ def collect(
         beam=beam,
     )
     timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
+    elsewhere = None
+    if shared_out:
+        elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
     build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
     described = {"kind": "translation", **asdict(workload)}
-    dataset = collect_latencies(out, searched, build, samples, timing, described, seed)
+    dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
     data = dataset.data()
     typer.echo(
         f"{len(data)} architectures of {searched.name} in {out}: {data.latency_ms.min():.2f} to"

@@ -26,8 +26,8 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
-    """Write report.html and finalists.csv into a search's folder and print the finalists. With 'architecture A.json':
-    print its layers and draw them; several files are drawn beside each other."""
+    """Write report.html, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder and print the
+    finalists. With 'architecture A.json': print its layers and draw them; several files are drawn beside each other."""
     if str(what[0]) == _ARCHITECTURE and len(what) > 1:
         _architectures(what[1:], out, force)
     elif len(what) > 1 or out is not None:

@@ -3,61 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError, unknown_choice
-from nas_core.latency import load_model
-from nas_core.search import (
-    Constraint,
-    EvolutionConfig,
-    HATEvolution,
-    RandomConfig,
-    RandomSearch,
-    RankNAS,
-    RankNASConfig,
-    Strategy,
-    search,
+from nas_core.cli.executor import (
+    Cluster,
+    Cpus,
+    Executor,
+    Gpus,
+    Jobs,
+    MemoryGb,
+    Partition,
+    PerJob,
+    Slurm,
+    TimeoutMin,
+    jobs_config,
 )
+from nas_core.cli.strategies import RANKERS, STRATEGIES, StrategyOptions, strategy_maker
+from nas_core.errors import ConfigError, DataError
+from nas_core.latency import load_model
+from nas_core.search import EvolutionConfig, MultiObjectiveConfig, RankNASConfig, Strategy, search
 from nas_core.search.finalists import save_finalists, with_measured
-from nas_core.space import Architecture, SearchSpace
+from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
+from nas_core.space import Architecture
 
 __all__ = ["command"]
 
-_DEFAULTS, _RANKNAS = EvolutionConfig(), RankNASConfig()
-
-Costs = Mapping[str, Callable[[Architecture], float]]
-
-
-class _Settings(NamedTuple):
-    """Of every strategy; each takes its own."""
-
-    evolution: EvolutionConfig
-    ranknas: RankNASConfig
-
-
-def _evolution(space: SearchSpace, constraints: Sequence[Constraint], settings: _Settings, seed: int) -> Strategy:
-    return HATEvolution(space, constraints, settings.evolution, seed=seed)
-
-
-def _random(space: SearchSpace, constraints: Sequence[Constraint], settings: _Settings, seed: int) -> Strategy:
-    """As many evaluations as the evolution with these settings proposes."""
-    evaluations = HATEvolution(space, config=settings.evolution).budget
-    return RandomSearch(space, constraints, RandomConfig(evaluations=evaluations), seed=seed)
-
-
-def _ranknas(space: SearchSpace, constraints: Sequence[Constraint], settings: _Settings, seed: int) -> Strategy:
-    return RankNAS(space, constraints, settings.ranknas, seed=seed)
-
-
-STRATEGIES: Mapping[str, Callable[..., Strategy]] = {
-    "evolution": _evolution,
-    "random": _random,
-    "ranknas": _ranknas,
-}
+_DEFAULTS, _FRONT, _RANKNAS = EvolutionConfig(), MultiObjectiveConfig(), RankNASConfig()
 
 
 def command(
@@ -75,10 +49,21 @@ def command(
     strategy: Annotated[str, typer.Option(help=f"One of {', '.join(STRATEGIES)}.")] = "evolution",
     iterations: Annotated[int, typer.Option(help="Populations that are scored.")] = _DEFAULTS.iterations,
     population: Annotated[int | None, typer.Option(help="Members; default: the sum of the next three.")] = None,
-    parents: Annotated[int, typer.Option(help="Best members, which have children.")] = _DEFAULTS.parents,
+    parents: Annotated[
+        int | None,
+        typer.Option(
+            help=f"Best members, which have children; default {_DEFAULTS.parents}, multi-objective {_FRONT.parents}."
+        ),
+    ] = None,
     mutations: Annotated[int, typer.Option(help="Children by mutation.")] = _DEFAULTS.mutations,
     crossovers: Annotated[int, typer.Option(help="Children by crossover.")] = _DEFAULTS.crossovers,
-    mutation_prob: Annotated[float, typer.Option(help="Chance of each gene to mutate.")] = _DEFAULTS.mutation_prob,
+    mutation_prob: Annotated[
+        float | None,
+        typer.Option(
+            help=f"Chance of each gene to mutate; default {_DEFAULTS.mutation_prob}, multi-objective"
+            f" {_FRONT.mutation_prob}."
+        ),
+    ] = None,
     samples: Annotated[int, typer.Option(help="ranknas: random architectures to learn from.")] = _RANKNAS.samples,
     rankings: Annotated[int, typer.Option(help="ranknas: rankings learned one after another.")] = _RANKNAS.rounds,
     per_ranking: Annotated[
@@ -87,32 +72,62 @@ def command(
     keep_genes: Annotated[
         int, typer.Option(help="ranknas: most important genes that stay free; 0: all.")
     ] = _RANKNAS.keep,
+    ranker: Annotated[
+        str, typer.Option(help=f"ranknas: what orders architectures, one of {', '.join(RANKERS)}.")
+    ] = RANKERS[0],
     seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
     device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",
+    executor: Executor = "local",
+    cluster: Cluster = None,
+    jobs: Jobs = None,
+    per_job: PerJob = None,
+    timeout_min: TimeoutMin = None,
+    gpus: Gpus = None,
+    cpus: Cpus = None,
+    memory_gb: MemoryGb = None,
+    partition: Partition = None,
+    slurm: Slurm = None,
 ) -> None:
     """Search architectures under hard limits; the same command again continues an interrupted search."""
     from nas_core.report import finalists_table, read_run
+    from nas_core.search.executor import SubmititExecutor
     from nas_core.search.remeasure import remeasure
     from nas_core.supernet.host import open_supernet
 
-    if strategy not in STRATEGIES:
-        raise unknown_choice("strategy", strategy, list(STRATEGIES))
     if limit_ms and latency_model is None:
         raise ConfigError("--limit-ms needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
-    evolution = EvolutionConfig(
-        iterations=iterations,
-        population=parents + mutations + crossovers if population is None else population,
-        parents=parents,
-        mutations=mutations,
-        crossovers=crossovers,
-        mutation_prob=mutation_prob,
+    shared_out = jobs_config(
+        executor,
+        device,
+        slurm,
+        cluster=cluster,
+        jobs=jobs,
+        per_job=per_job,
+        timeout_min=timeout_min,
+        gpus=gpus,
+        cpus=cpus,
+        memory_gb=memory_gb,
+        partition=partition,
     )
-    ranknas = RankNASConfig(
-        samples=samples, rounds=rankings, finalists=per_ranking, keep=keep_genes, mutation_prob=mutation_prob
+    make = strategy_maker(
+        strategy,
+        StrategyOptions(
+            iterations=iterations,
+            population=population,
+            parents=parents,
+            mutations=mutations,
+            crossovers=crossovers,
+            mutation_prob=mutation_prob,
+            samples=samples,
+            rankings=rankings,
+            per_ranking=per_ranking,
+            keep_genes=keep_genes,
+            ranker=ranker,
+        ),
     )
     settings = {
         "checkpoint_sha256": _fingerprint(checkpoint),
@@ -121,38 +136,41 @@ def command(
         "valid_subset": valid_subset,
         "valid_sentences": valid_sentences,
     }
-    supernet = open_supernet(
-        checkpoint,
-        data=str(data) if data else None,
-        valid_subset=valid_subset,
-        valid_sentences=valid_sentences,
-        device=device,
-    )
-    space, costs = supernet.space, _costs(supernet.space)
+    options = {
+        "data": str(data.resolve()) if data else None,
+        "valid_subset": valid_subset,
+        "valid_sentences": valid_sentences,
+        "device": device,
+    }
+    # Where jobs evaluate, this machine only looks up the space, and may have no such device.
+    supernet = open_supernet(checkpoint, **{**options, "device": "cpu" if shared_out else device})
+    space, costs = supernet.space, costs_on_paper(supernet.space)
     model = load_model(latency_model, space) if latency_model else None
-    limits = {"params_m": max_params_m, "flops_g": max_flops_g}
-    for_all = [
-        Constraint.per_architecture(name, limit, space, _cost(costs, name, space))
-        for name, limit in limits.items()
-        if limit is not None
-    ]
-    latencies = [Constraint("latency_ms", ms, model.predict_rows) for ms in limit_ms or () if model is not None]
+    for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g})
+    latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
+    modelled = ["latency_ms"] if model else []
     strategies: dict[str, Strategy] = {}
     for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
         name = " ".join(constraint.label for constraint in constraints) or "unlimited"
-        strategies[name] = STRATEGIES[strategy](space, constraints, _Settings(evolution, ranknas), seed)
+        strategies[name] = make(space, constraints, ["loss", *(modelled or costs)], seed)
 
-    def evaluate(architecture: Architecture) -> dict[str, float]:
+    def on_paper(architecture: Architecture) -> dict[str, float]:
         metrics = {name: cost(architecture) for name, cost in costs.items()}
         if model is not None:
             metrics["latency_ms"] = float(model.predict(architecture)[0])
-        return {**metrics, **supernet.evaluate(architecture)}
+        return metrics
 
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        return {**on_paper(architecture), **supernet.evaluate(architecture)}
+
+    elsewhere = SubmititExecutor(checkpoint, options, shared_out, out / "jobs", on_paper) if shared_out else None
     result = search(
         strategies,
-        evaluate,
+        None if elsewhere else evaluate,
         out,
-        objectives=["loss", *(["latency_ms"] if model else []), *(constraint.name for constraint in for_all)],
+        evaluate_many=elsewhere,
+        together=elsewhere.together if elsewhere else 1,
+        objectives=list(dict.fromkeys([*strategies[name].objectives, *modelled, *(c.name for c in for_all)])),
         finalists=finalists,
         settings=settings,
         notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},
@@ -177,20 +195,3 @@ def _fingerprint(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-
-
-def _costs(space: SearchSpace) -> Costs:
-    """The costs on paper that are defined for this kind of network."""
-    from nas_core.cost import flops_g, params_m
-
-    try:
-        params_m(space.smallest()), flops_g(space.smallest())
-    except ArchitectureError:
-        return {}
-    return {"params_m": params_m, "flops_g": flops_g}
-
-
-def _cost(costs: Costs, name: str, space: SearchSpace) -> Callable[[Architecture], float]:
-    if name not in costs:
-        raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
-    return costs[name]

@@ -1,14 +1,22 @@
-"""``nas-ext space``: list and show search spaces."""
+"""``nas-ext space``: list, show and export search spaces."""
 
 from __future__ import annotations
 
 import json
 import math
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
-from nas_core.space import get_space, list_spaces, space_to_dict
+from nas_core.errors import unknown_choice
+from nas_core.files import write_atomic
+from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
+
+FORMATS = "nas_ext.space_formats"
+"""Entry points of functions that write a `SearchSpace` as text, under the format's name."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -18,6 +26,28 @@ def list_command() -> None:
     """The registered spaces and how many architectures each holds."""
     for name in list_spaces():
         typer.echo(f"{name:22} {get_space(name).cardinality():>28,}")
+
+
+@app.command("export")
+def export_command(
+    name: Annotated[str, typer.Argument(help="A space of 'list', or a YAML file.")],
+    format: Annotated[str, typer.Option("--format", help="yaml, or a format that an adapter offers: nni.")] = "yaml",
+    out: Annotated[Path | None, typer.Option(help="File to write; default: print it.")] = None,
+) -> None:
+    """Write a space in the format of another program."""
+    formats = {entry.name: entry for entry in entry_points(group=FORMATS)}
+    if format != "yaml" and format not in formats:
+        raise unknown_choice("format of a search space", format, ["yaml", *sorted(formats)])
+    write = _yaml if format == "yaml" else formats[format].load()
+    text = write(get_space(name))
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomic(out, text)
+
+
+def _yaml(space: SearchSpace) -> str:
+    return yaml.safe_dump(space_to_dict(space), sort_keys=False)
 
 
 @app.command("show")

@@ -2,8 +2,9 @@
 
 from nas_core.report.architecture import architecture_picture, layers_table
 from nas_core.report.html import Page
+from nas_core.report.page import write_report
 from nas_core.report.plots import Mark
-from nas_core.report.run import SearchRun, finalists_table, read_run, write_report
+from nas_core.report.run import SearchRun, finalists_table, read_run
 from nas_core.report.tables import Column, Table, describe
 
 __all__ = [

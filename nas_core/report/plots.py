@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Mark", "agreement", "curves", "figure_of", "pareto", "png", "progress", "scores"]
+__all__ = ["Mark", "agreement", "bars", "curves", "figure_of", "pareto", "png", "progress", "scores"]
 
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
 _GREY, _INK = "#b9c0c7", "#2b3036"
@@ -36,11 +36,13 @@ _STYLE = {
     "figure.dpi": 160,
 }
 _WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
+_BAR, _AROUND = 0.17, 1.0
+"""Inches of a bar, and of all that is above and below the bars."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A named point of a picture."""
+    """A point of a picture; without a name it is a circle alone."""
 
     name: str
     x: float
@@ -86,11 +88,11 @@ def pareto(
                 f"{limit:.3g}", (limit, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
                 color=COLOURS[1], fontsize=8, va="top",
             )  # fmt: skip
-        _label(axes, marks)
+        _label(axes, marks, legend="finalists")
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.13, y=0.12)
         if axes.get_legend_handles_labels()[0]:
-            figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+            figure.legend(loc="outside upper center", ncols=4, fontsize=9)
         return png(figure)
 
 
@@ -124,9 +126,35 @@ def progress(series: Mapping[str, Sequence[float]], y_label: str = "best validat
             if len(values):
                 best = np.fmin.accumulate(np.array(values, dtype=float))
                 axes.step(np.arange(1, len(best) + 1), best, where="post", color=colour, linewidth=1.6, label=name)
+                axes.scatter(len(best), best[-1], s=16, color=colour, zorder=3)  # one evaluation makes no line
         axes.set(xlabel="evaluations of this search", ylabel=y_label)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
+        return png(figure)
+
+
+def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
+    """Horizontal bars from 0 with their numbers, one row for each name, the longest of the first series on top.
+
+    Args:
+        series: legend -> name -> value; the names of the first series are drawn.
+    """
+    first: Mapping[str, float] = next(iter(series.values()), {})
+    names = sorted(first, key=lambda name: (-first[name], name))
+    thick = 0.8 / max(1, len(series))
+    with _picture((_WIDE[0], _AROUND + _BAR * (0.5 + len(series)) * max(1, len(names)))) as (figure, axes):
+        for index, ((legend, values), colour) in enumerate(zip(series.items(), _cycle(), strict=False)):
+            places = np.arange(len(names)) + (index - (len(series) - 1) / 2) * thick
+            lengths = [values.get(name, 0.0) for name in names]
+            drawn = axes.barh(places, lengths, height=0.9 * thick, color=colour, label=legend)
+            axes.bar_label(drawn, fmt="%.2f", padding=3, fontsize=8)
+        axes.set_yticks(np.arange(len(names)), names)
+        axes.set(xlabel=x_label, ylim=(len(names) - 0.4, -0.6))
+        axes.margins(x=0.09)
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+        if len(series) > 1:
+            figure.legend(loc="outside upper center", ncols=len(series), fontsize=9)
         return png(figure)
 
 
@@ -155,15 +183,15 @@ def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_labe
         return png(figure)
 
 
-def _label(axes: Axes, marks: Sequence[Mark], below: bool = False) -> None:
+def _label(axes: Axes, marks: Sequence[Mark], below: bool = False, legend: str | None = None) -> None:
     """Points with their names, to the lower left where a front of two minimised values leaves room, or straight
     below."""
     if not marks:
         return
     x, y = [m.x for m in marks], [m.y for m in marks]
-    axes.scatter(x, y, s=60, facecolor="white", edgecolor=COLOURS[1], linewidth=1.8, zorder=5)
+    axes.scatter(x, y, s=60, facecolor="white", edgecolor=COLOURS[1], linewidth=1.8, zorder=5, label=legend)
     box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
-    for mark in marks:
+    for mark in filter(lambda mark: mark.name, marks):
         place = {"xytext": (0, -9), "ha": "center"} if below else {"xytext": (-6, -6), "ha": "right"}
         where = {**place, "va": "top", "textcoords": "offset points"}
         axes.annotate(mark.name, (mark.x, mark.y), **where, fontsize=9, zorder=6, bbox=box)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A search's run folder, read back and turned into a page and a table."""
+"""A search's run folder, read back."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from typing import Any
 import yaml
 
 from nas_core.errors import DataError
-from nas_core.files import read_json, read_jsonl, write_atomic
-from nas_core.report import plots
-from nas_core.report.html import Page
+from nas_core.files import read_json, read_jsonl
 from nas_core.report.tables import Column, Table, describe
-from nas_core.space import Architecture
+from nas_core.space import Architecture, SearchSpace, space_from_dict
 
-AXES = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)", "flops_g": "FLOPs (G)"}
-
-__all__ = ["SearchRun", "read_run", "write_report"]
+__all__ = ["SearchRun", "finalists_table", "limit_label", "read_run"]
 
 
 @dataclass(frozen=True)
@@ -41,20 +37,29 @@ class SearchRun:
         return next((str(s["metric"]) for s in searches.values() if "metric" in s), "loss")
 
     @property
-    def cost(self) -> str:
-        """The limited metric that is the picture's other axis."""
-        objectives = [name for name in self.settings.get("objectives", []) if name != self.metric]
-        return str(objectives[0]) if objectives else "latency_ms"
+    def costs(self) -> list[str]:
+        """The other objectives, each an axis of a picture of its own; the first is the most important."""
+        objectives = [str(name) for name in self.settings.get("objectives", []) if name != self.metric]
+        return objectives or ["latency_ms"]
 
     @property
-    def limits(self) -> list[float]:
-        """The searches' limits of :attr:`cost`, ascending."""
-        searches = (self.settings.get("searches") or {}).values()
-        return sorted({float(s["constraints"][self.cost]) for s in searches if self.cost in s.get("constraints", {})})
+    def space(self) -> SearchSpace | None:
+        """The space that was searched; None if ``config.yaml`` does not hold it.
 
-    def points(self) -> list[tuple[float, float]]:
+        Raises:
+            SpaceError: what it holds is no space.
+        """
+        content = self.settings.get("space") or {}
+        return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
+
+    def limits(self, cost: str) -> list[float]:
+        """The searches' limits of that metric, ascending."""
+        searches = (self.settings.get("searches") or {}).values()
+        return sorted({float(s["constraints"][cost]) for s in searches if cost in s.get("constraints", {})})
+
+    def points(self, cost: str) -> list[tuple[float, float]]:
         """(cost, metric) of every evaluation that has both."""
-        pairs = [(e["metrics"].get(self.cost), e["metrics"].get(self.metric)) for e in self.evaluations]
+        pairs = [(e["metrics"].get(cost), e["metrics"].get(self.metric)) for e in self.evaluations]
         return [(float(x), float(y)) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
@@ -121,10 +126,10 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """One line per finalist, the fastest first; predicted and measured latency side by side; ``genes`` in full at the
+    """One line per finalist, the cheapest first; predicted and measured latency side by side; ``genes`` in full at the
     end of the line if wanted."""
     rows = []
-    for finalist in run.finalists:
+    for finalist in sorted(run.finalists, key=lambda f: float(f["metrics"].get(run.costs[0]) or 0.0)):
         metrics, measured = finalist["metrics"], finalist["measured"]
         predicted, real = metrics.get("latency_ms"), measured.get("latency_ms")
         rows.append(
@@ -152,64 +157,4 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         *([Column("genes", "genes")] if genes else []),
     ]
     used = [c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)]
-    return Table(used, sorted(rows, key=lambda row: row["predicted_ms"] or 0.0))
-
-
-def write_report(folder: str | Path) -> Path:
-    """Write ``report.html`` and, for a finished search, ``finalists.csv`` into a run folder; returns the page's path.
-
-    Raises:
-        DataError: see :func:`read_run`.
-    """
-    run = read_run(folder)
-    failed = sum(e["metrics"].get(run.metric) is None for e in run.evaluations)
-    space = (run.settings.get("space") or {}).get("name", "unknown")
-    page = Page("Architecture search", f"Search space {space}, run folder {run.folder.name}.")
-    page.facts(
-        {
-            "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
-            "searches": ", ".join(map(limit_label, run.history())),
-            **{name: value for name, value in run.settings.items() if isinstance(value, str)},
-        }
-    )
-    add_pictures(page, run)
-    page.heading("Finalists")
-    if run.finalists:
-        page.table(finalists_table(run))
-        page.facts({f["key"]: describe(Architecture(f["genes"])) for f in run.finalists})
-        write_atomic(run.folder / "finalists.csv", finalists_table(run, genes=True).csv())
-    else:
-        page.paragraph("The search has not ended; finalists are chosen at its end. Start it again to continue it.")
-    path = run.folder / "report.html"
-    page.save(path)
-    return path
-
-
-def add_pictures(page: Page, run: SearchRun) -> None:
-    """The Pareto picture, predicted against measured latency of the finalists, and the course of the search."""
-    marks = [
-        plots.Mark(", ".join(map(limit_label, f["best_of"])), f["metrics"][run.cost], f["metrics"][run.metric])
-        for f in run.finalists
-        if f["best_of"] and run.cost in f["metrics"] and run.metric in f["metrics"]
-    ]
-    page.heading("Pareto front")
-    picture = plots.pareto(run.points(), marks, run.limits, AXES.get(run.cost, run.cost), run.metric)
-    page.image(
-        picture,
-        f"{run.metric} against {run.cost} of all evaluated architectures, with their Pareto front",
-        "Each dot is an architecture evaluated with inherited weights; circles are the best within each limit.",
-    )
-    history = {limit_label(name): values for name, values in run.history().items()}
-    pictures = [
-        (
-            plots.progress(history, f"best {run.metric} so far"),
-            "best value so far over the evaluations",
-            "Course of each search. Architectures evaluated by an earlier search are not evaluated again.",
-        )
-    ]
-    predicted, measured = run.agreement()
-    if predicted:
-        picture = plots.agreement({"finalists": (predicted, measured)})
-        pictures.append((picture, "predicted against measured latency", "Finalists, measured again after the search."))
-    page.heading("Course of the search")
-    page.images(pictures)
+    return Table(used, rows)

@@ -5,6 +5,7 @@ from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint, InfeasibleError
 from nas_core.search.evolution import EvolutionConfig, HATEvolution
 from nas_core.search.finalists import Finalist
+from nas_core.search.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
 from nas_core.search.random_search import RandomConfig, RandomSearch
 from nas_core.search.ranker import BoostedRanker, Ranker, RankerConfig
 from nas_core.search.ranknas import RankNAS, RankNASConfig
@@ -18,6 +19,8 @@ __all__ = [
     "Finalist",
     "HATEvolution",
     "InfeasibleError",
+    "MultiObjectiveConfig",
+    "MultiObjectiveEvolution",
     "ParetoArchive",
     "RandomConfig",
     "RandomSearch",

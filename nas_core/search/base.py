@@ -17,6 +17,9 @@ from nas_core.space.slots import Rows
 
 __all__ = ["Strategy"]
 
+SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
+"""Spare architectures are children of so many of the best, each gene replaced with this probability."""
+
 PATIENCE = 3
 """A search ends after this many generations in a row that hold nothing new: the feasible architectures are used up."""
 
@@ -33,7 +36,8 @@ class Strategy(ABC):
     member and becomes no parent. For an architecture told twice the first result stays. A result for an architecture
     that was never asked for is kept, and saves the evaluation if the architecture is proposed later.
 
-    A new strategy writes :meth:`_propose`, and :meth:`_state` / :meth:`_restore` if it remembers more than results.
+    A new strategy writes :meth:`_propose`, :meth:`_learn` if a result is more than one score to it, and
+    :meth:`_state` / :meth:`_restore` if it remembers more than scores.
 
     Args:
         space: the search space.
@@ -83,6 +87,15 @@ class Strategy(ABC):
     def budget(self) -> int:
         """Evaluations this search can ask for at most."""
 
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The metrics that a result must have, :attr:`metric` first; all are minimised."""
+        return (self.metric,)
+
+    def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
+        """The score of a new result, infinity if it failed; a strategy that keeps more of it does so here."""
+        return _score(metrics.get(self.metric))
+
     def describe(self) -> dict[str, Any]:
         """All settings as plain data; two strategies with equal descriptions behave equally."""
         return {
@@ -103,9 +116,14 @@ class Strategy(ABC):
     # -- ask and tell ------------------------------------------------------------------------------------------------
 
     @property
+    def asked_all(self) -> bool:
+        """True when nothing more will be asked, whatever is told; a barrier lets it be known after the last result."""
+        return self._ended and not self._queue
+
+    @property
     def finished(self) -> bool:
         """True when everything asked for was told and nothing more will be asked."""
-        return self._ended and not self._queue and not self._waiting
+        return self.asked_all and not self._waiting
 
     @property
     def waiting(self) -> list[Architecture]:
@@ -146,13 +164,33 @@ class Strategy(ABC):
         key = self.space.row(architecture).tobytes()
         if key in self._scores:
             return
-        self._scores[key] = _score((metrics or {}).get(self.metric))
+        self._scores[key] = self._learn(key, metrics or {})
         if key in self._queue:
             del self._queue[key]
             self.saved += 1
         self._waiting.pop(key, None)
         if self.generation and not self._queue and not self._waiting:
             self._refill()
+
+    def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
+        """A feasible architecture that is new, for an engine whose workers must not idle while results are awaited: a
+        child of one of the best so far, or a random one. None if none is found.
+
+        It is no member of the search, whose course it does not change; once told, its result is kept as that of any
+        architecture never asked for. Its randomness comes from ``rng``, not from the strategy's own.
+        """
+        known = {*self._members, *self._scores, *(self.space.row(one).tobytes() for one in taken)}
+        best = sorted((score, key) for key, score in self._scores.items() if math.isfinite(score))[:SPARE_PARENTS]
+        parents = self._rows(key for _, key in best)
+
+        def draw(k: int) -> Rows:
+            if not len(parents):
+                return self.space.sample_rows(rng, k)
+            half = self.space.mutate_rows(parents[rng.integers(len(parents), size=k // 2)], SPARE_MUTATION, rng)
+            return np.concatenate([half, self.space.sample_rows(rng, k - k // 2)])
+
+        rows = self.proposals.take(draw, 1, known)
+        return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
         """Ask again for what was asked and never told, as after losing the workers; it comes first."""

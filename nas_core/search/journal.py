@@ -14,7 +14,7 @@ import yaml
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, read_jsonl, write_atomic
+from nas_core.files import append_jsonl, os_errors, read_jsonl, write_atomic
 from nas_core.space import Architecture
 
 __all__ = ["Journal", "plain_metrics", "settle_config"]
@@ -90,22 +90,33 @@ class Journal:
         self._lock: int | None = None
 
     def __enter__(self) -> Journal:
-        self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise ConfigError(
-                f"another process is searching in {self.path.parent}; wait for it, or give another folder"
-            ) from None
-        self._records = read_jsonl(self.path) if self.path.exists() else []
+            self._take_lock()
+            self._records = read_jsonl(self.path) if self.path.exists() else []
+        except BaseException:
+            self._give_lock_back()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._give_lock_back()
+
+    def _take_lock(self) -> None:
+        lock = self.path.with_suffix(".lock")
+        with os_errors("write", lock):
+            self._lock = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(
+                    f"another process is searching in {self.path.parent}; wait for it, or give another folder"
+                ) from None
+
+    def _give_lock_back(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)  # which gives the lock back, as the end of the process does
+            os.close(self._lock)  # the end of the process does it too
             self._lock = None
 
     def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:

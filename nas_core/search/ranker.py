@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.space import SearchSpace
@@ -163,6 +162,8 @@ def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Arr
 def tau_importance(features: Array, values: Array) -> Array:
     """|Kendall's tau| between each feature ``(n, F)`` and the values ``(n,)``: RankNAS's importance ``(F,)``; 0 for a
     feature that never varies."""
+    from scipy.stats import kendalltau  # seconds on a slow disk, which a tuner of NNI has not got when it starts
+
     taus = [
         0.0 if np.ptp(column) == 0 else abs(float(np.nan_to_num(kendalltau(column, values).statistic)))
         for column in np.asarray(features, np.float64).T

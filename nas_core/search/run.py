@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,8 @@ from tqdm import tqdm
 
 from nas_core import __version__
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import write_json
+from nas_core.files import make_folder, write_json
+from nas_core.jobs import Failure
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint
@@ -29,6 +33,8 @@ MAX_FAILURES = 10
 """A search stops when this many evaluations in a row have failed: then it is not the architectures' fault."""
 
 Evaluate = Callable[[Architecture], Mapping[str, Any]]
+Metrics = dict[str, float | None]
+EvaluateMany = Callable[[Sequence[Architecture]], Iterable[Mapping[str, Any] | Failure]]
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,11 @@ class SearchResult:
 
 def search(
     strategies: Mapping[str, Strategy],
-    evaluate: Evaluate,
+    evaluate: Evaluate | None,
     out_dir: str | Path,
     *,
+    evaluate_many: EvaluateMany | None = None,
+    together: int = 1,
     objectives: Sequence[str] | None = None,
     finalists: int = 8,
     settings: Mapping[str, Any] | None = None,
@@ -72,8 +80,11 @@ def search(
             for one is not evaluated again for another.
         evaluate: architecture -> metrics; must be deterministic for a resumed search to be identical. An exception is
             recorded as a failed evaluation, except errors of the user's (`NasExtError`), which end the search.
+        evaluate_many: instead of ``evaluate``: architectures -> the outcome of each, in their order, as they come. They
+            are told and recorded in that order too: the journal is the same however many are evaluated together.
+        together: how many architectures ``evaluate_many`` gets at most; never more than a generation's.
         out_dir: the run folder.
-        objectives: metrics of the Pareto archive, all minimised; default: the strategies' metric and the limited ones.
+        objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
         finalists: how many architectures to pick at the end (at least the best of each search).
         settings: whatever else decides the result (checkpoint, data); compared when a run is continued.
         notes: whatever else should stand in ``config.yaml``; not compared.
@@ -81,15 +92,20 @@ def search(
 
     Raises:
         ConstraintError: nothing meets the limits of one of the strategies (before anything is evaluated).
-        ConfigError: the folder holds a run with other settings, or is in use.
+        ConfigError: the folder holds a run with other settings, or is in use; both or no evaluation is given.
         NasExtError: evaluations keep failing, or the folder cannot be written; the journal stays good.
     """
     if not strategies:
         raise ConfigError("no strategy to run; give at least one")
-    run = _Run(strategies, evaluate, Path(out_dir), objectives)
+    if together < 1:
+        raise ConfigError(f"together is {together}; expected at least 1")
+    many = functools.partial(_one_by_one, evaluate) if evaluate else evaluate_many
+    if many is None or (evaluate and evaluate_many):
+        raise ConfigError("a search needs either evaluate or evaluate_many, and only one of them")
+    run = _Run(strategies, many, Path(out_dir), objectives)
     for strategy in strategies.values():
         strategy.start()
-    run.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(run.folder)
     settle_config(
         run.folder / "config.yaml",
         {
@@ -105,7 +121,7 @@ def search(
         total = sum(strategy.budget for strategy in strategies.values())
         with tqdm(total=total, desc="search", unit="arch", disable=None if progress else True) as run.bar:
             for name in strategies:
-                run.drive(name)
+                run.drive(name, together)
         return run.finish(finalists)
 
 
@@ -116,61 +132,74 @@ class _Run:
     bar: tqdm[Any]
 
     def __init__(
-        self, strategies: Mapping[str, Strategy], evaluate: Evaluate, folder: Path, objectives: Sequence[str] | None
+        self,
+        strategies: Mapping[str, Strategy],
+        evaluate_many: EvaluateMany,
+        folder: Path,
+        objectives: Sequence[str] | None,
     ) -> None:
         self.strategies = strategies
-        self.evaluate = evaluate
+        self.evaluate_many = evaluate_many
         self.folder = folder
         self.space = next(iter(strategies.values())).space
         if any(strategy.space != self.space for strategy in strategies.values()):
             raise ConfigError("the strategies of one run search different spaces; run them apart")
         limits = [c for strategy in strategies.values() for c in strategy.proposals.constraints]
         self.predictors: dict[str, Constraint] = {constraint.name: constraint for constraint in limits}
-        metrics = [strategy.metric for strategy in strategies.values()]
+        metrics = [name for strategy in strategies.values() for name in strategy.objectives]
         self.objectives = tuple(objectives or dict.fromkeys([*metrics, *self.predictors]))
         self.archive = ParetoArchive(self.objectives)
-        self.results: dict[Architecture, dict[str, float | None]] = {}
+        self.results: dict[Architecture, Metrics] = {}
         self.shared = 0
-        self.failures: list[tuple[str, Architecture, dict[str, float | None], str]] = []
+        self.failures: list[tuple[str, Architecture, Metrics, str]] = []
 
-    def drive(self, name: str) -> None:
+    def drive(self, name: str, together: int) -> None:
         strategy = self.strategies[name]
         self.bar.set_description(name)
         generation = strategy.generation
-        while asked := strategy.ask(1):
-            strategy.tell(asked[0], self._result(name, asked[0]))
-            self.bar.update()
+        while asked := strategy.ask(together):
+            with closing(self._results(name, asked)) as results:
+                for architecture, metrics in zip(asked, results, strict=True):
+                    strategy.tell(architecture, metrics)
+                    self.bar.update()
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
                 self._write_progress(name)
         self._flush_failures()
 
-    def _result(self, name: str, architecture: Architecture) -> dict[str, float | None]:
-        if architecture in self.results:
-            self.shared += 1
-            return self.results[architecture]
-        metrics = self.journal.replay(name, architecture)
-        if metrics is None:
-            metrics = self._evaluate(name, architecture)
-        self.results[architecture] = metrics
-        self.archive.add(architecture, _numbers(metrics))
-        return metrics
+    def _results(self, name: str, asked: Sequence[Architecture]) -> Generator[Metrics, None, None]:
+        """Of each architecture in order: known from another search, from the journal, or evaluated, all at once."""
+        new = [architecture for architecture in asked if architecture not in self.results]
+        replayed: list[Metrics] = []
+        while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:
+            replayed.append(metrics)
+        with closing(self._evaluated(name, new[len(replayed) :])) as evaluated:
+            coming = itertools.chain(replayed, evaluated)
+            for architecture in asked:
+                if architecture in self.results:
+                    self.shared += 1
+                else:
+                    self.results[architecture] = next(coming)
+                    self.archive.add(architecture, _numbers(self.results[architecture]))
+                yield self.results[architecture]
 
-    def _evaluate(self, name: str, architecture: Architecture) -> dict[str, float | None]:
+    def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
         """Metrics, in the journal before they are used; failures wait there until the next success (or the end)."""
-        row = self.space.rows([architecture])
+        if not architectures:
+            return
+        for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
+            yield self._recorded(name, architecture, outcome)
+
+    def _recorded(self, name: str, architecture: Architecture, outcome: Mapping[str, Any] | Failure) -> Metrics:
+        row = self.space.rows([architecture])  # alone: among others, its predictions may differ in the last digit
         predicted = {metric: float(constraint.values(row)[0]) for metric, constraint in self.predictors.items()}
-        metric = self.strategies[name].metric
-        try:
-            measured = dict(self.evaluate(architecture))
-            metrics = plain_metrics({**predicted, **measured})
-            problem = None if metrics.get(metric) is not None else f"{metric} is {measured.get(metric, 'missing')}"
-        except NasExtError:
-            raise
-        except Exception as error:
-            metrics, problem = plain_metrics(predicted), f"{type(error).__name__}: {error}"
-            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
-        if problem is None:
+        if isinstance(outcome, Failure):
+            metrics, problem = plain_metrics(predicted), outcome.reason
+        else:
+            metrics = plain_metrics({**predicted, **outcome})
+            absent = [metric for metric in self.strategies[name].objectives if metrics.get(metric) is None]
+            problem = f"{absent[0]} is {outcome.get(absent[0], 'missing')}" if absent else ""
+        if not problem:
             self._flush_failures()
             self.journal.append(name, architecture, metrics)
             return metrics
@@ -239,3 +268,15 @@ class _Run:
 
 def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if value is not None}
+
+
+def _one_by_one(evaluate: Evaluate, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
+    for architecture in architectures:
+        try:
+            outcome: Mapping[str, Any] | Failure = dict(evaluate(architecture))
+        except NasExtError:
+            raise
+        except Exception as error:
+            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
+            outcome = Failure.of(error)
+        yield outcome

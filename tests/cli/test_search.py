@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -149,6 +150,40 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == again  # all were read from the journal
 
 
+@pytest.mark.parametrize(("ranker", "objective"), [("regression", "regression"), ("nn-former", "pairwise")])
+def test_ranknas_with_other_rankers(
+    run: Search, tmp_path: Path, supernet: ToySupernet, ranker: str, objective: str
+) -> None:
+    small = ["--strategy", "ranknas", "--samples", "12", "--rankings", "1", "--per-ranking", "4"]
+    assert run(*small, "--ranker", ranker, limits=False) == 0
+    assert len(supernet.evaluated) == 12 + 4
+    searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
+    (settings,) = searches.values()
+    assert settings["ranker"]["objective"] == objective
+    assert settings["ranker_name"] == ("nn-former" if ranker == "nn-former" else "boosted trees")
+    assert run(*small, limits=False) == 2  # another ranker does not continue it
+
+
+def test_one_search_for_the_whole_front(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    model = ["--latency-model", str(tmp_path / "latency.json"), "--no-measure"]
+    assert run("--strategy", "multi-objective", *model, limits=False) == 0
+    assert len(supernet.evaluated) <= 4 + 2 * 12
+    settings = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert settings["objectives"] == ["loss", "latency_ms"]
+    assert settings["searches"]["unlimited"]["objectives"] == ["loss", "latency_ms"]
+    finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
+    pairs = sorted((f["metrics"]["latency_ms"], f["metrics"]["loss"]) for f in finalists)
+    assert len(pairs) == 4
+    assert all(a[1] > b[1] for a, b in itertools.pairwise(pairs))  # slower ones are better: a front
+
+
+def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search, tmp_path: Path) -> None:
+    assert run("--strategy", "multi-objective", "--max-params-m", "0.006", limits=False) == 0
+    settings = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert settings["objectives"] == ["loss", "params_m", "flops_g"]
+    assert list(settings["searches"]) == ["params_m<=0.006"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "limits", "said"),
     [
@@ -160,6 +195,8 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
         (["--mutation-prob", "2"], False, "mutation_prob"),
         (["--strategy", "ranknas", "--samples", "1"], False, "samples is 1"),
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
+        (["--strategy", "ranknas", "--ranker", "nnformer"], False, "Did you mean 'nn-former'?"),
+        (["--strategy", "multi-objective", "--population", "8"], False, "give --parents"),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
     ],
 )

@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import itertools
 import json
 import re
 import subprocess
@@ -14,8 +15,10 @@ import yaml
 from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.report import Column, Page, Table, describe, finalists_table, plots, read_run, write_report
+from nas_core.report.evaluations import importance
 from nas_core.report.run import limit_label
-from nas_core.space import Architecture
+from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
+from nas_core.space import Architecture, get_space
 
 PNG = b"\x89PNG\r\n\x1a\n"
 GENES = {"encoder.layers": 2, "encoder.ffn_dim": [256, 512], "decoder.layers": 1, "decoder.ffn_dim": [256]}
@@ -57,8 +60,9 @@ def run(tmp_path):
 
 def test_run_is_read(run):
     found = read_run(run)
-    assert (found.metric, found.cost, found.limits) == ("loss", "latency_ms", [8.0, 12.0])
-    assert found.points() == [(7.5, 5.0), (6.0, 5.4), (11.0, 4.2)]
+    assert (found.metric, found.costs, found.limits("latency_ms")) == ("loss", ["latency_ms"], [8.0, 12.0])
+    assert found.limits("params_m") == [] and found.space is None
+    assert found.points("latency_ms") == [(7.5, 5.0), (6.0, 5.4), (11.0, 4.2)]
     assert {name: len(values) for name, values in found.history().items()} == {"latency_ms<=8": 3, "latency_ms<=12": 1}
     assert found.agreement() == ([11.0], [11.5])
 
@@ -76,6 +80,73 @@ def test_page_and_csv(run):
     rows = list(csv.DictReader(io.StringIO((run / "finalists.csv").read_text(encoding="utf-8"))))
     assert [row["architecture"] for row in rows] == ["arch000000", "arch000003"]
     assert rows[1]["measured_ms"] == "11.5" and rows[0]["measured_ms"] == ""
+
+
+def test_every_evaluation_is_a_line(run):
+    journal = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    journal[2]["error"] = "loss is nan"
+    (run / "journal.jsonl").write_text("".join(json.dumps(row) + "\n" for row in journal))
+    write_report(run)
+    lines = [json.loads(line) for line in (run / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = list(csv.DictReader(io.StringIO((run / "evaluations.csv").read_text(encoding="utf-8"))))
+    assert len(lines) == len(rows) == 4
+    first = ["index", "search", "key", "error", "loss", "latency_ms", "params_m"]
+    assert list(lines[0]) == list(rows[0]) == [*first, *sorted(GENES)]
+    assert lines[3] == {
+        "index": 3, "search": "latency_ms<=12", "key": "arch000003", "error": None,
+        "loss": 4.2, "latency_ms": 11.0, "params_m": 0.8, **GENES,
+    }  # fmt: skip
+    assert lines[2]["loss"] is None and rows[2]["loss"] == "" and rows[2]["error"] == "loss is nan"
+    assert rows[0]["encoder.ffn_dim"] == "256 512" and rows[0]["encoder.layers"] == "2"
+
+
+def searched(folder, strategy, objectives):
+    """A search whose loss is the decoder's depth and a trifle, and whose cost is the feed-forward sizes."""
+    names = [choice.name for choice in strategy.space.choices]
+
+    def evaluate(architecture):
+        features = dict(zip(names, strategy.space.encode(architecture)[0].tolist(), strict=True))
+        trifle = int(architecture.key, 16) % 1000 / 1e6
+        costs = {"params_m": features["encoder.ffn_dim"] + trifle, "latency_ms": 5.0}
+        return {"loss": 2 - features["decoder.layers"] + trifle, **costs}
+
+    search({"all": strategy}, evaluate, folder, objectives=objectives, finalists=4, progress=False)
+    return read_run(folder)
+
+
+def test_genes_that_matter_stand_out(tmp_path):
+    space = get_space("hat_small")
+    strategy = RandomSearch(space, config=RandomConfig(evaluations=80))
+    found = importance(searched(tmp_path, strategy, ["loss", "params_m"]))
+    assert list(found) == ["loss", "params_m"]
+    assert all(set(values) == {choice.name for choice in space.choices} for values in found.values())
+    for metric, gene in (("loss", "decoder.layers"), ("params_m", "encoder.ffn_dim")):
+        ordered = sorted(found[metric], key=lambda name, metric=metric: -found[metric][name])
+        assert ordered[0] == gene and found[metric][gene] > 0.7 and found[metric][ordered[1]] < 0.4
+    assert "Genes that matter" in write_report(tmp_path).read_text(encoding="utf-8")
+
+
+def test_few_evaluations_show_no_importance(tmp_path):
+    run = searched(tmp_path, RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=9)), ["loss"])
+    assert importance(run) == {}
+    assert "Genes that matter" not in write_report(tmp_path).read_text(encoding="utf-8")
+
+
+def test_a_front_has_a_picture_for_each_cost(tmp_path, monkeypatch):
+    drawn = []
+    original = plots.pareto
+    monkeypatch.setattr(plots, "pareto", lambda *given: (drawn.append(given), original(*given))[1])
+    config = MultiObjectiveConfig(iterations=3, parents=10, mutations=5, crossovers=5)
+    objectives = ["loss", "params_m", "latency_ms"]
+    strategy = MultiObjectiveEvolution(get_space("hat_small"), config=config, objectives=objectives[:2])
+    run = searched(tmp_path, strategy, objectives)
+    write_report(tmp_path)
+    assert [(given[3], given[4]) for given in drawn] == [("parameters (M)", "loss"), ("predicted latency (ms)", "loss")]
+    points, marks = drawn[0][:2]
+    assert len(points) == len(run.evaluations) == len(drawn[1][0]) and {x for x, _ in drawn[1][0]} == {5.0}
+    assert len(marks) == len(run.finalists) > 1 and [mark.name for mark in marks if mark.name] == ["all"]
+    costs = [row["params_m"] for row in finalists_table(run).rows]
+    assert costs == sorted(costs)
 
 
 def test_unfinished_search(run):
@@ -168,6 +239,8 @@ def test_words_for_people():
         lambda: plots.progress({}),
         lambda: plots.progress({"a": [3.0, float("nan"), 2.0], "b": []}),
         lambda: plots.curves({"a": ([1.0, 2.0], [3.0, float("nan")]), "b": ([], [])}, "x", "y"),
+        lambda: plots.bars({}, "x"),
+        lambda: plots.bars({"loss": {"a": 0.5, "b": 0.0}, "other": {"a": 1.0}}, "x"),
         lambda: plots.scores([plots.Mark("x", 1.0, 20.0), plots.Mark("y", 2.0, 30.0)]),
     ],
 )
@@ -178,3 +251,16 @@ def test_pictures_are_drawn_from_any_amount_of_data(picture):
 def test_matplotlib_is_imported_late():
     code = "import sys, nas_core.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_bars_are_ordered_by_the_first_series(monkeypatch):
+    figures = []
+    original = plots.png
+    monkeypatch.setattr(plots, "png", lambda figure: (figures.append(figure), original(figure))[1])
+    genes = {f"decoder.some_long_name_{i}": i / 15 for i in range(15)}
+    plots.bars({"loss": genes, "latency": dict.fromkeys(genes, 0.5)}, "tau")
+    (axes,) = figures[0].axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == sorted(genes, key=lambda name: -genes[name])
+    assert axes.yaxis_inverted() and len(axes.patches) == 30
+    boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))  # no name covers another

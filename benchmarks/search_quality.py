@@ -1,0 +1,142 @@
+"""Loss against the number of supernet evaluations, of random search, HAT's evolution and RankNAS under one limit.
+
+``python -m benchmarks.search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
+supernet is one of ``benchmarks.translation_quality``. All searches of all seeds share one cache of evaluations below
+DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
+runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
+the evolution at its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.files import append_jsonl, read_jsonl, write_json
+from nas_core.latency import load_model
+from nas_core.latency.machine import describe_machine
+from nas_core.search import (
+    Constraint,
+    EvolutionConfig,
+    HATEvolution,
+    RandomConfig,
+    RandomSearch,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+)
+from nas_core.search.limits import latency_limit
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.host import open_supernet
+
+RESULT = Path(__file__).parent / "results" / "search_quality.json"
+AT = (25, 50, 100, 200, 300, 500, 1000, 2000, 3000)
+Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
+RANKNAS = RankNASConfig(samples=60, rounds=12, finalists=20)
+
+STRATEGIES: Mapping[str, Make] = {
+    "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=2000), seed=seed),
+    "hat evolution": lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
+    "ranknas": lambda space, limits, seed: RankNAS(space, limits, RANKNAS, seed=seed),
+}
+
+
+class Cache:
+    """Losses on disk, by architecture."""
+
+    def __init__(self, path: Path, evaluate: Callable[[Architecture], Mapping[str, float]]) -> None:
+        self._path, self._evaluate = path, evaluate
+        entries = read_jsonl(path) if path.exists() else []
+        self._known = {Architecture(entry["genes"]): float(entry["loss"]) for entry in entries}
+
+    def __call__(self, architecture: Architecture) -> float:
+        if architecture not in self._known:
+            loss = float(self._evaluate(architecture)["loss"])
+            append_jsonl(self._path, {"genes": architecture.to_dict(), "loss": loss})
+            self._known[architecture] = loss
+        return self._known[architecture]
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str) -> list[float]:
+    """The best loss after each evaluation."""
+    best: list[float] = []
+    while asked := strategy.ask(1):
+        value = loss(asked[0])
+        strategy.tell(asked[0], {"loss": value})
+        best.append(min(value, best[-1]) if best else value)
+        if len(best) % 100 == 0:
+            print(f"{label}: {len(best)} evaluations, {best[-1]:.4f}", flush=True)
+    return best
+
+
+def reached(best: Sequence[float], goal: float) -> int | None:
+    """Evaluations until the loss was no larger than the goal."""
+    return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--latency-model", type=Path, required=True)
+    parser.add_argument("--limit-ms", type=float, required=True)
+    parser.add_argument("--valid-sentences", type=int, default=200)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    supernet = open_supernet(
+        options.checkpoint, data=str(options.data), valid_sentences=options.valid_sentences, device=options.device
+    )
+    limits = [latency_limit(load_model(options.latency_model, supernet.space), options.limit_ms)]
+    options.work.mkdir(parents=True, exist_ok=True)
+    loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
+    courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
+    saved = []
+    for seed in range(options.seeds):
+        for name, make in STRATEGIES.items():
+            strategy = make(supernet.space, limits, seed)
+            courses[name].append(course(strategy, loss, f"{name}, seed {seed}"))
+            if name == "hat evolution":
+                saved.append(strategy.saved / strategy.proposed)
+    goals = [best[-1] for best in courses["hat evolution"]]
+    rows: list[dict[str, Any]] = []
+    for name, found in courses.items():
+        at = {
+            str(n): round(float(np.mean([b[n - 1] for b in found])), 4) for n in AT if all(len(b) >= n for b in found)
+        }
+        rows.append(
+            {
+                "strategy": name,
+                "evaluations": [len(best) for best in found],
+                "final_loss": [round(best[-1], 4) for best in found],
+                "mean_loss_after": at,
+                "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
+                "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
+            }
+        )
+        print(rows[-1], flush=True)
+    write_json(
+        options.out,
+        {
+            "space": supernet.space.name,
+            "limit_ms": options.limit_ms,
+            "valid_sentences": options.valid_sentences,
+            "saved_by_evolutions_cache": [round(share, 3) for share in saved],
+            "distinct_evaluations": len(loss),
+            "rows": rows,
+            "machine": describe_machine(options.device, 1),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""NN-Former as what orders architectures in RankNAS: it sees each network as a graph, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError
+from nas_core.graph import READERS, Graph, Graphs, Reader
+from nas_core.latency.protocol import pinned_threads
+from nas_core.predictor.config import NNFormerConfig
+from nas_core.predictor.estimator import NNFormerPredictor
+from nas_core.predictor.recipes import Recipe
+from nas_core.predictor.train_config import TrainConfig
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.slots import Rows
+
+__all__ = ["RANKING", "NNFormerRanker", "reader_of"]
+
+RANKING = Recipe(
+    "ranking",
+    NNFormerConfig(dim=32, depth=2, dropout=0.0),
+    TrainConfig(
+        epochs=60, batch_size=16, lr=2e-3, rank_weight=0.0, pair_weight=1.0, pair_temperature=0.5,
+        consistency_weight=0.0, ema=0.0, equal_sizes=False, precision="fp32",
+    ),
+    targets="normal",
+)  # fmt: skip
+"""Small enough to be learned anew from a hundred architectures in seconds on a CPU; larger ones order HAT's latency
+tables no better. The logistic loss of all pairs is RankNAS's; targets by rank make the values' scale irrelevant."""
+
+THREADS = 1
+"""Of torch: matrices this small gain nothing from more, and the order of a ranking must not depend on their number, or
+an interrupted search could not be continued on another machine."""
+
+
+class NNFormerRanker:
+    """Satisfies :class:`nas_core.search.Ranker`: a smaller score is a smaller value of what was learned. Equal data and
+    seeds give equal rankings on one machine.
+
+    Args:
+        space: of a kind whose architectures a graph reader takes (HAT's and mFormer's translation spaces).
+        seed: of weights and batches.
+        recipe: how the predictor is made and trained.
+
+    Raises:
+        ConfigError: no reader takes architectures of this space.
+    """
+
+    def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
+        self.space = space
+        self._read: Callable[[Architecture], Graph] = (reader := reader_of(space)).read
+        # No network of the space may be too large or too strange for what was learned from a few of them.
+        self._predictor = NNFormerPredictor(
+            recipe,
+            seed=seed,
+            unseen="ignore",
+            max_nodes=len(self._read(space.largest())) + 1,
+            operations=len(reader.operations),
+        )
+
+    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
+        """Raises:
+        DataError: fewer than two different values.
+        """
+        if len(np.unique(values)) < 2:
+            raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
+        with pinned_threads(THREADS):
+            self._predictor.fit(self._graphs(rows), values)
+
+    def score(self, rows: Rows) -> NDArray[np.float64]:
+        if not self._predictor.fitted:
+            raise ConfigError("this ranker was not fitted; call fit first")
+        with pinned_threads(THREADS):
+            return self._predictor.predict(self._graphs(rows))
+
+    def _graphs(self, rows: Rows) -> Graphs:
+        return Graphs.of([self._read(architecture) for architecture in self.space.architectures(rows)])
+
+
+def reader_of(space: SearchSpace) -> Reader:
+    """The graph reader that takes architectures of this space.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    reasons: list[Any] = []
+    for reader in READERS.values():
+        if reader.genes:
+            try:
+                reader.read(space.smallest())
+            except ArchitectureError as error:
+                reasons.append(f"{reader.name}: {error}")
+            else:
+                return reader
+    raise ConfigError(
+        f"no graph reader takes architectures of space {space.name!r} ({'; '.join(reasons)}); use a ranker of boosted"
+        " trees"
+    )

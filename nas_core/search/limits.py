@@ -1,0 +1,52 @@
+"""Limits as users name them, made into constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from nas_core.errors import ArchitectureError, ConfigError
+from nas_core.search.constraints import Constraint
+from nas_core.space import Architecture, SearchSpace
+
+if TYPE_CHECKING:
+    from nas_core.latency import LatencyModel
+
+__all__ = ["cost_limits", "costs_on_paper", "latency_limit"]
+
+Costs = Mapping[str, Callable[[Architecture], float]]
+
+
+def costs_on_paper(space: SearchSpace) -> Costs:
+    """``params_m`` and ``flops_g`` of an architecture, where they are defined for this kind of network."""
+    from nas_core.cost import flops_g, params_m
+
+    try:
+        params_m(space.smallest()), flops_g(space.smallest())
+    except ArchitectureError:
+        return {}
+    return {"params_m": params_m, "flops_g": flops_g}
+
+
+def cost_limits(space: SearchSpace, limits: Mapping[str, float | None]) -> list[Constraint]:
+    """Constraints on ``params_m`` and ``flops_g``; None is no limit.
+
+    Raises:
+        ConfigError: the space's networks have no formula for it. ConstraintError: a limit that is not above 0.
+    """
+    costs = costs_on_paper(space)
+    constraints = []
+    for name, limit in limits.items():
+        if limit is None:
+            continue
+        if name not in costs:
+            raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
+        constraints.append(Constraint.per_architecture(name, limit, space, costs[name]))
+    return constraints
+
+
+def latency_limit(model: LatencyModel, limit_ms: float) -> Constraint:
+    """Raises:
+    ConstraintError: a limit that is not above 0.
+    """
+    return Constraint("latency_ms", limit_ms, model.predict_rows)
