@@ -34,13 +34,14 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import open_supernet
 
 RESULT = Path(__file__).parent / "results" / "search_quality.json"
-AT = (25, 50, 100, 200, 300, 500, 1000, 2000, 3000)
+AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
 Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
 RANKNAS = RankNASConfig(samples=60, rounds=12, finalists=20)
 
+EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {
-    "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=2000), seed=seed),
-    "hat evolution": lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
+    "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
+    EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
     "ranknas": lambda space, limits, seed: RankNAS(space, limits, RANKNAS, seed=seed),
 }
 
@@ -87,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--latency-model", type=Path, required=True)
     parser.add_argument("--limit-ms", type=float, required=True)
-    parser.add_argument("--valid-sentences", type=int, default=200)
+    parser.add_argument("--valid-sentences", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
@@ -100,42 +101,36 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
     courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
-    saved = []
+    saved: list[float] = []
     for seed in range(options.seeds):
         for name, make in STRATEGIES.items():
             strategy = make(supernet.space, limits, seed)
             courses[name].append(course(strategy, loss, f"{name}, seed {seed}"))
-            if name == "hat evolution":
-                saved.append(strategy.saved / strategy.proposed)
-    goals = [best[-1] for best in courses["hat evolution"]]
-    rows: list[dict[str, Any]] = []
+            if name == EVOLUTION:
+                saved.append(round(strategy.saved / strategy.proposed, 3))
+        settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_sentences}
+        counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
+        machine = describe_machine(options.device, 1)
+        write_json(options.out, {**settings, **counts, "rows": summary(courses), "machine": machine})
+
+
+def summary(courses: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, Any]]:
+    """One row for each strategy; lists have an entry for each seed."""
+    goals = [best[-1] for best in courses[EVOLUTION]]
+    rows = []
     for name, found in courses.items():
-        at = {
-            str(n): round(float(np.mean([b[n - 1] for b in found])), 4) for n in AT if all(len(b) >= n for b in found)
+        counts = [n for n in AT if all(len(best) >= n for best in found)]
+        row = {
+            "strategy": name,
+            "evaluations": [len(best) for best in found],
+            "final_loss": [round(best[-1], 4) for best in found],
+            "mean_loss_after": {str(n): round(float(np.mean([best[n - 1] for best in found])), 4) for n in counts},
+            "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
+            "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
         }
-        rows.append(
-            {
-                "strategy": name,
-                "evaluations": [len(best) for best in found],
-                "final_loss": [round(best[-1], 4) for best in found],
-                "mean_loss_after": at,
-                "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
-                "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
-            }
-        )
-        print(rows[-1], flush=True)
-    write_json(
-        options.out,
-        {
-            "space": supernet.space.name,
-            "limit_ms": options.limit_ms,
-            "valid_sentences": options.valid_sentences,
-            "saved_by_evolutions_cache": [round(share, 3) for share in saved],
-            "distinct_evaluations": len(loss),
-            "rows": rows,
-            "machine": describe_machine(options.device, 1),
-        },
-    )
+        print(row, flush=True)
+        rows.append(row)
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,25 +1,31 @@
-"""Queries until a search finds one of the best 0.1 % of NAS-Bench-201, where all answers are known.
+"""Queries until a search finds one of the best 0.1 % of NAS-Bench-201 and -101, where all answers are known.
 
-A query is the validation accuracy of one cell (one training); what counts as best is the mean test accuracy. Each
-strategy asks for one architecture after another until it has asked for one of the 15 best, or its budget is spent.
+A query is one cell that was not asked for before (one training). On NAS-Bench-201 it gives the validation accuracy and
+what counts as best is the mean test accuracy; of NAS-Bench-101 there is the mean test accuracy alone, which is both.
+Each strategy asks for one architecture after another until one of the best is among them, or its budget is spent.
 
-Run: ``python -m benchmarks.search_tables [--seeds 20]``. The table is not part of this repository: NAS_EXT_DATA names
-the folder that holds it.
+Run: ``python -m benchmarks.search_tables [--seeds 20]``. The tables are not part of this repository: NAS_EXT_DATA names
+the folder that holds them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks._published import nasbench201, nasbench201_ops
-from nas_core.files import write_json
-from nas_core.graph.nasbench201 import CHOICES
+from benchmarks._cells import Table, nasbench101_table, nasbench201_table
+from nas_core.files import read_json, write_json
+from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import pinned_threads
+from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor.ranker import RANKING
 from nas_core.search import (
     EvolutionConfig,
     HATEvolution,
@@ -28,71 +34,130 @@ from nas_core.search import (
     RankerConfig,
     RankNAS,
     RankNASConfig,
-    Strategy,
 )
-from nas_core.space import Choice, SearchSpace
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.slots import Rows
 
 RESULT = Path(__file__).parent / "results" / "search_tables.json"
 SHARE, BUDGET = 0.001, 1500
-SPACE = SearchSpace("nasbench201", [Choice.make(f"edge{edge}", CHOICES) for edge in range(6)])
-EVOLUTION = EvolutionConfig(iterations=200, population=20, parents=10, mutations=5, crossovers=5, mutation_prob=0.3)
+TABLES: Mapping[str, Callable[[], Table]] = {"nasbench201": nasbench201_table, "nasbench101": nasbench101_table}
+EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutations=5, crossovers=5, mutation_prob=0.3)
 
 
-def ranknas(encoding: str, objective: str) -> Callable[[int], Strategy]:
+class Search(Protocol):
+    """What is measured: the part of ask/tell that every strategy has."""
+
+    def ask(self, n: int = 1) -> list[Architecture]: ...
+
+    def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None: ...
+
+
+class RegularizedEvolution:
+    """Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019: the best of a random
+    sample of the population has a child by one mutation, and the oldest member dies."""
+
+    def __init__(self, table: Table, seed: int, population: int = 100, sample: int = 10) -> None:
+        self.table, self.rng = table, np.random.default_rng(seed)
+        self.size, self.sample = population, sample
+        self.members: deque[tuple[Architecture, float]] = deque()
+
+    def ask(self, n: int = 1) -> list[Architecture]:
+        space = self.table.space
+        while True:
+            if len(self.members) < self.size:
+                row = space.sample_rows(self.rng, 1)
+            else:
+                drawn = self.rng.choice(len(self.members), self.sample, replace=False)
+                parent = min((self.members[index] for index in drawn), key=lambda member: member[1])[0]
+                row = space.rows([parent])
+                column = int(self.rng.integers(row.shape[1]))
+                options = len(space.choices[column].options[0])
+                row[0, column] = (row[0, column] + self.rng.integers(1, options)) % options
+            if self.table.valid(row)[0]:
+                return space.architectures(row)
+
+    def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
+        assert metrics is not None
+        self.members.append((architecture, metrics["loss"]))
+        if len(self.members) > self.size:
+            self.members.popleft()
+
+
+class CellRanker:
+    """NN-Former on the graphs of cells."""
+
+    def __init__(self, table: Table, seed: int) -> None:
+        self.graphs: Callable[[Rows], Graphs] = table.graphs
+        self.predictor = NNFormerPredictor(RANKING, seed=seed, max_nodes=12, operations=8)
+
+    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
+        with pinned_threads(1):
+            self.predictor.fit(self.graphs(rows), values)
+
+    def score(self, rows: Rows) -> NDArray[np.float64]:
+        with pinned_threads(1):
+            return self.predictor.predict(self.graphs(rows))
+
+
+def ranknas(table: Table, seed: int, ranker: str = "pairwise", finalists: int = 5) -> RankNAS:
     config = RankNASConfig(
-        samples=20, rounds=300, finalists=5, keep=0, candidates=1000, iterations=3, parents=50, children=100,
-        ranker=RankerConfig(encoding=encoding, objective=objective),
+        samples=20, rounds=400, finalists=finalists, keep=0, candidates=1000, iterations=3, parents=50, children=100,
+        ranker=RankerConfig(encoding="onehot", objective="regression" if ranker == "regression" else "pairwise"),
     )  # fmt: skip
-    return lambda seed: RankNAS(SPACE, (), config, seed=seed)
+    if ranker != "nn-former":
+        return RankNAS(table.space, table.limits, config, seed=seed)
+
+    def make(space: SearchSpace, seed: int) -> CellRanker:
+        return CellRanker(table, seed)
+
+    return RankNAS(table.space, table.limits, config, seed=seed, ranker=make, ranker_name=ranker)
 
 
-STRATEGIES: dict[str, Callable[[int], Strategy]] = {
-    "random": lambda seed: RandomSearch(SPACE, (), RandomConfig(evaluations=BUDGET), seed=seed),
-    "hat evolution": lambda seed: HATEvolution(SPACE, (), EVOLUTION, seed=seed),
-    "ranknas": ranknas("onehot", "pairwise"),
-    "ranknas, regression": ranknas("onehot", "regression"),
+STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
+    "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
+    "regularised evolution": RegularizedEvolution,
+    "hat evolution": lambda t, seed: HATEvolution(t.space, t.limits, EVOLUTION, seed=seed),
+    "ranknas": ranknas,
+    "ranknas, regression": lambda t, seed: ranknas(t, seed, "regression"),
+    "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", finalists=10),
 }
 
 
-def queries(strategy: Strategy, accuracies: dict[bytes, float], best: set[bytes]) -> int:
-    """How many were asked for until one of the best was among them; the budget if none was."""
-    for count in range(1, BUDGET + 1):
-        asked = strategy.ask(1)
-        if not asked:
-            return BUDGET
-        key = SPACE.row(asked[0]).tobytes()
-        if key in best:
-            return count
-        strategy.tell(asked[0], {"loss": -accuracies[key]})
+def queries(search: Search, table: Table, best: set[int]) -> int:
+    """How many different cells were asked for until one of the best was among them; the budget if none was."""
+    asked: set[int] = set()
+    for _ in range(20 * BUDGET):
+        found = search.ask(1)
+        if not found or len(asked) >= BUDGET:
+            break
+        cell = int(table.cells(table.space.rows(found))[0])
+        asked.add(cell)
+        if cell in best:
+            return len(asked)
+        search.tell(found[0], {"loss": -float(table.valid_accuracy[cell])})
     return BUDGET
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and strategies are kept")
     options = parser.parse_args(argv)
-    _, valid, test = nasbench201()
-    keys = [row.tobytes() for row in nasbench201_ops().astype(np.int16)]
-    accuracies = dict(zip(keys, valid.tolist(), strict=True))
-    best = {keys[index] for index in np.argsort(-test)[: round(SHARE * len(test))]}
-    rows: list[dict[str, Any]] = []
-    for name in options.strategies:
-        found = [queries(STRATEGIES[name](seed), accuracies, best) for seed in range(options.seeds)]
-        low, median, high = np.quantile(found, (0.25, 0.5, 0.75))
-        rows.append(
-            {
-                "strategy": name,
-                "median": median,
-                "q25": low,
-                "q75": high,
-                "mean": float(np.mean(found)),
-                "seeds": options.seeds,
-            }
-        )
-        print(rows[-1], flush=True)
-    write_json(options.out, {"best": len(best), "budget": BUDGET, "rows": rows, "machine": describe_machine("cpu", 1)})
+    rows = read_json(options.out)["rows"] if options.out.exists() else []
+    for name in options.tables:
+        table = TABLES[name]()
+        count = round(SHARE * len(table.test_accuracy))
+        best = set(np.argsort(-table.test_accuracy)[:count].tolist())
+        for strategy in options.strategies:
+            found = [queries(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
+            low, median, high = np.quantile(found, (0.25, 0.5, 0.75)).tolist()
+            rows = [row for row in rows if (row["table"], row["strategy"]) != (name, strategy)]
+            row = {"table": name, "best": count, "strategy": strategy, "median": median, "q25": low, "q75": high}
+            rows.append({**row, "mean": float(np.mean(found)), "seeds": options.seeds})
+            print(rows[-1], flush=True)
+            write_json(options.out, {"budget": BUDGET, "rows": rows, "machine": describe_machine("cpu", 1)})
 
 
 if __name__ == "__main__":

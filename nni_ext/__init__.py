@@ -1,4 +1,5 @@
-"""NNI plug-in: predictors of ``nas_core`` as profilers and evaluators, search spaces of ``nas_core`` as model spaces.
+"""NNI plug-in: predictors of ``nas_core`` as profilers and evaluators, its search spaces as model spaces, and its
+searches as strategies.
 
 Importing this package imports nothing of NNI; a name does when it is first used. It translates between NNI and
 ``nas_core``; what is computed lives there. Import it before ``nni.nas`` where a CUDA build of torchvision lies beside a
@@ -10,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from nas_core.torchvision_fix import apply_torchvision_fix
+from nas_core.torchvision_fix import fix_torchvision_on_import
 
 if TYPE_CHECKING:
     from nni_ext.evaluator import PredictorEvaluator
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
         nasbench201_unpruned_sample,
     )
     from nni_ext.profiler import PredictorProfiler
+    from nni_ext.profiler_limit import ProfilerLimit
     from nni_ext.space import ArchitectureSpace, as_model_space
+    from nni_ext.strategies import HATEvolution, RandomSearch, RankNAS
 
 __all__ = [
     "ArchitectureSpace",
+    "HATEvolution",
     "PredictorEvaluator",
     "PredictorProfiler",
+    "ProfilerLimit",
+    "RandomSearch",
+    "RankNAS",
     "architecture_of",
     "as_model_space",
     "nasbench101_sample",
@@ -34,12 +41,16 @@ __all__ = [
     "nasbench201_unpruned_sample",
 ]
 
-apply_torchvision_fix()
+fix_torchvision_on_import()
 
 _MODULES = {
     "ArchitectureSpace": "space",
+    "HATEvolution": "strategies",
     "PredictorEvaluator": "evaluator",
     "PredictorProfiler": "profiler",
+    "ProfilerLimit": "profiler_limit",
+    "RandomSearch": "strategies",
+    "RankNAS": "strategies",
     "architecture_of": "graphs",
     "as_model_space": "space",
     "nasbench101_sample": "graphs",

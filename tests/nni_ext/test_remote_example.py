@@ -8,7 +8,7 @@ import pytest
 import yaml
 from nni.experiment.config import ExperimentConfig, RemoteConfig
 
-from nni_ext.tuner import HATEvolutionTuner
+from nni_ext.tuners import HATEvolutionTuner
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nni" / "remote.yml"
 

@@ -1,0 +1,81 @@
+"""Searches of nas-ext as strategies of NNI's NasExperiment, within a limit: ``python examples/nni/nas_experiment.py``.
+
+The model space is the translation space ``hat_small``; any model space of NNI does. What stands for training and
+validation here is a formula, so that the example takes seconds: replace :func:`evaluate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import nni_ext  # before NNI: see its docstring  # isort: skip
+import nni
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.profiler import Profiler
+
+from nas_core.cost import params_m
+from nas_core.space import Architecture, get_space
+
+STRATEGIES = {
+    "hat": lambda **common: nni_ext.HATEvolution(
+        iterations=10, population=20, parents=10, mutations=5, crossovers=5, **common
+    ),
+    "ranknas": lambda **common: nni_ext.RankNAS(samples=20, rounds=4, finalists=10, **common),
+    "random": lambda **common: nni_ext.RandomSearch(**common),
+}
+
+
+def quality(architecture: Architecture) -> float:
+    """Made up: wide and deep is good, the first layers of the decoder most of all."""
+    widths = architecture.numbers("decoder.ffn_dim")
+    deep = architecture.number("decoder.layers") + 0.2 * len(architecture.numbers("encoder.ffn_dim"))
+    return deep + sum(width / 512 / (layer + 1) for layer, width in enumerate(widths))
+
+
+def evaluate(model: Any) -> None:
+    """What NNI calls for each model; larger is better."""
+    nni.report_final_result(quality(model.architecture))
+
+
+class Parameters(Profiler):  # type: ignore[misc]
+    """Millions of parameters; NNI's FlopsProfiler, NumParamsProfiler or nni_ext.PredictorProfiler go in its place."""
+
+    def __init__(self, model_space: Any) -> None:
+        super().__init__(model_space)
+        self.space = model_space.space
+
+    def profile(self, sample: dict[str, Any]) -> float:
+        return params_m(nni_ext.architecture_of(self.space, sample))
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strategy", choices=STRATEGIES, default="hat")
+    parser.add_argument("--models", type=int, default=60, help="evaluations at most")
+    parser.add_argument("--max-params-m", type=float, default=0.8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("runs/nas_experiment"))
+    options = parser.parse_args(argv)
+
+    model_space = nni_ext.as_model_space(get_space("hat_small"))
+    limits = {"params_m": (Parameters(model_space), options.max_params_m)}
+    strategy = STRATEGIES[options.strategy](constraints=limits, seed=options.seed)
+    config = NasExperimentConfig("sequential", "simplified", "local")
+    config.max_trial_number = options.models
+    config.experiment_working_directory = options.out
+    experiment = NasExperiment(model_space, FunctionalEvaluator(evaluate), strategy, config)
+    try:
+        experiment.run()
+    finally:
+        experiment.stop()
+    best = strategy.best()
+    print(f"{len(strategy.archive)} models evaluated; the best has metric {best.metric:.3f}")
+    print(f"with {best.costs['params_m']:.2f} million parameters: {best.architecture.to_dict()}")
+    best.architecture.save(options.out / "best.json", metric=best.metric, **best.costs)
+
+
+if __name__ == "__main__":
+    main()

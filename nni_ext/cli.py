@@ -1,0 +1,38 @@
+"""``nas-ext nni``: our tuners in NNI's experiments. The entry point ``nas_ext.commands: nni``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tuners for NNI's experiment YAMLs.")
+
+
+@app.command("register")
+def register_command(
+    remove: Annotated[bool, typer.Option("--remove", help="Take them out of NNI's list again.")] = False,
+) -> None:
+    """Make our tuners known to NNI by name, in this Python environment."""
+    from nni_ext.register import register, registered_in, unregister
+
+    names = unregister() if remove else register()
+    typer.echo(f"{'removed' if remove else 'registered'}: {', '.join(names) or 'none'} ({registered_in()})")
+
+
+@app.command("meta")
+def meta_command() -> None:
+    """Print the path of the meta file, for 'nnictl algo register --meta'."""
+    from nni_ext.register import META
+
+    typer.echo(META)
+
+
+@app.command("check")
+def check_command(path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is one of ours.")]) -> None:
+    """Check an experiment's tuner and search space without starting it, and show what it would try first."""
+    from nni_ext.register import check_experiment
+
+    for label, value in check_experiment(path).items():
+        typer.echo(f"{label}: {value}")

@@ -1,0 +1,88 @@
+"""What a tuner was told, in the files of ``nas-ext search``: for going on after a kill, and for ``nas-ext report``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nas_core import __version__
+from nas_core.files import append_jsonl, read_json, read_jsonl
+from nas_core.search import ParetoArchive, Strategy
+from nas_core.search.archive import Entry
+from nas_core.search.finalists import Finalist, choose_finalists, save_finalists
+from nas_core.search.journal import plain_metrics, settle_config
+from nas_core.space import Architecture, space_to_dict
+
+__all__ = ["Record"]
+
+FOLDER = "nas-ext"
+FINALISTS = 8
+
+
+class Record:
+    """A run folder with ``config.yaml``, ``journal.jsonl``, ``pareto.csv`` and the finalists so far.
+
+    Raises:
+        ConfigError: the folder holds the record of other settings. NasExtError: it cannot be written.
+    """
+
+    def __init__(self, folder: Path, strategy: Strategy) -> None:
+        self.folder = folder
+        self._journal = folder / "journal.jsonl"
+        self._metric = strategy.metric
+        limits = strategy.proposals.constraints
+        self._name = " ".join(constraint.label for constraint in limits) or "unlimited"
+        self._archive = ParetoArchive(list(dict.fromkeys([strategy.metric, *(one.name for one in limits)])))
+        self._best: Entry | None = None
+        self._count = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        settle_config(
+            folder / "config.yaml",
+            {
+                "objectives": list(self._archive.objectives),
+                "searches": {self._name: strategy.describe()},
+                "space": space_to_dict(strategy.space),
+            },
+            {"nas_ext": __version__, "engine": "NNI"},
+        )
+
+    @classmethod
+    def of_experiment(cls, strategy: Strategy) -> Record | None:
+        """Beside the log folder that NNI's manager names; None outside an experiment."""
+        log = os.environ.get("NNI_LOG_DIRECTORY")
+        return cls(Path(log).parent / FOLDER, strategy) if log else None
+
+    def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
+        """All results on the disk, in order; they also become the front and the best."""
+        for entry in read_jsonl(self._journal) if self._journal.exists() else []:
+            architecture = Architecture(entry["genes"])
+            self._take(architecture, entry["metrics"])
+            yield architecture, entry["metrics"]
+
+    def add(self, architecture: Architecture, metrics: Mapping[str, Any]) -> None:
+        """One result, on the disk when this returns."""
+        plain = plain_metrics(metrics)
+        entry = {"index": self._count, "search": self._name, "key": architecture.key, "metrics": plain,
+                 "genes": architecture.to_dict()}  # fmt: skip
+        append_jsonl(self._journal, entry)
+        self._take(architecture, plain)
+        if self._best is not None:
+            self._archive.save(self.folder / "pareto.csv")
+            self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))
+
+    def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
+        """Those so far; the files of former ones go."""
+        listed = self.folder / "finalists.json"
+        former = {entry["file"] for entry in read_json(listed)["finalists"]} if listed.exists() else set()
+        save_finalists(self.folder, finalists)
+        for file in former - {finalist.file for finalist in finalists}:
+            (self.folder / file).unlink(missing_ok=True)
+
+    def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
+        numbers = {name: value for name, value in metrics.items() if value is not None}
+        self._count += 1
+        self._archive.add(architecture, numbers)
+        if self._metric in numbers and (self._best is None or numbers[self._metric] < self._best.metrics[self._metric]):
+            self._best = Entry(architecture, numbers)

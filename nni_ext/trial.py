@@ -1,0 +1,96 @@
+"""The trial of an experiment: one architecture evaluated with the inherited weights of a supernet.
+
+``trialCommand: python -m nni_ext.trial --checkpoint supernet.pt [--latency-model latency.json]``. The checkpoint is of
+any host (fairseq, timm); its space is the one of the experiment. Outside an experiment, ``--architecture FILE`` says
+what to evaluate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.latency import load_model
+from nas_core.search.limits import costs_on_paper
+from nas_core.space import Architecture
+from nas_core.supernet.host import Supernet, open_supernet
+from nni_ext.compat import nni_module
+from nni_ext.graphs import architecture_of
+
+__all__ = ["evaluate", "main"]
+
+_FEATURE = "running a trial of NNI"
+INTERMEDIATE = 10
+"""Results on the way at most; a curve with more says nothing more."""
+
+
+def evaluate(
+    supernet: Supernet, architecture: Architecture, latency_model: str | None = None, report: Any = None
+) -> dict[str, float]:
+    """What the trial reports: ``default`` is the validation loss; the other metrics, costs on paper and, with a model,
+    ``latency_ms`` stand beside it. ``report`` takes results on the way."""
+    metrics = {name: cost(architecture) for name, cost in costs_on_paper(supernet.space).items()}
+    if latency_model is not None:
+        metrics["latency_ms"] = float(load_model(latency_model, supernet.space).predict(architecture)[0])
+    found = supernet.evaluate(architecture, report)
+    return {"default": found["loss"], **metrics, **found}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
+    parser.add_argument("--checkpoint", required=True, help="of a trained supernet")
+    parser.add_argument("--data", help="default: what the supernet was trained on")
+    parser.add_argument("--valid-subset", default="valid")
+    parser.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
+    parser.add_argument("--latency-model", help="of 'nas-ext latency fit'")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
+    options = parser.parse_args(argv)
+    try:
+        _run(options)
+    except NasExtError as error:
+        print(f"nni_ext.trial: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    nni = nni_module("nni", _FEATURE)
+    parameters = nni.get_next_parameter() if options.architecture is None else None
+    if not parameters and options.architecture is None:
+        raise ConfigError("there is no experiment to take an architecture from; give one with --architecture")
+    supernet = open_supernet(
+        options.checkpoint,
+        data=options.data,
+        valid_subset=options.valid_subset,
+        valid_sentences=options.valid_sentences,
+        device=options.device,
+    )
+    space = supernet.space
+    if parameters:
+        result = evaluate(supernet, architecture_of(space, parameters), options.latency_model, _Progress(nni))
+        nni.report_final_result(result)
+    else:
+        result = evaluate(supernet, space.validate(Architecture.load(options.architecture)), options.latency_model)
+    print(json.dumps(result))
+
+
+class _Progress:
+    """Sends each result on the way that is a tenth of the data further than the one before."""
+
+    def __init__(self, nni: Any) -> None:
+        self._nni, self._next = nni, 0.0
+
+    def __call__(self, share: float, metrics: Mapping[str, float]) -> None:
+        if share >= self._next:
+            self._next = share + 1 / INTERMEDIATE
+            self._nni.report_intermediate_result({"default": metrics["loss"], **metrics})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The searches of ``nas_core`` as tuners of NNI; their names in YAML are in ``algorithms.yml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.search import (
+    Constraint,
+    EvolutionConfig,
+    HATEvolution,
+    RandomConfig,
+    RandomSearch,
+    RankerConfig,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+)
+from nas_core.space import SearchSpace
+from nni_ext.tuner import SearchTuner
+
+__all__ = ["HATEvolutionTuner", "RandomSearchTuner", "RankNASTuner"]
+
+
+class HATEvolutionTuner(SearchTuner):
+    """``tuner: {name: HATEvolution, classArgs: {..}}``; settings are those of
+    :class:`~nas_core.search.EvolutionConfig`, where ``population`` may be left to be the sum of its parts."""
+
+    config_class = EvolutionConfig
+
+    def _configure(self, arguments: Mapping[str, Any]) -> EvolutionConfig:
+        parts = ("parents", "mutations", "crossovers")
+        given = dict(arguments)
+        if "population" not in given and all(isinstance(given.get(name, 0), int) for name in parts):
+            given["population"] = sum(given.get(name, getattr(EvolutionConfig(), name)) for name in parts)
+        config: EvolutionConfig = super()._configure(given)
+        return config
+
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint]) -> Strategy:
+        return HATEvolution(
+            space, constraints, self.config, seed=self.seed, metric=self.minimized, max_tries=self.max_tries
+        )
+
+
+class RankNASTuner(SearchTuner):
+    """``tuner: {name: RankNAS, classArgs: {..}}``; settings are those of :class:`~nas_core.search.RankNASConfig`, with
+    ``ranker`` as a mapping of :class:`~nas_core.search.RankerConfig`'s."""
+
+    config_class = RankNASConfig
+
+    def _configure(self, arguments: Mapping[str, Any]) -> RankNASConfig:
+        given = dict(arguments)
+        ranker = given.pop("ranker", None) or {}
+        known = [field.name for field in fields(RankerConfig)]
+        if not isinstance(ranker, Mapping):
+            raise ConfigError(f"ranker is {ranker!r}; expected settings such as {{objective: regression}}")
+        for name in ranker:
+            if name not in known:
+                raise unknown_choice("setting of the ranker", name, known)
+        config: RankNASConfig = super()._configure({**given, "ranker": RankerConfig(**ranker)})
+        return config
+
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint]) -> Strategy:
+        return RankNAS(space, constraints, self.config, seed=self.seed, metric=self.minimized, max_tries=self.max_tries)
+
+
+class RandomSearchTuner(SearchTuner):
+    """``tuner: {name: ConstrainedRandom, classArgs: {..}}``; settings are those of
+    :class:`~nas_core.search.RandomConfig`."""
+
+    config_class = RandomConfig
+
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint]) -> Strategy:
+        return RandomSearch(
+            space, constraints, self.config, seed=self.seed, metric=self.minimized, max_tries=self.max_tries
+        )

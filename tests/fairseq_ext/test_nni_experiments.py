@@ -1,0 +1,214 @@
+"""The example experiments of NNI, small: ``nnictl``, its manager, our tuners by name and our trial, all for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nas_core.files import read_jsonl
+from nas_core.report import read_run, write_report
+from nas_core.space import Architecture, get_space
+from nni_ext.search_space import format_space
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "nni"
+BIN = Path(sys.executable).parent
+TRIALS = 4
+SMALL: Mapping[str, dict[str, Any]] = {
+    "hat_evolution": {"iterations": 3, "parents": 2, "mutations": 2, "crossovers": 1},
+    "ranknas": {"samples": 4, "rounds": 2, "finalists": 2},
+}
+
+pytestmark = [
+    pytest.mark.nni,
+    pytest.mark.slow,
+    pytest.mark.skipif(not (BIN / "nnictl").exists(), reason="NNI is not installed: there is no nnictl"),
+]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """NNI's lists of algorithms and experiments in folders of the test, our tuners registered."""
+    home = tmp_path_factory.mktemp("nni")
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    variables = {**os.environ, "HOME": str(home), "NNI_CONFIG_DIR": str(home), "PATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([BIN / "nas-ext", "nni", "register"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "HATEvolution, RankNAS" in done.stdout
+    yield variables
+    subprocess.run([BIN / "nnictl", "stop", "--all"], env=variables, capture_output=True)
+
+
+@pytest.fixture
+def experiment(
+    trained: Callable[[str], Path], corpus: Path, space_file: Path, tmp_path: Path
+) -> Callable[[str], tuple[Path, int]]:
+    """``experiment(example)``: its YAML for the test's supernet with a few trials, and a free port."""
+
+    def make(example: str) -> tuple[Path, int]:
+        content = yaml.safe_load((EXAMPLES / f"{example}.yml").read_text(encoding="utf-8"))
+        (tmp_path / "space.json").write_text(format_space(get_space(str(space_file))), encoding="utf-8")
+        program = content["trialCommand"].split(" --checkpoint ")[0]
+        arguments = content["tuner"]["classArgs"]
+        content.update(
+            searchSpaceFile="space.json",
+            trialCommand=f"{program} --checkpoint {trained('none')} --data {corpus} --valid-sentences 20",
+            maxTrialNumber=TRIALS,
+            experimentWorkingDirectory=str(tmp_path / "experiments"),
+        )
+        arguments.update({**SMALL[example], "space": str(space_file), "max_params_m": 1.0})
+        path = tmp_path / f"{example}.yml"
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return path, free.getsockname()[1]
+
+    return make
+
+
+def nnictl(environment: Mapping[str, str], *arguments: object) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "nni_ext.nnictl", *map(str, arguments)],
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def begin(environment: Mapping[str, str], tmp_path: Path, lines: int, *arguments: object) -> Path:
+    """``nnictl create`` or ``resume``, up to so many results; again if NNI's manager gave the tuner up, which it does
+    after ten seconds of a machine that has other things to do. The experiment's folder."""
+    latest = tmp_path / "experiments" / "_latest"
+    for _ in range(4):
+        known = given_up(latest) if arguments[0] == "resume" else 0
+        nnictl(environment, *arguments)
+        folder = latest.resolve()
+        end = time.monotonic() + 200
+        while time.monotonic() < end and given_up(folder) == known:
+            journal = folder / "nas-ext" / "journal.jsonl"
+            if journal.exists() and len(read_jsonl(journal)) >= lines:
+                return folder
+            time.sleep(0.5)
+        nnictl(environment, "stop", folder.name)
+    raise AssertionError(f"no {lines} results in {folder}, see its log folder")
+
+
+def given_up(folder: Path) -> int:
+    log = folder / "log" / "nnimanager.log"
+    return log.read_text(encoding="utf-8").count("Tuner did not connect") if log.exists() else 0
+
+
+def wait_for(path: Path, lines: int, seconds: float = 200) -> list[dict[str, Any]]:
+    """The records of a journal once there are so many."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if path.exists() and len(found := read_jsonl(path)) >= lines:
+            return found
+        time.sleep(0.5)
+    raise AssertionError(f"{path} has not got {lines} lines within {seconds} s")
+
+
+def test_the_examples_search_space_is_what_the_command_writes() -> None:
+    written = (EXAMPLES / "hat_small.json").read_text(encoding="utf-8")
+    assert written == format_space(get_space("hat_small"))
+    for example in SMALL:
+        content = yaml.safe_load((EXAMPLES / f"{example}.yml").read_text(encoding="utf-8"))
+        assert content["searchSpaceFile"] == "hat_small.json"
+        assert content["tuner"]["classArgs"]["space"] == "hat_small"
+
+
+@pytest.mark.parametrize("example", SMALL)
+def test_check_says_what_would_be_tried(
+    example: str, experiment: Callable[[str], tuple[Path, int]], environment: dict[str, str]
+) -> None:
+    path, _ = experiment(example)
+    command = [str(BIN / "nas-ext"), "nni", "check", str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "encoder.embed_dim: " in done.stdout
+    text = path.read_text(encoding="utf-8")
+    for wrong, message in [
+        (text.replace("seed:", "sed:"), "seed"),
+        (text.replace("max_params_m: 1.0", "max_params_m: 0.00001"), "closest candidate"),
+        (text.replace("trialConcurrency", "trialConcurency"), "no experiment NNI takes"),
+        (text.replace("name: HATEvolution", "name: HAT").replace("name: RankNAS", "name: Rank"), "nni register"),
+    ]:
+        assert wrong != text
+        path.write_text(wrong, encoding="utf-8")
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_experiment_to_its_end(
+    experiment: Callable[[str], tuple[Path, int]], environment: dict[str, str], tmp_path: Path
+) -> None:
+    path, port = experiment("hat_evolution")
+    folder = begin(environment, tmp_path, 1, "create", "--config", path, "--port", port)
+    journal = wait_for(folder / "nas-ext" / "journal.jsonl", TRIALS)
+    exported = tmp_path / "trials.json"
+    name = folder.name
+    nnictl(environment, "experiment", "export", name, "--filename", exported, "--type", "json", "--intermediate")
+    nnictl(environment, "stop", name)
+    trials = json.loads(exported.read_text())
+    assert len(trials) >= TRIALS - 1  # the last one may be on its way to NNI's data base
+    space = get_space(str(path.parent / yaml.safe_load(path.read_text())["tuner"]["classArgs"]["space"]))
+    assert all(Architecture(entry["genes"]) in space for entry in journal)
+    assert len({entry["key"] for entry in journal}) == len(journal)
+    for entry in journal:
+        assert set(entry["metrics"]) >= {"default", "loss", "nll_loss", "params_m", "flops_g"}
+        assert entry["metrics"]["params_m"] <= 1.0
+    for trial in trials:
+        value = trial["value"]
+        assert json.loads(value)["default"] > 0 if isinstance(value, str) else value["default"] > 0
+        assert trial["intermediate"]
+    assert read_run(folder / "nas-ext").finalists
+    assert write_report(folder / "nas-ext").stat().st_size > 10_000
+
+
+def test_an_experiment_that_is_killed_and_resumed(
+    experiment: Callable[[str], tuple[Path, int]], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """SIGKILL to manager, dispatcher and trials; afterwards nothing is evaluated twice."""
+    path, port = experiment("ranknas")
+    folder = begin(environment, tmp_path, 2, "create", "--config", path, "--port", port)
+    journal = folder / "nas-ext" / "journal.jsonl"
+    first = read_jsonl(journal)
+    kill_experiment(folder)
+    begin(environment, tmp_path, len(first) + 1, "resume", folder.name, "--port", port)
+    records = wait_for(journal, TRIALS)
+    nnictl(environment, "stop", folder.name)
+    assert records[: len(first)] == first
+    assert len({entry["key"] for entry in records}) == len(records)
+
+
+def kill_experiment(folder: Path) -> None:
+    """All processes that name the experiment, or work below its folder."""
+    killed = 0
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace")
+            variables = (process / "environ").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if folder.name in command or str(folder) in variables:
+            os.kill(int(process.name), signal.SIGKILL)
+            killed += 1
+    assert killed >= 2
+    time.sleep(1)

@@ -1,0 +1,20 @@
+"""NNI's manager gives a tuner ten seconds to start: what is slow to import waits until it is needed."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+from nni_ext.tuners import HATEvolutionTuner, RankNASTuner
+from nni_ext.search_space import nni_search_space
+from nas_core.space import get_space
+for tuner in (HATEvolutionTuner, RankNASTuner):
+    made = tuner(space="hat_small", max_params_m=0.9)
+print([name for name in ("torch", "lightgbm", "torchvision", "pytorch_lightning") if name in sys.modules])
+"""
+
+
+def test_tuners_start_without_torch() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
