@@ -72,6 +72,7 @@ class SearchTuner(_Tuner):
         self._record: Record | None = None
         self._parameters: dict[int, Architecture] = {}
         self._running: set[int] = set()
+        self._recalled: set[Architecture] = set()
         self._silent: dict[int, _Silent] = {}
         self._requests = 0
         common = {name: arguments.pop(name, None) for name in _COMMON}
@@ -137,6 +138,7 @@ class SearchTuner(_Tuner):
             search = self._begun()
             self._requests += 1
             self._give_up_silent()
+            self._recall()
             architecture = search.next()
             if architecture is None:
                 raise nni_module("nni", _FEATURE).NoMoreTrialError("the search has ended")
@@ -187,6 +189,15 @@ class SearchTuner(_Tuner):
         if self._search is None:
             raise ConfigError("the tuner has no search space yet; call update_search_space first")
         return self._search
+
+    def _recall(self) -> None:
+        """Hand out again, once, what no trial is at work on and has no result: of a worker that is free when all
+        others are, the results were lost, as they are at times when an experiment was killed."""
+        lost = [] if self._running else [i for i, one in self._parameters.items() if one not in self._recalled]
+        for parameter_id in lost:
+            architecture = self._parameters.pop(parameter_id)
+            self._recalled.add(architecture)
+            self._begun().recall(architecture)
 
     def _give_up_silent(self, ended: int | None = None) -> None:
         """Tell failures: of trials that ended without a result, once all that ran beside them have ended."""

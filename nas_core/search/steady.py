@@ -81,6 +81,11 @@ class SteadySearch:
         self._out.pop(architecture, None)
         return True
 
+    def recall(self, architecture: Architecture) -> None:
+        """Hand it out again, next, if it was handed out and not told."""
+        if self._out.pop(architecture, 0) is None:
+            self._ready.appendleft(architecture)
+
     def load(self, results: Results) -> None:
         """Results of an earlier run, before anything is handed out: the strategy goes through its own again in the
         order in which it asks, so that a search that was cut off continues as it would have gone on. All others

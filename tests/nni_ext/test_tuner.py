@@ -158,6 +158,19 @@ def test_trials_that_end_without_a_result_count_as_failed() -> None:
     assert manager.tuner._search.strategy.generation > 1
 
 
+def test_lost_results_are_asked_for_once_more() -> None:
+    manager = Manager(evolution())
+    first = manager.start()
+    manager.end(0)
+    assert manager.start() == first
+    manager.end(1, 1.0)
+    second = manager.start()
+    assert second != first
+    for number in (2, 3):
+        manager.end(number)
+        assert (manager.start() == second) == (number == 2)
+
+
 def test_a_result_may_come_after_the_end_of_its_trial() -> None:
     manager = Manager(evolution())
     parameters = manager.start()

@@ -163,6 +163,18 @@ def test_results_of_another_search_are_knowledge() -> None:
     assert given != run(SteadySearch(ranknas()), 1, np.random.default_rng(0))
 
 
+def test_recall() -> None:
+    search = SteadySearch(evolution())
+    first, second = search.next(), search.next()
+    assert first is not None
+    assert second is not None
+    search.tell(second, {"loss": 1.0})
+    search.recall(first)
+    search.recall(second)
+    assert search.next() == first
+    assert search.next() not in (first, second)
+
+
 def test_failures_and_repetitions() -> None:
     search = SteadySearch(evolution())
     first, second = search.next(), search.next()
