@@ -128,8 +128,8 @@ def decoding(device: str, repeats: int) -> dict[str, Any]:
         last = q[:, :, -1:], k[:, :, -1:], v[:, :, -1:]
         state = CosformerState.of(k, v, LONGEST)
 
-        def step(state: CosformerState = state, last: tuple[Tensor, ...] = last) -> None:
-            state.length = 4096
+        def step(state: CosformerState = state, last: tuple[Tensor, ...] = last, length: int = length) -> None:
+            state.length = length
             state.step(*last)
 
         runs[f"ours {length}"] = no_grad(step)

@@ -16,7 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.cosformer import CosformerState, cosformer_attention
+from nas_core.layers.cosformer.angles import NORMALIZE
 from nas_core.layers.linear import ElasticLinear, prefix
 from nas_core.layers.relative import relative_bias
 from nas_core.layers.weights import Affine
@@ -34,6 +36,12 @@ class LinearAttention:
     """Longest sequence; part of the model, since weights depend on it."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
+
+    def __post_init__(self) -> None:
+        if self.max_length < 1:
+            raise ConfigError(f"max_length of linear attention is {self.max_length}; expected at least 1")
+        if self.normalize not in NORMALIZE:
+            raise unknown_choice("normalisation of linear attention", self.normalize, NORMALIZE)
 
 
 class SelfAttentionWeights(NamedTuple):
@@ -142,7 +150,15 @@ def attend(
 
     ``mask`` (B, 1, 1, S) is boolean, True at keys that may be read. ``key_positions`` (B, S) are read by linear
     attention to another sequence. Dropout is on the weights of softmax; linear attention has none.
+
+    Raises:
+        ConfigError: a mask of another shape or type.
     """
+    wanted = (q.shape[0], 1, 1, k.shape[2])
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != wanted):
+        raise ConfigError(
+            f"the mask is {mask.dtype} {tuple(mask.shape)}; expected bool {wanted}, True at keys that may be read"
+        )
     relative = getattr(weights, "relative", None)
     if weights.linear is not None:
         tokens = None if mask is None else mask[:, 0, 0]

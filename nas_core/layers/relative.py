@@ -21,7 +21,7 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
     """
     clip = len(table) // 2
     distance = torch.arange(keys, device=q.device) - torch.arange(first, first + q.shape[2], device=q.device)[:, None]
-    by_distance: Tensor = q @ table.to(q.dtype).mT * q.shape[-1] ** -0.5
+    by_distance: Tensor = q @ table.to(q.dtype).transpose(0, 1) * q.shape[-1] ** -0.5
     bias: Tensor = by_distance.gather(-1, (distance.clamp(-clip, clip) + clip).expand(*q.shape[:2], -1, -1))
     if mask is not None:
         bias = bias.masked_fill(~mask, float("-inf"))

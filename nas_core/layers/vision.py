@@ -112,7 +112,7 @@ class ElasticVisionLayer(nn.Module):
 
 def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
     """Self-attention whose linear kind has M = N."""
-    if torch.onnx.is_in_onnx_export() or torch.compiler.is_exporting():
+    if torch.onnx.is_in_onnx_export() or torch.compiler.is_exporting() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return _exportable(x, weights)
     if weights.linear is not None:
         weights = weights._replace(linear=replace(weights.linear, max_length=x.shape[1]))
@@ -127,7 +127,7 @@ def _exportable(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
     if weights.linear is not None:
         y = cosformer_attention(q, k, v, max_length=length, normalize=weights.linear.normalize, form="chunked")
         return joined(y, weights.out_proj)
-    scores = q @ k.mT * q.shape[-1] ** -0.5
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     if weights.relative is not None:
         scores = scores + relative_bias(q, weights.relative, length, None, False)
     return joined(scores.softmax(-1) @ v, weights.out_proj)

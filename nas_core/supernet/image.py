@@ -151,7 +151,7 @@ class VisionNet(nn.Module):
         x = F.conv2d(images, *subnet.patch_embed, stride=self.patch_size).flatten(2).transpose(1, 2)
         positions = self._resized(subnet.positions, self.grid, grid)
         if subnet.class_token is not None:
-            x = torch.cat([subnet.class_token.to(x.dtype).expand(len(x), 1, -1), x], 1)
+            x = torch.cat([subnet.class_token.to(x.dtype).expand(x.shape[0], 1, -1), x], 1)
         x = (x + positions) * math.sqrt(x.shape[2])
         return (F.dropout(x, drop.residual) if drop.residual else x), grid
 

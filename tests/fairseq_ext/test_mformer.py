@@ -78,3 +78,16 @@ def test_positions_are_part_of_the_checkpoint(command, corpus, tmp_path):
     model = read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]
     assert (model.linear_max_length, model.linear_normalize) == (64, "denominator")
     assert torch.is_tensor(read_checkpoint(tmp_path / "checkpoint_last.pt")["model"]["net.reference_widths"])
+
+
+@pytest.mark.slow
+def test_the_architecture_of_the_readme(corpus, tmp_path):
+    """``--arch mformer`` as a new user types it, in full size."""
+    done = run(
+        "train", corpus, "--user-dir", USER_DIR, "--arch", "mformer", "--task", "supernet_translation",
+        "--optimizer", "adam", "--max-source-positions", 64, "--max-target-positions", 64, "--lr", 1e-4,
+        "--batch-size", 4, "--cpu", "--criterion", "label_smoothed_cross_entropy", "--max-update", 1, "--disable-validation",
+        "--no-save", "--num-workers", 0, "--log-format", "json", "--log-interval", 1, "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.stats("train_inner")[0]["num_updates"] == 1

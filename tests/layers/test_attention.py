@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nas_core.errors import ConfigError
 from nas_core.layers.attention import (
     ElasticCrossAttention,
     ElasticSelfAttention,
+    LinearAttention,
     SelfAttentionWeights,
     attend,
     cross_attention,
@@ -152,3 +154,15 @@ def test_projections_start_like_hat() -> None:
     for out in (own.out_proj.weight, cross.out_proj.weight):
         bound = (6 / 100) ** 0.5
         assert 0.98 * bound < float(out.detach().abs().max()) <= bound
+
+
+@pytest.mark.parametrize("linear", [None, LinearAttention(16)])
+@pytest.mark.parametrize(
+    "mask",
+    [torch.ones(2, 1, 5, 5) > 0, torch.ones(2, 1, 1, 5), torch.ones(2, 5) > 0, torch.ones(2, 1, 1, 4) > 0],
+    ids=["a row for each query", "numbers", "two dimensions", "a key short"],
+)
+def test_masks_of_other_shapes_are_told(linear: LinearAttention | None, mask: torch.Tensor) -> None:
+    attention = ElasticSelfAttention(8, 8, linear)
+    with pytest.raises(ConfigError, match=r"expected bool \(2, 1, 1, 5\)"):
+        self_attention(torch.randn(2, 5, 8), attention.select(8, 2), mask)

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, UnknownChoiceError
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.layers.attention import LinearAttention
 from nas_core.layers.cosformer import CosformerState, cosformer_attention, cosformer_naive, cosformer_packed
 from nas_core.layers.cosformer import streaming as streaming_module
 from nas_core.layers.cosformer.angles import NORMALIZE
@@ -170,3 +171,41 @@ def test_on_cuda(form: str) -> None:
         results.append([y.detach(), *torch.autograd.grad(y.square().sum(), tensors)])
     for name, got, expected in zip("oqkv", *results, strict=True):
         torch.testing.assert_close(got, expected, atol=1e-3, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_later_values_do_not_reach_earlier_outputs() -> None:
+    """In float32, however large they are: what rounds away of them must not come back."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 400, 8).unbind(0)
+    large = v.clone()
+    large[:, :, 300] *= 1e6
+    for form in ("chunked", "streaming", "naive"):
+        first, second = (cosformer_attention(q, k, x, max_length=400, causal=True, form=form) for x in (v, large))
+        assert torch.equal(first[:, :, :256], second[:, :, :256]), form
+        torch.testing.assert_close(first[:, :, :300], second[:, :, :300])
+        assert (first[:, :, 300] - second[:, :, 300]).abs().max() > 100
+
+
+WRONG = {
+    "two dimensions of values": lambda q: cosformer_attention(q, q, q[0], max_length=9),
+    "no dimension of keys": lambda q: cosformer_attention(q, torch.tensor(1.0), q, max_length=9),
+    "no length": lambda q: cosformer_attention(q, q, q, max_length=0),
+    "negative positions": lambda q: cosformer_attention(q, q, q, max_length=9, query_positions=torch.arange(-3, 2)),
+    "packed lengths": lambda q: cosformer_packed(q[0], q[0, :1], q[0], torch.tensor([0, 2]), max_length=9),
+    "packed offsets": lambda q: cosformer_packed(q[0], q[0], q[0], torch.tensor(2), max_length=9),
+    "settings": lambda q: LinearAttention(0),
+    "settings' normalisation": lambda q: LinearAttention(9, "sum"),
+    "state's normalisation": lambda q: CosformerState.empty(q, 4, 9, "sum"),
+    "state's shape": lambda q: CosformerState.empty(q[0], 4, 9),
+    "two positions at once": lambda q: CosformerState.empty(q, 4, 9).step(q[:, :, :2], q[:, :, :2], q[:, :, :2]),
+    "another batch": lambda q: CosformerState.empty(q, 4, 9).step(q[:1, :, :1], q[:1, :, :1], q[:1, :, :1]),
+    "reading beyond": lambda q: CosformerState.of(q, q, 9).read(q[:, :, :1], 9),
+    "reading before": lambda q: CosformerState.of(q, q, 9).read(q[:, :, :1], -1),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_inputs_are_told_in_one_line(what: str) -> None:
+    with pytest.raises(NasExtError) as caught:
+        WRONG[what](torch.randn(2, 3, 5, 4))
+    assert "\n" not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,37 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not inst
 pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 
 
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{warning}")
+    for warning in ("torch.jit.TracerWarning", "DeprecationWarning", "FutureWarning")
+]
+EXPORTS: dict[str, dict[str, Any]] = {
+    "named": {"dynamo": True, "dynamic_shapes": ({0: "batch"},)},
+    "dimension": {"dynamo": True, "dynamic_shapes": ({0: torch.export.Dim("batch")},)},
+    "by tracing": {
+        "dynamo": False, "input_names": ["x"], "output_names": ["y"],
+        "dynamic_axes": {"x": {0: "batch"}, "y": {0: "batch"}},
+    },
+}  # fmt: skip
+
+
 @pytest.mark.onnx
-def test_a_mixed_network_runs_in_onnxruntime(tmp_path: Path) -> None:
+@pytest.mark.parametrize("export", EXPORTS)
+def test_a_mixed_network_runs_in_onnxruntime(export: str, tmp_path: Path) -> None:
     architecture = Architecture({**SPACE.largest(), "attention": ("softmax", "linear")})
     model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
     path, images = str(tmp_path / "model.onnx"), torch.randn(2, 3, 32, 32)
-    torch.onnx.export(model, (images,), path, dynamo=True, dynamic_shapes=({0: "batch"},), verbose=False)
+    torch.onnx.export(model, (images,), path, verbose=False, **EXPORTS[export])
     session = onnxruntime.InferenceSession(path)
     more = torch.randn(5, 3, 32, 32)
     (output,) = session.run(None, {session.get_inputs()[0].name: more.numpy()})
     np.testing.assert_allclose(output, model(more).detach().numpy(), atol=1e-5)
+
+
+def test_a_mixed_network_can_be_traced() -> None:
+    architecture = Architecture({**SPACE.largest(), "attention": ("softmax", "linear")})
+    model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
+    with torch.no_grad():
+        traced = torch.jit.trace(model, torch.randn(2, 3, 32, 32))
+        images = torch.randn(2, 3, 32, 32)
+        torch.testing.assert_close(traced(images), model(images), atol=1e-5, rtol=0)

@@ -62,7 +62,11 @@ def check(
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> None:
     """Raise a ConfigError for inputs that no form of the attention can compute."""
-    if q.ndim != 4 or k.shape != (*q.shape[:2], k.shape[-2], q.shape[-1]) or v.shape[:3] != k.shape[:3]:
+    if (
+        not q.ndim == k.ndim == v.ndim == 4
+        or k.shape != (*q.shape[:2], k.shape[-2], q.shape[-1])
+        or v.shape[:3] != k.shape[:3]
+    ):
         raise ConfigError(
             f"queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}; expected (B, H, T, D),"
             " (B, H, S, D) and (B, H, S, Dv)"
@@ -74,7 +78,14 @@ def check(
     for x, given in zip((q, k), positions, strict=True):
         if given is not None and given.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
             raise ConfigError(f"positions {tuple(given.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
-    counts = (x.shape[2] if at is None else int(at.max()) + 1 for x, at in zip((q, k), positions, strict=True))
+        if given is not None and given.numel() and int(given.min()) < 0:
+            raise ConfigError(f"a position is {int(given.min())}; expected 0 or more, below max_length {max_length}")
+    if max_length < 1:
+        raise ConfigError(f"max_length is {max_length}; expected at least 1")
+    counts = (
+        x.shape[2] if at is None or not at.numel() else int(at.max()) + 1
+        for x, at in zip((q, k), positions, strict=True)
+    )
     longest = max(counts)
     if longest > max_length:
         raise ConfigError(

@@ -104,15 +104,14 @@ def cosformer_packed(
     Raises:
         ConfigError: offsets that do not ascend from 0 to L.
     """
+    if not q.ndim == k.ndim == v.ndim == 3 or not len(q) == len(k) == len(v):
+        raise ConfigError(
+            f"packed queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}; expected (L, H, D)"
+        )
+    good = offsets.ndim == 1 and len(offsets) > 1 and not int(offsets[0]) and int(offsets[-1]) == len(q)
+    if not good or bool((offsets.diff() < 1).any()):
+        raise ConfigError(f"offsets {offsets.flatten()[:8].tolist()} of {len(q)} positions; expected 0, .., {len(q)}")
     lengths = offsets.diff()
-    if (
-        offsets.ndim != 1
-        or len(offsets) < 2
-        or int(offsets[0])
-        or int(offsets[-1]) != len(q)
-        or bool((lengths < 1).any())
-    ):
-        raise ConfigError(f"offsets {offsets.tolist()[:8]} of {len(q)} positions; expected 0, ascending, {len(q)}")
     mask = torch.arange(int(lengths.max()), device=q.device) < lengths.to(q.device)[:, None]
 
     def padded(x: Tensor) -> Tensor:

@@ -29,16 +29,17 @@ def chunked_sums(
     turned_q = torch.cat([queries * query.sin, queries * query.cos], -1)
     turned_k = torch.cat([keys * key.sin, keys * key.cos], -1)
     if not causal:
-        sums = turned_q @ (turned_k.mT @ values)
+        sums = turned_q @ (turned_k.transpose(-1, -2) @ values)
         return sums[..., :-1], sums[..., -1:]
     length = q.shape[2]
     blocks = [_blocks(x, length) for x in (queries, keys, values, turned_q, turned_k)]
     queries, keys, values, turned_q, turned_k = blocks
     steps = torch.arange(BLOCK, device=q.device, dtype=torch.float64)
     within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
-    gathered = turned_k.mT @ values
-    before = gathered.cumsum(2) - gathered
-    sums = (queries @ keys.mT * within) @ values + turned_q @ before
+    gathered = turned_k.transpose(-1, -2) @ values
+    # Moved by a block, not summed and subtracted: what rounds away of later values must not reach earlier outputs.
+    before = functional.pad(gathered.cumsum(2)[:, :, :-1], (0, 0, 0, 0, 1, 0))
+    sums = (queries @ keys.transpose(-1, -2) * within) @ values + turned_q @ before
     joined = sums.flatten(2, 3)[:, :, :length]
     return joined[..., :-1], joined[..., -1:]
 

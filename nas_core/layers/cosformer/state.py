@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError
-from nas_core.layers.cosformer.angles import EPS, check, finished, turns, working_dtype
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.cosformer.angles import EPS, NORMALIZE, check, finished, turns, working_dtype
 
 __all__ = ["CosformerState"]
 
@@ -38,12 +38,22 @@ class CosformerState:
     ) -> None:
         if sums.dtype not in (torch.float32, torch.float64) or weights.dtype != sums.dtype:
             raise ConfigError(f"a decoding state in {sums.dtype} loses what it adds up; expected float32 or float64")
+        if sums.ndim != 4 or weights.shape != sums.shape[:3] or sums.shape[2] % 2:
+            raise ConfigError(
+                f"sums are {tuple(sums.shape)}, weights {tuple(weights.shape)}; expected (B, H, 2D, Dv) and (B, H, 2D)"
+            )
+        if normalize not in NORMALIZE:
+            raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
+        if max_length < 1:
+            raise ConfigError(f"max_length is {max_length}; expected at least 1")
         self.sums, self.weights, self.length = sums, weights, length
         self.max_length, self.normalize, self.eps = max_length, normalize, eps
 
     @classmethod
     def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
         """Before the first position, for keys like ``(B, H, 1, D)``."""
+        if like.ndim != 4:
+            raise ConfigError(f"keys are {tuple(like.shape)}; expected (B, H, 1, D)")
         batch, heads, _, dim = like.shape
         sums = torch.zeros(batch, heads, 2 * dim, value_dim, dtype=working_dtype(like), device=like.device)
         return cls(sums, sums.new_zeros(batch, heads, 2 * dim), max_length, 0, normalize)
@@ -76,13 +86,12 @@ class CosformerState:
         ``(B, H, 1, D)``: ``(B, H, 1, Dv)``.
 
         Raises:
-            ConfigError: the sequence would be longer than ``max_length``.
+            ConfigError: the sequence would be longer than ``max_length``, or a shape is another one.
         """
-        if self.length >= self.max_length:
-            raise ConfigError(
-                f"decoding goes beyond max_length {self.max_length} of this linear attention; stop there, or build the"
-                " model with a larger max_length"
-            )
+        batch, heads, width, values = self.sums.shape
+        for x, dim in ((q, width // 2), (k, width // 2), (v, values)):
+            self._check(x, (batch, heads, 1, dim))
+        self._check_position(self.length)
         features = self._features(k, self.length)
         self.sums = self.sums + features.mT * v.to(self.sums.dtype)
         self.weights = self.weights + features.squeeze(2)
@@ -90,11 +99,29 @@ class CosformerState:
         return self.read(q, self.length - 1)
 
     def read(self, q: Tensor, position: int) -> Tensor:
-        """Attention of queries ``(B, H, 1, D)`` at that position: ``(B, H, 1, Dv)``."""
+        """Attention of queries ``(B, H, 1, D)`` at that position: ``(B, H, 1, Dv)``.
+
+        Raises:
+            ConfigError: the position lies beyond ``max_length``, or the shape is another one.
+        """
+        batch, heads, width, _ = self.sums.shape
+        self._check(q, (batch, heads, 1, width // 2))
+        self._check_position(position)
         features = self._features(q, position)
         sums = features @ self.sums
         weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
         return finished(sums, weights, self.normalize, self.eps).to(q.dtype)
+
+    def _check(self, x: Tensor, expected: tuple[int, ...]) -> None:
+        if x.shape != expected:
+            raise ConfigError(f"a decoding step got {tuple(x.shape)}; this state reads {expected}, (B, H, 1, D)")
+
+    def _check_position(self, position: int) -> None:
+        if not 0 <= position < self.max_length:
+            raise ConfigError(
+                f"decoding goes beyond max_length {self.max_length} of this linear attention (position {position});"
+                " stop there, or build the model with a larger max_length"
+            )
 
     def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
         """Rows ``order`` of the batch, for beam search; a new state."""
