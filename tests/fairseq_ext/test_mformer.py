@@ -86,8 +86,9 @@ def test_the_architecture_of_the_readme(corpus, tmp_path):
     done = run(
         "train", corpus, "--user-dir", USER_DIR, "--arch", "mformer", "--task", "supernet_translation",
         "--optimizer", "adam", "--max-source-positions", 64, "--max-target-positions", 64, "--lr", 1e-4,
-        "--batch-size", 4, "--cpu", "--criterion", "label_smoothed_cross_entropy", "--max-update", 1, "--disable-validation",
-        "--no-save", "--num-workers", 0, "--log-format", "json", "--log-interval", 1, "--save-dir", tmp_path,
+        "--batch-size", 4, "--cpu", "--criterion", "label_smoothed_cross_entropy", "--max-update", 1,
+        "--disable-validation", "--no-save", "--num-workers", 0, "--log-format", "json", "--log-interval", 1,
+        "--save-dir", tmp_path,
     )  # fmt: skip
     assert done.code == 0, done.err
     assert done.stats("train_inner")[0]["num_updates"] == 1
