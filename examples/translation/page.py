@@ -60,7 +60,9 @@ def write_page(path: Path, search: Path, measurements: Path, results: Mapping[st
     marks = [Mark(row["name"], row["predicted_ms"], row["loss"]) for row in rows if row.get("loss") is not None]
     scored = [Mark(row["name"], row["measured_ms"], -row["bleu"]) for row in rows if row.get("measured_ms")]
     page.image(
-        plots.pareto(run.points(), marks, run.limits, y_label="validation loss (bits per token)"),
+        plots.pareto(
+            run.points("latency_ms"), marks, run.limits("latency_ms"), y_label="validation loss (bits per token)"
+        ),
         "validation loss against predicted latency of every evaluated architecture",
         "Every dot is an architecture evaluated with the supernet's weights; circles are the subnets of the table.",
     )
