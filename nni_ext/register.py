@@ -80,6 +80,8 @@ def check_experiment(path: Path) -> dict[str, Any]:
     except Exception as error:  # NNI raises whatever the first wrong field runs into
         reason = str(error).strip() or "a field that is missing or misplaced"
         raise DataError(f"{path} is no experiment NNI takes ({type(error).__name__}: {reason})") from None
+    finally:  # NNI leaves the folder of a file that it did not take as the base of all later paths
+        nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
     factory = nni_module("nni.tools.package_utils.tuner_factory", _FEATURE)
     settings = {} if config.tuner is None else config.tuner.json()
     try:

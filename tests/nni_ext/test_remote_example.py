@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from nni.experiment.config import ExperimentConfig, RemoteConfig
+from nni.experiment.config.utils import unset_base_path
 
 from nni_ext.tuners import HATEvolutionTuner
 
@@ -39,3 +40,4 @@ def test_a_misspelt_field_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
     with pytest.raises(AttributeError, match="sshkey"):
         ExperimentConfig.load(tmp_path / "wrong.yml")
+    unset_base_path()  # NNI leaves the folder of a file that it did not take as the base of all later paths
