@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ STRATEGIES: Mapping[str, Make] = {
     "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
     EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
     "ranknas": lambda space, limits, seed: RankNAS(space, limits, RANKNAS, seed=seed),
+    "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep=0), seed=seed),
 }
 
 

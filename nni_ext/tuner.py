@@ -73,6 +73,7 @@ class SearchTuner(_Tuner):
         self._parameters: dict[int, Architecture] = {}
         self._running: set[int] = set()
         self._recalled: set[Architecture] = set()
+        self._workers, self._any_result = 0, False
         self._silent: dict[int, _Silent] = {}
         self._requests = 0
         common = {name: arguments.pop(name, None) for name in _COMMON}
@@ -137,6 +138,7 @@ class SearchTuner(_Tuner):
         with self._lock:
             search = self._begun()
             self._requests += 1
+            self._workers += not self._any_result  # NNI asks once for each worker before anything can have ended
             self._give_up_silent()
             self._recall()
             architecture = search.next()
@@ -160,6 +162,7 @@ class SearchTuner(_Tuner):
         take each other's parameters, whose results NNI then books rightly and whose ends it does not."""
         with self._lock:
             self._running.discard(parameter_id)
+            self._any_result = True
             if parameter_id in self._parameters:
                 self._silent[parameter_id] = _Silent(set(self._running), self._requests if success else -2)
             self._give_up_silent(parameter_id)
@@ -176,6 +179,7 @@ class SearchTuner(_Tuner):
                     if self._record is not None:
                         self._record.add(architecture, results[architecture])
             search.load(results.items())
+            self._any_result = self._any_result or self._requests > 0
 
     def save_checkpoint(self) -> None:
         """Nothing to do: each result is on the disk before it is used."""
@@ -191,13 +195,16 @@ class SearchTuner(_Tuner):
         return self._search
 
     def _recall(self) -> None:
-        """Hand out again, once, what no trial is at work on and has no result: of a worker that is free when all
-        others are, the results were lost, as they are at times when an experiment was killed."""
-        lost = [] if self._running else [i for i, one in self._parameters.items() if one not in self._recalled]
-        for parameter_id in lost:
-            architecture = self._parameters.pop(parameter_id)
-            self._recalled.add(architecture)
-            self._begun().recall(architecture)
+        """Hand out again, once, what has no result although all workers are free, or although the only one is: it was
+        lost with an experiment that was killed, or is run twice, since NNI itself repeats what was running then. So a
+        search one by one waits for what it has to know, and goes on as it would have."""
+        if self._running and self._workers > 1:
+            return
+        for parameter_id, architecture in list(self._parameters.items()):
+            if architecture not in self._recalled:
+                del self._parameters[parameter_id]
+                self._recalled.add(architecture)
+                self._begun().recall(architecture)
 
     def _give_up_silent(self, ended: int | None = None) -> None:
         """Tell failures: of trials that ended without a result, once all that ran beside them have ended."""
@@ -211,6 +218,7 @@ class SearchTuner(_Tuner):
 
     def _tell(self, architecture: Architecture, value: Any) -> None:
         search = self._begun()
+        self._any_result = True
         if architecture in search.told:
             return
         metrics = self._metrics(architecture, value)
