@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import signal
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -168,7 +170,13 @@ class JobPool:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Processes started inside have no stderr: submitit's watcher of a local job shows a traceback when cancelled."""
+    """Processes started inside have no stderr: submitit's watcher of a local job shows a traceback when cancelled. And
+    they can be interrupted, which is how it is cancelled, even where this process ignores that, as one does that was
+    started in the background."""
+    here = threading.current_thread() is threading.main_thread()
+    ignored = here and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -178,6 +186,8 @@ def _silent() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Share:

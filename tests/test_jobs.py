@@ -99,13 +99,24 @@ def test_errors_of_the_user_end_everything(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended may wait to be buried by whoever adopted it."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    return True
+    return state != "Z"
 
 
+@pytest.fixture(params=["in front", "in the background"])
+def started(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How a shell starts a command: one with ``&`` ignores interrupts, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler if request.param == "in front" else signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("started")
 def test_no_job_is_left_when_the_results_are_no_longer_wanted(tmp_path: Path) -> None:
     outcomes = run(tmp_path, [1, "wait"], per_job=1)
     first = next(outcomes)
