@@ -87,6 +87,8 @@ def stop_when_stable(ranking: Ranking) -> None:
 
         def should_stop_early(cfg: Any, valid_loss: float | None, original: Any = original) -> bool:
             stop = bool(original(cfg, valid_loss))
+            if not getattr(cfg.task, "stability_architectures", 0):  # another training of the same process
+                return stop
             with one_line_errors():
                 writes = cfg.distributed_training.distributed_rank == 0
                 return ranking.finish(Path(cfg.checkpoint.save_dir), writes) or stop

@@ -41,6 +41,16 @@ def test_training_stops_and_stays_stopped(options: list[object], tmp_path: Path)
     assert read_checkpoint(tmp_path / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] <= updates + 1
 
 
+def test_a_later_training_of_the_process_is_not_stopped(options: list[object], tmp_path: Path) -> None:
+    assert run("train", *options, "--stability-tau", 0.05).code == 0
+    known = (tmp_path / "stability.json").read_bytes()
+    later = run("train", *options, "--stability-architectures", 0, "--save-dir", tmp_path / "other", "--max-epoch", 2)
+    assert later.code == 0, later.err
+    state = read_checkpoint(tmp_path / "other" / "checkpoint_last.pt")
+    assert state["optimizer_history"][-1]["num_updates"] == 2 * EPOCH
+    assert (tmp_path / "stability.json").read_bytes() == known
+
+
 def test_it_goes_on_while_the_order_changes(options: list[object], tmp_path: Path) -> None:
     done = run("train", *options, "--stability-tau", 1.0, "--stability-patience", 9, "--max-epoch", 3)
     assert done.code == 0, done.err

@@ -1,0 +1,86 @@
+"""What tuners take: search spaces with and without a name, and arguments that are wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
+from nni_ext.tuners import HATEvolutionTuner
+from tests.nni_ext.test_tuner import FILE, SMALL, Manager, evolution, ranknas
+
+FLAT = {
+    "layers": {"_type": "choice", "_value": [1, 2, 3]},
+    "kind": {"_type": "choice", "_value": ["a", "b", "c"]},
+    "width": {"_type": "randint", "_value": [4, 12]},
+}
+
+
+def test_search_spaces_without_a_name() -> None:
+    manager = Manager(HATEvolutionTuner(**SMALL), FLAT)
+    made = []
+    for number in range(40):
+        parameters = manager.start()
+        if parameters is None:
+            break
+        assert parameters["layers"] in (1, 2, 3)
+        assert parameters["kind"] in ("a", "b", "c")
+        assert 4 <= parameters["width"] < 12
+        made.append(json.dumps(parameters))
+        manager.end(number, float(parameters["layers"] + parameters["width"]))
+    assert len(made) == len(set(made)) > 20
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"_type": "uniform", "_value": [0, 1]}, "architectures are made of"),
+        ({"_type": "choice", "_value": [[1], [2]]}, "expected a number or a name"),
+        ({"_type": "choice", "_value": []}, "no options"),
+        ({"_type": "randint", "_value": [3, 3]}, "expected 1 to"),
+        ("x", "architectures are made of"),
+    ],
+)
+def test_search_spaces_that_are_none(entry: Any, message: str) -> None:
+    with pytest.raises(SpaceError, match=message):
+        Manager(HATEvolutionTuner(**SMALL), {"x": entry})
+
+
+def test_search_spaces_of_another_space() -> None:
+    other = {**FILE, "encoder.embed_dim": {"_type": "choice", "_value": [7]}}
+    with pytest.raises(SpaceError, match="nas-ext space export hat_small --format nni"):
+        Manager(evolution(), other)
+    with pytest.raises(SpaceError, match="'lr'"):
+        Manager(evolution(), {**FILE, "lr": {"_type": "choice", "_value": [1]}})
+    manager = Manager(HATEvolutionTuner(**SMALL), FLAT)
+    with pytest.raises(ConfigError, match="changed during a search"):
+        manager.tuner.update_search_space({"layers": FLAT["layers"]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"population_size": 3}, UnknownChoiceError, "population_size"),
+        ({"population": 100}, ConfigError, "add|expected 14"),
+        ({"mutation_prob": "x"}, ConfigError, "mutation_prob"),
+        ({"optimize_mode": "best"}, UnknownChoiceError, "minimize"),
+        ({"space": "hat_smal"}, NasExtError, "hat_small"),
+        ({"seed": -1}, ConfigError, "seed"),
+        ({"max_params_m": "2"}, ConfigError, "expected a number"),
+        ({"max_params_m": 2, "space": None}, ConfigError, "needs space"),
+        ({"max_latency_ms": 8}, ConfigError, "latency_model"),
+        ({"latency_model": "no.json", "max_latency_ms": 8}, NasExtError, "no.json"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        evolution(**arguments)
+
+
+def test_wrong_arguments_of_the_ranker() -> None:
+    with pytest.raises(UnknownChoiceError, match="objective"):
+        ranknas(ranker={"objectiv": "pairwise"})
+    with pytest.raises(UnknownChoiceError, match="pairwise"):
+        ranknas(ranker={"objective": "pair"})
