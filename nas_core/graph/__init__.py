@@ -1,6 +1,6 @@
 """A network as a directed acyclic graph: the value, sets of them, and readers of search spaces and benchmarks."""
 
-from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.graph import FEATURES, Graph, GraphError
 from nas_core.graph.graphs import Dense, Graphs
 from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graph, nasbench101_graphs
 from nas_core.graph.nasbench201 import (
@@ -21,6 +21,7 @@ from nas_core.graph.transnasbench import (
 )
 
 __all__ = [
+    "FEATURES",
     "READERS",
     "AbsentCellError",
     "Dense",

@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError
 
-__all__ = ["Graph", "GraphError"]
+__all__ = ["FEATURES", "Graph", "GraphError"]
+
+FEATURES = ("attributes", "shapes", "costs", "static")
+"""What a graph may have beside its operations and edges."""
 
 
 class GraphError(DataError):
@@ -26,18 +29,20 @@ class Graph:
         edges: ``(E, 2)`` pairs source, target; sorted, each once, without cycles.
         attributes: ``(N, K)`` numbers of each operation (kernel size, heads, width), or None.
         shapes: ``(N, 4)`` output shape of each operation, zero-padded, or None.
+        costs: ``(N, 3)`` FLOPs, parameters and memory access of each operation, in units, none below 0, or None.
         static: ``(F,)`` numbers of the whole network (batch, FLOPs, parameters), or None.
 
     Raises:
         GraphError: wrong shapes, negative indices, edges that leave the graph, a cycle.
     """
 
-    __slots__ = ("_key", "attributes", "edges", "ops", "shapes", "static")
+    __slots__ = ("_key", "attributes", "costs", "edges", "ops", "shapes", "static")
 
     ops: NDArray[np.int16]
     edges: NDArray[np.int32]
     attributes: NDArray[np.float32] | None
     shapes: NDArray[np.float32] | None
+    costs: NDArray[np.float32] | None
     static: NDArray[np.float32] | None
     _key: bytes
 
@@ -48,6 +53,7 @@ class Graph:
         *,
         attributes: ArrayLike | None = None,
         shapes: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
         static: ArrayLike | None = None,
     ) -> None:
         kinds = whole_numbers(ops, "operation indices")
@@ -69,7 +75,8 @@ class Graph:
         set_ = object.__setattr__
         set_(self, "ops", _frozen(kinds, np.int16))
         set_(self, "edges", _frozen(pairs, np.int32))
-        for name, value, rows in (("attributes", attributes, 2), ("shapes", shapes, 2), ("static", static, 1)):
+        given = (("attributes", attributes, 2), ("shapes", shapes, 2), ("costs", costs, 2), ("static", static, 1))
+        for name, value, rows in given:
             set_(self, name, _numbers(name, value, rows, len(kinds)))
         set_(self, "_key", self._bytes())
 
@@ -127,13 +134,14 @@ class Graph:
             place[self.edges],
             attributes=None if self.attributes is None else self.attributes[chosen],
             shapes=None if self.shapes is None else self.shapes[chosen],
+            costs=None if self.costs is None else self.costs[chosen],
             static=self.static,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, for JSON; parts that are absent are left out."""
         parts: dict[str, NDArray[Any]] = {"ops": self.ops, "edges": self.edges}
-        parts |= {n: getattr(self, n) for n in ("attributes", "shapes", "static") if getattr(self, n) is not None}
+        parts |= {name: getattr(self, name) for name in FEATURES if getattr(self, name) is not None}
         return {name: value.tolist() for name, value in parts.items()}
 
     @classmethod
@@ -143,16 +151,16 @@ class Graph:
         Raises:
             GraphError: a part is missing, unknown or malformed.
         """
-        known = {"ops", "edges", "attributes", "shapes", "static"}
-        if not isinstance(data, Mapping) or not {"ops", "edges"} <= set(data) <= known:
+        if not isinstance(data, Mapping) or not {"ops", "edges"} <= set(data) <= {"ops", "edges", *FEATURES}:
             got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-            raise GraphError(f"a graph has parts ops and edges, and may have attributes, shapes, static; got {got}")
+            raise GraphError(f"a graph has parts ops and edges, and may have {', '.join(FEATURES)}; got {got}")
         return cls(**data)
 
     def _bytes(self) -> bytes:
         parts: list[NDArray[Any]] = [self.ops, self.edges]
-        parts += [x for x in (self.attributes, self.shapes, self.static) if x is not None]
-        widths = [-1 if x is None else x.shape[-1] for x in (self.attributes, self.shapes, self.static)]
+        given = [getattr(self, name) for name in FEATURES]
+        parts += [x for x in given if x is not None]
+        widths = [-1 if x is None else x.shape[-1] for x in given]
         head = np.array([len(self.ops), len(self.edges), *widths], np.int32)
         return b"".join([head.tobytes(), *(part.tobytes() for part in parts)])
 
@@ -216,6 +224,11 @@ def _numbers(name: str, value: ArrayLike | None, dimensions: int, nodes: int) ->
         raise GraphError(f"{name} of a graph hold a value that is no number")
     if name == "shapes" and array.shape[1] != 4:
         raise GraphError(f"shapes have shape {array.shape}; expected ({nodes}, 4): fill up shorter ones with zeros")
+    if name == "costs" and (array.shape[1] != 3 or array.min(initial=0) < 0):
+        raise GraphError(
+            f"costs have shape {array.shape}, the least is {array.min(initial=0):g}; expected ({nodes}, 3): FLOPs,"
+            " parameters and memory access, none below 0"
+        )
     return _frozen(array + np.float32(0), np.float32)  # -0 becomes 0: equal numbers, equal bytes
 
 

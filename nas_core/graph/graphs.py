@@ -9,11 +9,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas_core.graph.graph import Graph, GraphError, check_acyclic, edge_matrix, whole_numbers
+from nas_core.graph.graph import FEATURES, Graph, GraphError, check_acyclic, edge_matrix, whole_numbers
 
 __all__ = ["Dense", "Graphs"]
-
-_OPTIONAL = ("attributes", "shapes", "static")
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Graphs(Sequence[Graph]):
     """A sequence of graphs. Nodes and edges of all of them stand one after another; indexing gives single values.
 
     423,624 graphs of NAS-Bench-101 take 60 MB this way. Either all graphs have ``attributes`` (``shapes``,
-    ``static``) of equal width, or none.
+    ``costs``, ``static``) of equal width, or none.
     """
 
     ops: NDArray[np.int16]
@@ -48,13 +46,15 @@ class Graphs(Sequence[Graph]):
     """``(nodes of all graphs, K)``"""
     shapes: NDArray[np.float32] | None = None
     """``(nodes of all graphs, 4)``"""
+    costs: NDArray[np.float32] | None = None
+    """``(nodes of all graphs, 3)``"""
     static: NDArray[np.float32] | None = None
     """``(G, F)``"""
     _first_node: NDArray[np.int64] = field(init=False, repr=False)
     _first_edge: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("ops", "edges", "sizes", "edge_counts", *_OPTIONAL):
+        for name in ("ops", "edges", "sizes", "edge_counts", *FEATURES):
             if getattr(self, name) is not None:
                 getattr(self, name).flags.writeable = False
         object.__setattr__(self, "_first_node", np.concatenate([[0], np.cumsum(self.sizes)]))
@@ -66,7 +66,7 @@ class Graphs(Sequence[Graph]):
 
         Raises:
             GraphError: something else than graphs, or one alone and not in a list.
-            GraphError: some graphs have attributes, shapes or static features and others have none, or other numbers.
+            GraphError: some graphs have attributes, shapes, costs or static features and others none, or other numbers.
         """
         if isinstance(graphs, Graphs):
             return graphs
@@ -78,7 +78,7 @@ class Graphs(Sequence[Graph]):
         if not len(graphs):
             return cls(np.zeros(0, np.int16), np.zeros((0, 2), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
         more: dict[str, NDArray[np.float32] | None] = {}
-        for name in _OPTIONAL:
+        for name in FEATURES:
             parts = [getattr(graph, name) for graph in graphs]
             widths = {None if part is None else part.shape[-1] for part in parts}
             if len(widths) > 1:
@@ -149,6 +149,7 @@ class Graphs(Sequence[Graph]):
             self._edges(position),
             attributes=None if self.attributes is None else self.attributes[nodes],
             shapes=None if self.shapes is None else self.shapes[nodes],
+            costs=None if self.costs is None else self.costs[nodes],
             static=None if self.static is None else self.static[position],
         )
 
@@ -179,6 +180,7 @@ class Graphs(Sequence[Graph]):
             self.edge_counts[chosen],
             None if self.attributes is None else self.attributes[nodes],
             None if self.shapes is None else self.shapes[nodes],
+            None if self.costs is None else self.costs[nodes],
             None if self.static is None else self.static[chosen],
         )
 
@@ -201,7 +203,7 @@ class Graphs(Sequence[Graph]):
         """
         first: dict[bytes, int] = {}
         inverse = np.empty(len(self), np.int64)
-        columns = [x for x in (self.attributes, self.shapes) if x is not None]
+        columns = [x for x in (self.attributes, self.shapes, self.costs) if x is not None]
         for index in range(len(self)):
             nodes = slice(self._first_node[index], self._first_node[index + 1])
             key = b"|".join(

@@ -16,7 +16,7 @@ from nas_core.graph import Graphs
 
 __all__ = ["NetworkLatencies", "last_of_each"]
 
-_GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "static")
+_GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
 
 

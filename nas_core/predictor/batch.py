@@ -33,6 +33,8 @@ class Batch:
     """``(B, N, K)``"""
     shapes: Tensor | None = None
     """``(B, N, 4)``"""
+    costs: Tensor | None = None
+    """``(B, N, 3)``"""
     static: Tensor | None = None
     """``(B, F)``"""
 
@@ -56,6 +58,7 @@ class Batch:
             torch.from_numpy(dense.sizes.copy()).to(device),
             padded(part.attributes),
             padded(part.shapes),
+            padded(part.costs),
             None if part.static is None else torch.from_numpy(part.static.copy()).to(device),
         )
 
@@ -64,7 +67,7 @@ class Batch:
         return Batch(*(None if x is None else x[index] for x in self._parts()))  # type: ignore[arg-type]
 
     def _parts(self) -> tuple[Tensor | None, ...]:
-        return self.ops, self.adjacency, self.sizes, self.attributes, self.shapes, self.static
+        return self.ops, self.adjacency, self.sizes, self.attributes, self.shapes, self.costs, self.static
 
     def total(self, nodes: Tensor) -> Tensor:
         """Sum over the nodes of each graph: ``(B, N, C)`` -> ``(B, C)``."""

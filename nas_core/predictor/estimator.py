@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
-from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph import FEATURES, Graph, GraphError, Graphs
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.checkpoint import Checkpoint
 from nas_core.predictor.checks import checked_seed
@@ -137,7 +137,10 @@ class NNFormerPredictor:
     ) -> NNFormer:
         config = replace(recipe.train, seed=self.seed + 7919 * member)
         torch.manual_seed(config.seed)
-        trainer = Trainer(NNFormer(recipe.model).to(self.device), graphs, learned, config)
+        model = NNFormer(recipe.model).to(self.device)
+        if recipe.model.readout == "shares":
+            model.shares.start(graphs, learned)
+        trainer = Trainer(model, graphs, learned, config)
         if keeper is not None:
             keeper.load(member, trainer)
         for loss in trainer.steps():
@@ -151,7 +154,7 @@ class NNFormerPredictor:
     def _begun(self, graphs: Graphs, values: NDArray[np.float64]) -> dict[str, Any]:
         """What an interrupted fit must agree in to be continued."""
         digest = hashlib.sha256(values.tobytes())
-        for array in (graphs.ops, graphs.edges, graphs.sizes, graphs.attributes, graphs.shapes, graphs.static):
+        for array in (graphs.ops, graphs.edges, graphs.sizes, *(getattr(graphs, name) for name in FEATURES)):
             digest.update(b"" if array is None else array.tobytes())
         return {"recipe": self._given.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
 

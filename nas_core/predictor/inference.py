@@ -14,7 +14,7 @@ from nas_core.predictor.attend import short_softmax
 from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.blocks import Block
 from nas_core.predictor.model import NNFormer
-from nas_core.predictor.packed import PackedBatch
+from nas_core.predictor.packed import PACKED_FROM, PackedBatch, packable
 from nas_core.predictor.static import StaticForward
 from nas_core.predictor.trainer import autocast, fast_dtype
 
@@ -26,8 +26,6 @@ GRAPHED = 512
 """Graphs in one recorded forward pass of a CUDA device."""
 CHUNK_NODES = 4000
 """Nodes computed at once by the general path."""
-PACKED_FROM = 64
-"""Mean number of nodes from which models that sum over nodes see graphs packed."""
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -80,8 +78,7 @@ class Scorer:
 
 def _general(model: NNFormer, graphs: Graphs, precision: str) -> Tensor:
     device = next(model.parameters()).device
-    packs = model.config.readout == "sum" and graphs.sizes.mean() >= PACKED_FROM and model.config.position == "none"
-    packs = packs and model.config.feed_forward == "bidirectional" and model.config.attention != "global"
+    packs = packable(model.config) and graphs.sizes.mean() >= PACKED_FROM
     batch = PackedBatch.of(graphs, device) if packs else Batch.of(graphs, device=device)
     with autocast(precision, device):
         predicted: Tensor = model(batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["pairwise_loss", "ranking_loss", "relative_loss"]
+__all__ = ["log_loss", "pairwise_loss", "ranking_loss", "relative_loss"]
 
 
 def ranking_loss(predicted: Tensor, target: Tensor, order: Tensor) -> Tensor:
@@ -25,3 +25,8 @@ def pairwise_loss(predicted: Tensor, target: Tensor, temperature: float) -> Tens
 def relative_loss(predicted: Tensor, target: Tensor) -> Tensor:
     """Mean squared relative error, for latencies that span orders of magnitude."""
     return (predicted / target - 1).square().mean()
+
+
+def log_loss(predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean squared difference of logarithms: half and double are equally wrong."""
+    return (predicted.log() - target.log()).square().mean()

@@ -12,14 +12,16 @@ from nas_core.predictor.blocks import Block
 from nas_core.predictor.config import NNFormerConfig
 from nas_core.predictor.dropout import dropout
 from nas_core.predictor.packed import PackedBatch, PackedTopology
+from nas_core.predictor.shares import COSTS, Shares, cost_codes
 
 __all__ = ["NNFormer", "sinusoids"]
 
 
 class NNFormer(nn.Module):
-    """Predicts one number per graph. Sources: the paper's section 3 and, for the two readouts, its released code.
+    """Predicts one number per graph. Sources: the paper's section 3 and, for its two readouts, its released code.
 
-    The accuracy model reads a class token; a depth token tells the number of nodes. The latency model sums over nodes.
+    The accuracy model reads a class token; a depth token tells the number of nodes. The latency model sums over nodes,
+    with the paper's readout or with ours (:mod:`nas_core.predictor.shares`), which also reads the nodes' costs.
     Without an added position code the output does not depend on the order of the nodes.
     """
 
@@ -31,6 +33,7 @@ class NNFormer(nn.Module):
             self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
             self.depth = nn.Linear(config.max_nodes, dim, bias=False)
         features = config.operations + 10 * config.attributes + 20 * config.shapes
+        features += COSTS if config.readout == "shares" else 0
         self.embed = nn.Linear(features, dim, bias=not config.embed_norm)
         self.embed_norm = nn.LayerNorm(dim) if config.embed_norm else nn.Identity()
         if config.position == "laplacian":
@@ -40,6 +43,8 @@ class NNFormer(nn.Module):
         if config.readout == "class_token":
             self.static = nn.Linear(config.static, dim, bias=False) if config.static else None
             self.head = nn.Linear(dim, 1)
+        elif config.readout == "shares":
+            self.shares = Shares(dim, config.operations)
         else:
             self.node_up, self.node_down = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, dim)
             self.static = nn.Linear(10 * config.static, dim) if config.static else None
@@ -49,7 +54,7 @@ class NNFormer(nn.Module):
 
     def reset(self) -> None:
         """Draw new weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) where a sum is read (latency)."""
-        summed = self.config.readout == "sum"
+        summed = self.config.readout != "class_token"
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=module.in_features**-0.5 if summed else 0.02)
@@ -70,7 +75,7 @@ class NNFormer(nn.Module):
         """Normed output of the last block: ``(B, C)`` of the class token, or ``(B, N, C)`` of the nodes."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
-            topology = PackedTopology.of(batch.edges, batch.ops.shape[1], self.config, batch.ops.device)
+            topology = PackedTopology.of(batch.edges, batch.sizes.tolist(), self.config, batch.ops.device)
         elif topology is None and isinstance(batch, Batch):
             topology = Topology.of(batch, self.config)
         x = self.embedded(batch)
@@ -84,6 +89,9 @@ class NNFormer(nn.Module):
         if self.config.readout == "class_token":
             output: Tensor = self.head(encoded)
             return output.squeeze(-1).float() + self.config.offset
+        if self.config.readout == "shares":
+            assert batch.costs is not None
+            return batch.total(self.shares(encoded, batch.ops, batch.costs).unsqueeze(-1)).squeeze(-1)
         drop = self.config.dropout
         hidden = dropout(functional.relu(self.node_up(encoded)), drop, self.training)
         nodes = 0.01 * (encoded + dropout(self.node_down(hidden), drop, self.training))
@@ -103,6 +111,8 @@ class NNFormer(nn.Module):
             parts.append(sinusoids(batch.attributes, 5).flatten(2))
         if batch.shapes is not None and config.shapes:
             parts.append(sinusoids(batch.shapes, 10).flatten(2))
+        if batch.costs is not None and config.readout == "shares":
+            parts.append(cost_codes(batch.costs))
         x = self.embed(torch.cat(parts, -1))
         if isinstance(batch, Batch) and config.position != "none":
             x = x + self._position(batch)
@@ -138,12 +148,14 @@ class NNFormer(nn.Module):
             raise GraphError(
                 f"a graph has {int(batch.sizes.max())} nodes; this model was built for at most {config.max_nodes - 1}"
             )
-        if isinstance(batch, PackedBatch) and (config.readout != "sum" or config.position != "none"):
+        if isinstance(batch, PackedBatch) and (config.readout == "class_token" or config.position != "none"):
             raise GraphError(
                 "packed graphs are for models that sum over nodes without a position code; use dense batches"
             )
-        for name in ("attributes", "shapes", "static"):
-            wanted, got = getattr(config, name), getattr(batch, name)
+        costs = COSTS if config.readout == "shares" else 0
+        widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
+        for name, wanted in widths.items():
+            got = getattr(batch, name)
             if wanted and (got is None or got.shape[-1] != wanted):
                 found = "none" if got is None else str(got.shape[-1])
                 raise GraphError(f"graphs have {found} {name}; this model reads {wanted} of them")

@@ -3,6 +3,7 @@ number of edges and not with the square of the number of nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +11,28 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
+from torch.nn import functional
 
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.predictor.config import NNFormerConfig
 from nas_core.predictor.dropout import dropout as drop
 
-__all__ = ["PackedBatch", "PackedTopology", "Pairs"]
+__all__ = ["PackedBatch", "PackedTopology", "Pairs", "packable"]
+
+PACKED_FROM = 64
+"""Mean number of nodes from which graphs are packed, where their model can."""
+_ATTENTION = ("siblings", "global", "forward", "backward", "both", "two_hop")
+_FEED_FORWARD = ("bidirectional", "vanilla", "forward", "backward")
 
 LARGEST = 60.0
 """Scores whose exponentials, and sums of a million of them, float32 holds."""
+
+
+def packable(config: NNFormerConfig) -> bool:
+    """Whether such a model reads packed graphs."""
+    summed = config.readout != "class_token" and config.position == "none"
+    return summed and config.attention in _ATTENTION and config.feed_forward in _FEED_FORWARD
 
 
 @dataclass(frozen=True)
@@ -59,22 +72,23 @@ class PackedTopology:
     """What :class:`nas_core.predictor.batch.Topology` holds, for packed graphs of a model that sums over nodes."""
 
     heads: tuple[Pairs, ...]
-    """Relatives seen by each quarter of the heads, the node itself included"""
+    """Relatives seen by each quarter of the heads, the node itself included; none: all nodes of the graph"""
     splits: tuple[Pairs, ...]
     """Relatives summed by each split of the feed-forward"""
+    sizes: tuple[int, ...]
+    """Nodes of each graph"""
 
     @classmethod
     def of(
-        cls, edges: NDArray[np.integer], nodes: int, config: NNFormerConfig, device: torch.device | str
+        cls,
+        edges: NDArray[np.integer],
+        sizes: Sequence[int],
+        config: NNFormerConfig,
+        device: torch.device | str = "cpu",
     ) -> PackedTopology:
-        """From the edges ``(E, 2)`` of the union of all graphs."""
-        known = {"siblings", "forward", "backward", "both", "two_hop"}
-        if config.attention not in known or config.feed_forward not in {
-            "bidirectional",
-            "vanilla",
-            "forward",
-            "backward",
-        }:
+        """From the edges ``(E, 2)`` of the union of all graphs, and how many nodes each has."""
+        nodes = sum(sizes)
+        if config.attention not in _ATTENTION or config.feed_forward not in _FEED_FORWARD:
             raise ConfigError(
                 f"attention {config.attention!r} with feed-forward {config.feed_forward!r} has no packed form;"
                 " use dense batches"
@@ -83,22 +97,28 @@ class PackedTopology:
         forward = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
         backward = csr_array(forward.T)
         itself = csr_array((np.ones(nodes, np.int32), (np.arange(nodes), np.arange(nodes))), shape=(nodes, nodes))
-        kinds = {
+        choices: dict[str, Callable[[], tuple[csr_array, ...]]] = {
+            "global": lambda: (),
             "siblings": lambda: (forward, backward, backward @ forward, forward @ backward),
             "two_hop": lambda: (forward, backward, forward @ forward, backward @ backward),
             "forward": lambda: (forward,) * 4,
             "backward": lambda: (backward,) * 4,
             "both": lambda: (forward, forward, backward, backward),
-        }[config.attention]()
+        }
+        kinds = choices[config.attention]()
         made: dict[int, Pairs] = {}
         heads = tuple(made.setdefault(id(k), Pairs.of(csr_array(k + itself), device)) for k in kinds)
         down, up = Pairs.of(forward, device), Pairs.of(backward, device)
         splits = {"bidirectional": (down, up), "forward": (down,), "backward": (up,), "vanilla": ()}
-        return cls(heads, splits[config.feed_forward])
+        return cls(heads, splits[config.feed_forward], tuple(sizes))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
         """``(1, T, 3 C)`` -> ``(1, T, C)``."""
         split = projected[0].view(projected.shape[1], 3, heads, -1)
+        if not self.heads:
+            graphs = torch.split(split.permute(1, 2, 0, 3), list(self.sizes), 2)
+            parts = [functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout) for q, k, v in graphs]
+            return torch.cat(parts, 1).transpose(0, 1).flatten(1)[None]
         outputs = []
         for head in range(heads):
             pairs = self.heads[head * len(self.heads) // heads]
@@ -127,6 +147,7 @@ class PackedBatch:
     """``(B,)``"""
     attributes: Tensor | None
     shapes: Tensor | None
+    costs: Tensor | None
     static: Tensor | None
     """``(B, F)``"""
 
@@ -139,13 +160,14 @@ class PackedBatch:
         def rows(values: NDArray[np.float32] | None) -> Tensor | None:
             return None if values is None else torch.from_numpy(values.copy()).to(device)
 
-        attributes, shapes = rows(graphs.attributes), rows(graphs.shapes)
+        attributes, shapes, costs = rows(graphs.attributes), rows(graphs.shapes), rows(graphs.costs)
         return cls(
             torch.from_numpy(graphs.ops.astype(np.int64)).to(device)[None],
             edges,
             torch.from_numpy(graphs.sizes.copy()).to(device),
             None if attributes is None else attributes[None],
             None if shapes is None else shapes[None],
+            None if costs is None else costs[None],
             rows(graphs.static),
         )
 

@@ -57,6 +57,12 @@ class Recipe:
                 " processes or trees"
             )
 
+        if self.model.readout == "shares" and (self.train.loss == "mse" or self.targets != "none"):
+            raise ConfigError(
+                f"readout shares with loss {self.train.loss!r} and targets {self.targets!r}; it gives milliseconds:"
+                " expected loss relative or log, and targets none"
+            )
+
     def changed(self, **changes: Any) -> Recipe:
         """With other settings; names are those of the recipe, of its model and of its training.
 
@@ -122,6 +128,15 @@ _RECIPES = {
             TrainConfig(
                 epochs=50, batch_size=16, lr=1e-3, decay="linear", final_lr=0.0, loss="relative", rank_weight=0.0,
                 consistency_weight=0.01, ema=0.0, clip=5.0, equal_sizes=False,
+            ),
+        ),
+        # Ours, for data sets of a thousand networks: a small model whose nodes have milliseconds of their own.
+        Recipe(
+            "network-latency",
+            NNFormerConfig.latency(static=0, dim=64, dropout=0.0, readout="shares", layer_scale=0.1),
+            TrainConfig(
+                epochs=60, batch_size=16, copies=1, lr=2e-3, decay="cosine", final_lr=0.0, loss="log", rank_weight=0.0,
+                consistency_weight=0.0, ema=0.99, clip=10.0, equal_sizes=False, precision="fp32",
             ),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.predictor.checks import Range, check_fields
 
 __all__ = ["TrainConfig"]
@@ -12,6 +12,7 @@ __all__ = ["TrainConfig"]
 _RANGES = {
     "epochs": Range(1),
     "batch_size": Range(1),
+    "copies": Range(1, 2),
     "lr": Range(0, without=(0,)),
     "warmup": Range(0, 1, without=(1,)),
     "final_lr": Range(0, 1),
@@ -33,7 +34,9 @@ class TrainConfig:
     epochs: int = 3000
     """Passes over the training graphs."""
     batch_size: int = 128
-    """Graphs per step; each is in the batch twice."""
+    """Graphs per step."""
+    copies: int = 2
+    """How often each is in its batch: two for the consistency loss."""
     lr: float = 1e-4
     """Peak learning rate of AdamW."""
     warmup: float = 0.1
@@ -47,7 +50,8 @@ class TrainConfig:
     weight_decay: float = 0.01
     """Of matrices; vectors (norms, biases) have none."""
     loss: str = "mse"
-    """mse, or relative: squared relative error, for latencies."""
+    """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which is as strict
+    with predictions below as above."""
     rank_weight: float = 0.2
     """Of the L1 loss of differences to one other graph each."""
     pair_weight: float = 0.0
@@ -70,9 +74,14 @@ class TrainConfig:
     def __post_init__(self) -> None:
         check_fields(self, "training", _RANGES)
         for name, allowed in (
-            ("loss", ("mse", "relative")),
+            ("loss", ("mse", "relative", "log")),
             ("decay", ("cosine", "linear")),
             ("precision", ("auto", "bf16", "fp32")),
         ):
             if getattr(self, name) not in allowed:
                 raise unknown_choice(f"{name} of training", getattr(self, name), allowed)
+        if self.consistency_weight and self.copies == 1:
+            raise ConfigError(
+                f"consistency_weight is {self.consistency_weight:g} with one copy of each graph; expected copies=2, or"
+                " consistency_weight=0"
+            )

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.predictor.batch import TOKENS, Batch, Topology
-from nas_core.predictor.losses import pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.model import NNFormer
+from nas_core.predictor.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
 from nas_core.predictor.train_config import TrainConfig
 
 __all__ = ["TrainConfig", "Trainer", "autocast", "fast_dtype"]
@@ -50,7 +51,8 @@ class _Bucket:
         self.rows, self.graphs, self.model, self.device = rows, graphs, model, device
         self.targets = targets[torch.from_numpy(rows)].to(device)
         small = int(graphs.sizes[rows].max(initial=0)) <= 32
-        self.batch = Batch.of(graphs, rows, device) if small else None
+        self.packs = packable(model.config) and graphs.sizes[rows].mean() >= PACKED_FROM
+        self.batch = Batch.of(graphs, rows, device) if small and not self.packs else None
         self.topology = None if self.batch is None else Topology.of(self.batch, model.config)
 
     def __len__(self) -> int:
@@ -58,15 +60,21 @@ class _Bucket:
 
     def parts(self, count: int) -> int:
         """In how many parts a batch of so many graphs is computed: on a CPU activations stay in its cache."""
-        if self.device.type != "cpu":
+        if self.device.type != "cpu" or self.packs:
             return 1
         tokens = TOKENS if self.model.config.readout == "class_token" else 0
         most = max(PART_GRAPHS, PART_POSITIONS // (int(self.graphs.sizes[self.rows].max(initial=0)) + tokens))
         return math.ceil(count / most)
 
-    def take(self, chosen: NDArray[np.int64], copies: int) -> tuple[Batch, Topology, Tensor]:
+    def take(
+        self, chosen: NDArray[np.int64], copies: int
+    ) -> tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]:
         twice = np.tile(chosen, copies)
         index = torch.from_numpy(twice).to(self.device)
+        if self.packs:
+            packed = PackedBatch.of(self.graphs.take(self.rows[twice]), self.device)
+            known = PackedTopology.of(packed.edges, packed.sizes.tolist(), self.model.config, self.device)
+            return packed, known, self.targets[index]
         if self.batch is None or self.topology is None:
             batch = Batch.of(self.graphs, self.rows[twice], self.device)
             return batch, Topology.of(batch, self.model.config), self.targets[index]
@@ -143,7 +151,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
         for part in np.array_split(chosen, bucket.parts(count)):
-            batch, topology, target = bucket.take(part, 2)
+            batch, topology, target = bucket.take(part, config.copies)
             with autocast(config.precision, batch.ops.device):
                 predicted = self.model(batch, topology)
             loss = self._loss(predicted, target, len(part)) * (len(part) / count)
@@ -162,6 +170,8 @@ class Trainer:
         config = self.config
         if config.loss == "relative":
             loss = 2 * relative_loss(predicted, target)
+        elif config.loss == "log":
+            loss = log_loss(predicted, target)
         else:
             loss = (predicted - target).square().mean()
         if config.rank_weight:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.graph import Graph, GraphError
+from nas_core.graph import FEATURES, Graph, GraphError
 
 EDGES = [(0, 1), (0, 2), (1, 3), (2, 3)]
 
@@ -21,6 +21,7 @@ def full(**changes: Any) -> Graph:
         "edges": EDGES,
         "attributes": [[0, 1.5], [3, 4], [5, 6], [7, 8]],
         "shapes": np.arange(16).reshape(4, 4),
+        "costs": np.arange(12).reshape(4, 3),
         "static": [1, 2.5, 3],
     }
     return Graph(**{**parts, **changes})
@@ -30,10 +31,15 @@ def test_arrays_have_their_types_and_shapes() -> None:
     graph = full()
     assert (graph.ops.dtype, graph.edges.dtype) == (np.int16, np.int32)
     assert len(graph) == 4 and graph.edges.shape == (4, 2)
-    for values, shape in ((graph.attributes, (4, 2)), (graph.shapes, (4, 4)), (graph.static, (3,))):
+    for values, shape in (
+        (graph.attributes, (4, 2)),
+        (graph.shapes, (4, 4)),
+        (graph.costs, (4, 3)),
+        (graph.static, (3,)),
+    ):
         assert values is not None and values.shape == shape and values.dtype == np.float32
     bare = Graph([0], [])
-    assert bare.edges.shape == (0, 2) and bare.attributes is bare.shapes is bare.static is None
+    assert bare.edges.shape == (0, 2) and bare.attributes is bare.shapes is bare.costs is bare.static is None
 
 
 def test_edges_are_sorted_and_each_once() -> None:
@@ -46,7 +52,7 @@ def test_nothing_can_be_changed() -> None:
     made = Graph(ops, [(0, 1)])
     ops[:] = 7
     assert made.ops.tolist() == [0, 1]
-    for name in ("ops", "edges", "attributes", "shapes", "static"):
+    for name in ("ops", "edges", *FEATURES):
         with pytest.raises(ValueError, match="read-only"):
             getattr(graph, name)[0] = 1
         with pytest.raises(AttributeError, match="immutable"):
@@ -64,6 +70,8 @@ def test_nothing_can_be_changed() -> None:
         {"edges": EDGES[1:]},
         {"attributes": None},
         {"shapes": None},
+        {"costs": None},
+        {"costs": np.ones((4, 3))},
         {"static": None},
         {"static": [1, 2.5]},
         {"attributes": np.zeros((4, 2))},
@@ -88,7 +96,7 @@ def test_adjacency_round_trip() -> None:
     graph = full()
     matrix = graph.adjacency
     assert matrix.sum() == 4 and all(matrix[i, j] for i, j in EDGES)
-    parts = {name: getattr(graph, name) for name in ("attributes", "shapes", "static")}
+    parts = {name: getattr(graph, name) for name in FEATURES}
     for same in (matrix, matrix.astype(float), (2 * matrix).tolist()):
         assert Graph.from_adjacency(same, graph.ops, **parts) == graph
 
@@ -104,7 +112,7 @@ def test_permuted_is_the_same_network() -> None:
     graph, order = full(), [2, 0, 3, 1]
     moved = graph.permuted(order)
     assert np.array_equal(moved.adjacency, graph.adjacency[np.ix_(order, order)])
-    for name in ("ops", "attributes", "shapes"):
+    for name in ("ops", "attributes", "shapes", "costs"):
         assert np.array_equal(getattr(moved, name), getattr(graph, name)[order])
     assert np.array_equal(moved.static, graph.static)  # type: ignore[arg-type]
     assert moved != graph and moved.permuted(np.argsort(order)) == graph

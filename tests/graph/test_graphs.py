@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph import FEATURES, Graph, GraphError, Graphs
 
 
 def some(count: int = 30, seed: int = 0, parts: bool = False) -> list[Graph]:
@@ -21,6 +21,7 @@ def some(count: int = 30, seed: int = 0, parts: bool = False) -> list[Graph]:
         more: dict[str, Any] = {}
         if parts:
             more = {"attributes": rng.random((size, 3)), "shapes": rng.random((size, 4)), "static": rng.random(2)}
+            more["costs"] = rng.random((size, 3))
         made.append(Graph.from_adjacency(matrix, rng.integers(0, 3, size), **more).permuted(rng.permutation(size)))
     return made
 
@@ -47,7 +48,7 @@ def test_no_graphs() -> None:
 
 def test_arrays_are_read_only() -> None:
     graphs = Graphs.of(some(parts=True))
-    for name in ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "static"):
+    for name in ("ops", "edges", "sizes", "edge_counts", *FEATURES):
         with pytest.raises(ValueError, match="read-only"):
             getattr(graphs, name)[0] = 0
         with pytest.raises(AttributeError):
@@ -90,7 +91,7 @@ def test_distinct() -> None:
     with_parts = some(20, parts=True)
     twice = [
         *with_parts,
-        *(Graph(g.ops, g.edges, attributes=g.attributes, shapes=g.shapes, static=[0, 1]) for g in with_parts),
+        *(Graph.from_dict({**g.to_dict(), "static": [0, 1]}) for g in with_parts),
     ]
     assert len(Graphs.of(twice).distinct()[0]) == 40
     assert len(Graphs.of(with_parts + with_parts).distinct()[0]) == 20

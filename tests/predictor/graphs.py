@@ -19,6 +19,7 @@ def random_graph(nodes: int, stream: np.random.Generator, *, density: float = 0.
         "attributes": stream.integers(0, 7, (nodes, 8)),
         "shapes": stream.integers(1, 60, (nodes, 4)),
         "static": stream.random(4),
+        "costs": stream.integers(0, 2, (nodes, 3)) * stream.integers(1, 10**9, (nodes, 3)),
     }
     return Graph.from_adjacency(adjacency, stream.integers(0, 5, nodes), **(more if features else {}))
 

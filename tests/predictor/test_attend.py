@@ -60,7 +60,7 @@ def test_packed_graphs_with_large_scores(scale: float) -> None:
     torch.manual_seed(1)
     nodes = 40
     adjacency = np.triu(np.random.default_rng(0).random((nodes, nodes)) < 0.2, 1)
-    topology = PackedTopology.of(np.argwhere(adjacency), nodes, NNFormerConfig.latency(attention="both"), "cpu")
+    topology = PackedTopology.of(np.argwhere(adjacency), [nodes], NNFormerConfig.latency(attention="both"), "cpu")
     given = torch.randn(1, nodes, 3 * 16)
     given[..., :16] *= scale
     ahead = torch.from_numpy(adjacency)

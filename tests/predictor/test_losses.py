@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from nas_core.predictor.losses import pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 
 TARGET = torch.tensor([1.0, 2.0, 4.0])
 
@@ -44,3 +44,8 @@ def test_relative_loss() -> None:
     predicted = torch.tensor([1.1, 1.0, 4.0])
     assert relative_loss(predicted, TARGET).item() == pytest.approx((0.1**2 + 0.5**2) / 3, rel=1e-5)
     assert relative_loss(10 * predicted, 10 * TARGET).item() == pytest.approx(relative_loss(predicted, TARGET).item())
+
+
+def test_log_loss_takes_half_and_double_alike() -> None:
+    half, double = (log_loss(factor * TARGET, TARGET).item() for factor in (0.5, 2.0))
+    assert half == pytest.approx(double) == pytest.approx(math.log(2) ** 2)

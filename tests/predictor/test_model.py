@@ -135,10 +135,11 @@ def test_ablations_differ() -> None:
             assert not torch.allclose(first, second, atol=1e-6)
 
 
-@pytest.mark.parametrize("attention", ["siblings", "forward", "both", "two_hop"])
-def test_packed_graphs_equal_padded_ones(attention: str) -> None:
-    config = replace(CASES["latency"], attention=attention)
-    model, graphs = lively(config), random_graphs((40, 1, 75, 23), features=True, density=0.05)
+@pytest.mark.parametrize("readout", ["sum", "shares"])
+@pytest.mark.parametrize("attention", ["siblings", "global", "forward", "both", "two_hop"])
+def test_packed_graphs_equal_padded_ones(attention: str, readout: str) -> None:
+    config = replace(CASES["latency"], attention=attention, readout=readout)
+    model, graphs = lively(config), random_graphs((40, 1, 75, 23), 1, features=True, density=0.05)
     dense = model(Batch.of(graphs))
     dense.sum().backward()
     gradients = [p.grad.clone() for p in model.parameters()]  # type: ignore[union-attr]

@@ -32,8 +32,8 @@ class OnnxNetwork:
     name: str
     """Of the file."""
     graph: Graph
-    """``attributes`` (N, 8), ``shapes`` (N, 4) and ``static``: batch, FLOPs / 1e9, parameters / 1e7, memory access /
-    1e7."""
+    """``attributes`` (N, 8), ``shapes`` (N, 4), ``costs`` (N, 3) and ``static``: batch, FLOPs / 1e9, parameters / 1e7,
+    memory access / 1e7."""
     tensors: tuple[str, ...]
     """``(N,)`` which tensor of the file each node gives."""
     operators: tuple[str, ...]
@@ -100,14 +100,15 @@ def _ordered(name: str, made: Encoded) -> OnnxNetwork:
     order = canonical_order(keys, names, made.edges)
     place = np.argsort(order)
     total = made.total
+    costs = np.array(made.costs, np.int64)[order]
     graph = Graph(
         np.array(made.ops)[order],
         place[np.array(made.edges)],
         attributes=np.array(made.attributes, np.float32)[order],
         shapes=np.array(made.shapes, np.float32)[order],
+        costs=costs,
         static=(made.batch, total.flops / 1e9, total.params / 1e7, total.access / 1e7),
     )
-    costs = np.array(made.costs, np.int64)[order]
     return OnnxNetwork(
         name,
         graph,
