@@ -1,7 +1,10 @@
-"""Fast scoring of many small graphs: frozen weights in the device's fast precision, each different graph once, graphs
-of one size together, chunks that stay in cache, and in the last block the class token alone."""
+"""Fast scoring: frozen weights in the device's fast precision, and each different graph once. Small graphs: those of
+one size together, chunks that stay in cache, and in the last block the class token alone. Large graphs of all sizes are
+packed together."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -15,6 +18,7 @@ from nas_core.predictor.batch import TOKENS, Batch, Topology
 from nas_core.predictor.blocks import Block
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.packed import PACKED_FROM, PackedBatch, packable
+from nas_core.predictor.packed_inference import FrozenPacked
 from nas_core.predictor.static import StaticForward
 from nas_core.predictor.trainer import autocast, fast_dtype
 
@@ -24,7 +28,7 @@ CHUNK_TOKENS = 5000
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
 GRAPHED = 512
 """Graphs in one recorded forward pass of a CUDA device."""
-CHUNK_NODES = 4000
+CHUNK_NODES = 1500
 """Nodes computed at once by the general path."""
 
 
@@ -46,6 +50,8 @@ class Scorer:
     def __init__(self, model: NNFormer, precision: str = "auto") -> None:
         self.model, self.precision = model.eval(), precision
         self.frozen = _Frozen(model, precision) if _Frozen.supports(model) else None
+        packs = packable(model.config) and FrozenPacked.supports(model)
+        self.packed = FrozenPacked(model, _dtype(precision, next(model.parameters()).device)) if packs else None
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
@@ -56,13 +62,20 @@ class Scorer:
         """
         distinct, inverse = graphs.distinct()
         scores = np.zeros(len(distinct))
-        for size in np.unique(distinct.sizes):
-            rows = np.flatnonzero(distinct.sizes == size)
-            chunk = self._chunk_size(int(size))
-            for start in range(0, len(rows), chunk):
-                part = rows[start : start + chunk]
-                scores[part] = self._chunk(distinct, part).double().cpu().numpy()
+        for part in self._parts(distinct):
+            scores[part] = self._chunk(distinct, part).double().cpu().numpy()
         return scores[inverse]
+
+    def _parts(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
+        """Graphs that are computed together."""
+        if _packs(self.model, graphs):
+            order = np.argsort(graphs.sizes, kind="stable")
+            filled = np.cumsum(graphs.sizes[order]) // CHUNK_NODES
+            yield from np.split(order, np.flatnonzero(np.diff(filled)) + 1)
+            return
+        for size in np.unique(graphs.sizes):
+            rows, chunk = np.flatnonzero(graphs.sizes == size), self._chunk_size(int(size))
+            yield from (rows[start : start + chunk] for start in range(0, len(rows), chunk))
 
     def _chunk_size(self, nodes: int) -> int:
         """Graphs of so many nodes that are computed at once."""
@@ -73,16 +86,26 @@ class Scorer:
     def _chunk(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
         if self.frozen is not None:
             return self.frozen(graphs, rows)
-        return _general(self.model, graphs.take(rows), self.precision)
+        part = graphs.take(rows)
+        if self.packed is not None and _packs(self.model, part):
+            return self.packed(part)
+        return _general(self.model, part, self.precision)
 
 
 def _general(model: NNFormer, graphs: Graphs, precision: str) -> Tensor:
     device = next(model.parameters()).device
-    packs = packable(model.config) and graphs.sizes.mean() >= PACKED_FROM
-    batch = PackedBatch.of(graphs, device) if packs else Batch.of(graphs, device=device)
+    batch = PackedBatch.of(graphs, device) if _packs(model, graphs) else Batch.of(graphs, device=device)
     with autocast(precision, device):
         predicted: Tensor = model(batch)
     return predicted.float()
+
+
+def _packs(model: NNFormer, graphs: Graphs) -> bool:
+    return packable(model.config) and len(graphs) > 0 and bool(graphs.sizes.mean() >= PACKED_FROM)
+
+
+def _dtype(precision: str, device: torch.device) -> torch.dtype:
+    return {"bf16": torch.bfloat16, "fp32": torch.float32}.get(precision) or fast_dtype(device)
 
 
 class _Frozen:
@@ -91,8 +114,7 @@ class _Frozen:
     def __init__(self, model: NNFormer, precision: str) -> None:
         self.model, self.config = model, model.config
         self.device = next(model.parameters()).device
-        kinds = {"bf16": torch.bfloat16, "fp32": torch.float32}
-        self.dtype = kinds.get(precision) or fast_dtype(self.device)
+        self.dtype = _dtype(precision, self.device)
         self.blocks = [_Layer(block, self.dtype) for block in model.blocks if isinstance(block, Block)]
         operations = torch.arange(self.config.operations, device=self.device)
         self.operations = model.embed_norm(model.embed.weight.T[operations]).to(self.dtype)

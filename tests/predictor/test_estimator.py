@@ -50,7 +50,7 @@ def test_with_graph_statistics(tmp_path: Path, graphs: Graphs, targets: np.ndarr
     assert kendall_tau(predictor.predict(others), sizes_of_operations(others)) > 0.5
     predictor.save(tmp_path / "p.safetensors")
     loaded = NNFormerPredictor.load(tmp_path / "p.safetensors")
-    np.testing.assert_array_equal(loaded.predict(others), predictor.predict(others))
+    np.testing.assert_allclose(loaded.predict(others), predictor.predict(others), rtol=1e-12)  # sums of loaded arrays
     assert loaded.predict_with_spread(others)[1].max() > 0
     assert np.isfinite(loaded.predict([Graph([0, 9, 4], [(0, 1), (1, 2)])])).all()
 

@@ -9,7 +9,7 @@ import torch
 from nas_core.graph import Graphs
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
 from nas_core.predictor import inference as inference_module
-from nas_core.predictor.inference import score
+from nas_core.predictor.inference import Scorer, score
 from nas_core.predictor.naive import naive_prediction
 from tests.predictor.graphs import random_graphs
 from tests.predictor.test_model import lively
@@ -41,6 +41,21 @@ def test_equals_the_model_in_float32(change: dict[str, object], monkeypatch: pyt
     with torch.no_grad():
         expected = model(Batch.of(graphs)).double().numpy()
     np.testing.assert_allclose(score(model, graphs, "fp32"), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("change", [{}, {"attention": "global"}, {"readout": "shares"}, {"layer_scale": 0.0}])
+def test_large_graphs_equal_the_model(
+    change: dict[str, object], precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference_module, "CHUNK_NODES", 150)
+    config = NNFormerConfig.latency(**{"dim": 32, "depth": 3, "layer_scale": 0.5, **change})
+    model, graphs = lively(config), random_graphs((90, 3, 120, 66, 90), features=True, density=0.03)
+    scorer = Scorer(model, precision)
+    assert scorer.packed is not None and len(list(scorer._parts(graphs))) == 3
+    with torch.no_grad():
+        expected = model(Batch.of(graphs)).double().numpy()
+    np.testing.assert_allclose(scorer(graphs), expected, rtol=2e-5 if precision == "fp32" else 0.05)
 
 
 @pytest.mark.parametrize("scale", [30.0, 3000.0])
