@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nas_core import __version__
-from nas_core.files import append_jsonl, read_json, read_jsonl
+from nas_core.errors import DataError
+from nas_core.files import append_jsonl, make_folder, read_jsonl
 from nas_core.search import ParetoArchive, Strategy
 from nas_core.search.archive import Entry
-from nas_core.search.finalists import Finalist, choose_finalists, save_finalists
+from nas_core.search.finalists import Finalist, choose_finalists, finalists_before, save_finalists
 from nas_core.search.journal import plain_metrics, settle_config
 from nas_core.space import Architecture, space_to_dict
 
@@ -31,13 +32,13 @@ class Record:
     def __init__(self, folder: Path, strategy: Strategy) -> None:
         self.folder = folder
         self._journal = folder / "journal.jsonl"
-        self._metric = strategy.metric
+        self._strategy = strategy
         limits = strategy.proposals.constraints
         self._name = " ".join(constraint.label for constraint in limits) or "unlimited"
         self._archive = ParetoArchive(list(dict.fromkeys([strategy.metric, *(one.name for one in limits)])))
         self._best: Entry | None = None
         self._count = 0
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         settle_config(
             folder / "config.yaml",
             {
@@ -55,8 +56,16 @@ class Record:
         return cls(Path(log).parent / FOLDER, strategy) if log else None
 
     def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
-        """All results on the disk, in order; they also become the front and the best."""
-        for entry in read_jsonl(self._journal) if self._journal.exists() else []:
+        """All results on the disk, in order; they also become the front and the best.
+
+        Raises:
+            DataError: the journal is damaged.
+        """
+        for number, entry in enumerate(read_jsonl(self._journal) if self._journal.exists() else [], start=1):
+            if not all(isinstance(entry.get(key), dict) for key in ("genes", "metrics")):
+                raise DataError(
+                    f"{self._journal}, line {number} is no evaluation: it is damaged; restore it, or start anew"
+                )
             architecture = Architecture(entry["genes"])
             self._take(architecture, entry["metrics"])
             yield architecture, entry["metrics"]
@@ -74,15 +83,18 @@ class Record:
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
         """Those so far; the files of former ones go."""
-        listed = self.folder / "finalists.json"
-        former = {entry["file"] for entry in read_json(listed)["finalists"]} if listed.exists() else set()
+        former = {f"finalists/{entry.get('key')}.json" for entry in finalists_before(self.folder)}
         save_finalists(self.folder, finalists)
         for file in former - {finalist.file for finalist in finalists}:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
-        numbers = {name: value for name, value in metrics.items() if value is not None}
+        """What is over a limit, as a trial may be that was added by hand or imported, stays out of front and best."""
         self._count += 1
+        metric, proposals = self._strategy.metric, self._strategy.proposals
+        if not proposals.feasible(self._strategy.space.rows([architecture]))[0]:
+            return
+        numbers = {name: value for name, value in metrics.items() if value is not None}
         self._archive.add(architecture, numbers)
-        if self._metric in numbers and (self._best is None or numbers[self._metric] < self._best.metrics[self._metric]):
+        if metric in numbers and (self._best is None or numbers[metric] < self._best.metrics[metric]):
             self._best = Entry(architecture, numbers)

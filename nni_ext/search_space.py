@@ -59,7 +59,7 @@ def _options(label: str, entry: Any) -> tuple[Any, ...]:
     value = entry.get("_value") if isinstance(entry, Mapping) else None
     if kind == "choice" and isinstance(value, list):
         return tuple(value)
-    if kind == "randint" and isinstance(value, list) and len(value) == 2:
+    if kind == "randint" and isinstance(value, list) and len(value) == 2 and all(type(end) is int for end in value):
         if not 0 < value[1] - value[0] <= MAX_INTEGERS:
             raise SpaceError(f"{label!r} is a randint of {value}; expected 1 to {MAX_INTEGERS} integers")
         return tuple(range(*value))

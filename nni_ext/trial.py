@@ -64,6 +64,8 @@ def _run(options: argparse.Namespace) -> None:
     parameters = nni.get_next_parameter() if options.architecture is None else None
     if not parameters and options.architecture is None:
         raise ConfigError("there is no experiment to take an architecture from; give one with --architecture")
+    if parameters and options.valid_subset.startswith("test"):
+        raise ConfigError(f"--valid-subset {options.valid_subset}: nothing is left to test with after that; give valid")
     supernet = open_supernet(
         options.checkpoint,
         data=options.data,

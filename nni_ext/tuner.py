@@ -14,6 +14,7 @@ from nas_core.search.journal import plain_metrics
 from nas_core.search.steady import SteadySearch
 from nas_core.space import Architecture, SearchSpace, get_space
 from nni_ext.compat import host_class, nni_module
+from nni_ext.dispatcher import errors_told
 from nni_ext.graphs import architecture_of
 from nni_ext.limits import LIMITS, expanded, make_constraints
 from nni_ext.record import Record
@@ -108,6 +109,7 @@ class SearchTuner(_Tuner):
 
     # -- what NNI calls ----------------------------------------------------------------------------------------------
 
+    @errors_told
     def update_search_space(self, search_space: Mapping[str, Any]) -> None:
         """The first call, and again after ``nnictl update searchspace``, which no search survives.
 
@@ -131,6 +133,7 @@ class SearchTuner(_Tuner):
                 search.load(self._record.results())
                 _log.info("results are recorded in %s, %d were there", self._record.folder, len(search.told))
 
+    @errors_told
     def generate_parameters(self, parameter_id: int, **kwargs: Any) -> dict[str, Any]:
         """Raises:
         nni.NoMoreTrialError: the search is over.
@@ -148,6 +151,7 @@ class SearchTuner(_Tuner):
             self._running.add(parameter_id)
             return parameters_of(search.strategy.space, architecture)
 
+    @errors_told
     def receive_trial_result(self, parameter_id: int, parameters: Mapping[str, Any], value: Any, **kwargs: Any) -> None:
         with self._lock:
             architecture = self._parameters.pop(parameter_id, None)
@@ -156,6 +160,7 @@ class SearchTuner(_Tuner):
             if architecture is not None:
                 self._tell(architecture, value)
 
+    @errors_told
     def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
         """A failed trial has no result; neither has one that ended well and never reported. Its result may still come,
         though, since NNI tells ends in another thread than results, and since local trials that start together may
@@ -167,6 +172,7 @@ class SearchTuner(_Tuner):
                 self._silent[parameter_id] = _Silent(set(self._running), self._requests if success else -2)
             self._give_up_silent(parameter_id)
 
+    @errors_told
     def import_data(self, data: Sequence[Mapping[str, Any]]) -> None:
         """Results of earlier trials: of this search when it is resumed, or of another one over the same space."""
         with self._lock:

@@ -23,6 +23,8 @@ from nni_ext.tuner import SearchTuner
 
 __all__ = ["HATEvolutionTuner", "RandomSearchTuner", "RankNASTuner"]
 
+NN_FORMER = "nn-former"
+
 
 class HATEvolutionTuner(SearchTuner):
     """``tuner: {name: HATEvolution, classArgs: {..}}``; settings are those of
@@ -46,16 +48,22 @@ class HATEvolutionTuner(SearchTuner):
 
 class RankNASTuner(SearchTuner):
     """``tuner: {name: RankNAS, classArgs: {..}}``; settings are those of :class:`~nas_core.search.RankNASConfig`, with
-    ``ranker`` as a mapping of :class:`~nas_core.search.RankerConfig`'s."""
+    ``ranker`` as a mapping of :class:`~nas_core.search.RankerConfig`'s, or ``nn-former`` where a graph reader takes the
+    architectures of ``space``."""
 
     config_class = RankNASConfig
 
     def _configure(self, arguments: Mapping[str, Any]) -> RankNASConfig:
         given = dict(arguments)
         ranker = given.pop("ranker", None) or {}
+        self._nn_former = ranker == NN_FORMER
+        if self._nn_former:
+            ranker = {}
         known = [field.name for field in fields(RankerConfig)]
         if not isinstance(ranker, Mapping):
-            raise ConfigError(f"ranker is {ranker!r}; expected settings such as {{objective: regression}}")
+            raise ConfigError(
+                f"ranker is {ranker!r}; expected {NN_FORMER}, or settings such as {{objective: regression}}"
+            )
         for name in ranker:
             if name not in known:
                 raise unknown_choice("setting of the ranker", name, known)
@@ -63,7 +71,14 @@ class RankNASTuner(SearchTuner):
         return config
 
     def make(self, space: SearchSpace, constraints: Sequence[Constraint]) -> Strategy:
-        return RankNAS(space, constraints, self.config, seed=self.seed, metric=self.minimized, max_tries=self.max_tries)
+        other: dict[str, Any] = {}
+        if self._nn_former:
+            from nas_core.predictor.ranker import NNFormerRanker, reader_of  # torch, which takes seconds to import
+
+            reader_of(space)  # said now, not after the first hundred trials
+            other = {"ranker": NNFormerRanker, "ranker_name": NN_FORMER}
+        common: dict[str, Any] = {"seed": self.seed, "metric": self.minimized, "max_tries": self.max_tries}
+        return RankNAS(space, constraints, self.config, **common, **other)
 
 
 class RandomSearchTuner(SearchTuner):

@@ -73,8 +73,9 @@ def command(
         int, typer.Option(help="ranknas: most important genes that stay free; 0: all.")
     ] = _RANKNAS.keep,
     ranker: Annotated[
-        str, typer.Option(help=f"ranknas: what orders architectures, one of {', '.join(RANKERS)}.")
-    ] = RANKERS[0],
+        str | None,
+        typer.Option(help=f"ranknas: what orders architectures, one of {', '.join(RANKERS)}; default {RANKERS[0]}."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
@@ -164,13 +165,14 @@ def command(
         return {**on_paper(architecture), **supernet.evaluate(architecture)}
 
     elsewhere = SubmititExecutor(checkpoint, options, shared_out, out / "jobs", on_paper) if shared_out else None
+    weighed = [*strategies[name].objectives, *modelled, *(constraint.name for constraint in for_all)]
     result = search(
         strategies,
         None if elsewhere else evaluate,
         out,
         evaluate_many=elsewhere,
         together=elsewhere.together if elsewhere else 1,
-        objectives=list(dict.fromkeys([*strategies[name].objectives, *modelled, *(c.name for c in for_all)])),
+        objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
         finalists=finalists,
         settings=settings,
         notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},

@@ -44,7 +44,7 @@ class StrategyOptions:
     rankings: int
     per_ranking: int
     keep_genes: int
-    ranker: str
+    ranker: str | None
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of these options that are not None."""
@@ -59,6 +59,8 @@ def strategy_maker(name: str, options: StrategyOptions) -> Make:
     """
     if name not in STRATEGIES:
         raise unknown_choice("strategy", name, list(STRATEGIES))
+    if options.ranker is not None and name != "ranknas":
+        raise ConfigError(f"--ranker is of --strategy ranknas, and the strategy is {name}; leave one of them out")
     return STRATEGIES[name](options)
 
 
@@ -101,24 +103,25 @@ def _multi_objective(options: StrategyOptions) -> Make:
 
 
 def _ranknas(options: StrategyOptions) -> Make:
-    if options.ranker not in RANKERS:
-        raise unknown_choice("ranker", options.ranker, RANKERS)
+    ranker = RANKERS[0] if options.ranker is None else options.ranker
+    if ranker not in RANKERS:
+        raise unknown_choice("ranker", ranker, RANKERS)
     config = RankNASConfig(
         samples=options.samples,
         rounds=options.rankings,
         finalists=options.per_ranking,
         keep=options.keep_genes,
-        ranker=RankerConfig(objective="regression" if options.ranker == "regression" else "pairwise"),
+        ranker=RankerConfig(objective="regression" if ranker == "regression" else "pairwise"),
         **options.given("mutation_prob"),
     )
-    if options.ranker != "nn-former":
+    if ranker != "nn-former":
         return lambda space, constraints, _, seed: RankNAS(space, constraints, config, seed=seed)
 
     def make(space: SearchSpace, constraints: Sequence[Constraint], _: Sequence[str], seed: int) -> Strategy:
         from nas_core.predictor.ranker import NNFormerRanker, reader_of
 
         reader_of(space)  # said now, not after the first hundred evaluations
-        return RankNAS(space, constraints, config, seed=seed, ranker=NNFormerRanker, ranker_name=options.ranker)
+        return RankNAS(space, constraints, config, seed=seed, ranker=NNFormerRanker, ranker_name=ranker)
 
     return make
 

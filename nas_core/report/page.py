@@ -30,7 +30,8 @@ def write_report(folder: str | Path) -> Path:
         {
             "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
             "searches": ", ".join(map(limit_label, run.history())),
-            **{name: value for name, value in run.settings.items() if isinstance(value, str)},
+            **({"by": ", ".join(run.strategies())} if run.strategies() else {}),
+            **{name: value for name, value in run.settings.items() if isinstance(value, str | int)},
         }
     )
     add_pictures(page, run)

@@ -15,7 +15,8 @@ AXES = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)", "f
 def add_pictures(page: Page, run: SearchRun) -> None:
     """The front in each cost, which genes matter, the course of the search, and predicted against measured latency of
     the finalists."""
-    page.heading("Pareto front")
+    if run.costs:
+        page.heading("Pareto front")
     for cost in run.costs:
         _add_front(page, run, cost)
     _add_importance(page, run)

@@ -85,7 +85,7 @@ def pareto(
         for index, limit in enumerate(limits):
             axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1, label=None if index else "limit")
             axes.annotate(
-                f"{limit:.3g}", (limit, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
+                f"{limit:g}", (limit, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
                 color=COLOURS[1], fontsize=8, va="top",
             )  # fmt: skip
         _label(axes, marks, legend="finalists")

@@ -17,6 +17,8 @@ from nas_core.space import Architecture, SearchSpace, space_from_dict
 
 __all__ = ["SearchRun", "finalists_table", "limit_label", "read_run"]
 
+UNITS = {"latency_ms": "ms", "params_m": "M parameters", "flops_g": "GFLOPs"}
+
 
 @dataclass(frozen=True)
 class SearchRun:
@@ -38,9 +40,10 @@ class SearchRun:
 
     @property
     def costs(self) -> list[str]:
-        """The other objectives, each an axis of a picture of its own; the first is the most important."""
+        """The other objectives, each an axis of a picture of its own, the first being the most important; where there
+        are none, the costs that evaluations tell."""
         objectives = [str(name) for name in self.settings.get("objectives", []) if name != self.metric]
-        return objectives or ["latency_ms"]
+        return objectives or [name for name in UNITS if any(e["metrics"].get(name) for e in self.evaluations)]
 
     @property
     def space(self) -> SearchSpace | None:
@@ -51,6 +54,11 @@ class SearchRun:
         """
         content = self.settings.get("space") or {}
         return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
+
+    def strategies(self) -> list[str]:
+        """What searched, with its seed; each once."""
+        searches = (self.settings.get("searches") or {}).values()
+        return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in searches if "strategy" in s))
 
     def limits(self, cost: str) -> list[float]:
         """The searches' limits of that metric, ascending."""
@@ -118,18 +126,19 @@ def _settings(path: Path) -> dict[str, Any]:
 def limit_label(search: str) -> str:
     """A search's name for people: ``latency_ms<=8 params_m<=2`` becomes ``≤ 8 ms, ≤ 2 M parameters``; other names
     stay as they are."""
-    units = {"latency_ms": "ms", "params_m": "M parameters", "flops_g": "GFLOPs"}
     parts = [label.partition("<=") for label in search.split()]
-    if not all(limit and metric in units for metric, _, limit in parts):
+    if not all(limit and metric in UNITS for metric, _, limit in parts):
         return search
-    return ", ".join(f"≤ {limit} {units[metric]}" for metric, _, limit in parts)
+    return ", ".join(f"≤ {limit} {UNITS[metric]}" for metric, _, limit in parts)
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
     """One line per finalist, the cheapest first; predicted and measured latency side by side; ``genes`` in full at the
     end of the line if wanted."""
     rows = []
-    for finalist in sorted(run.finalists, key=lambda f: float(f["metrics"].get(run.costs[0]) or 0.0)):
+    others = [name for name in run.costs if name not in UNITS]
+    first = next(iter(run.costs), run.metric)
+    for finalist in sorted(run.finalists, key=lambda f: float(f["metrics"].get(first) or 0.0)):
         metrics, measured = finalist["metrics"], finalist["measured"]
         predicted, real = metrics.get("latency_ms"), measured.get("latency_ms")
         rows.append(
@@ -140,6 +149,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
                 "predicted_ms": predicted,
                 "measured_ms": real,
                 "off_percent": (predicted / real - 1) * 100 if predicted and real else None,
+                **{name: metrics.get(name) for name in others},
                 run.metric: metrics.get(run.metric),
                 "best_of": ", ".join(map(limit_label, finalist["best_of"])),
                 "genes": describe(Architecture(finalist["genes"])),
@@ -152,6 +162,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         Column("predicted_ms", "predicted (ms)", ".2f"),
         Column("measured_ms", "measured (ms)", ".2f"),
         Column("off_percent", "off by (%)", "+.1f"),
+        *(Column(name, name, ".4g") for name in others),
         Column(run.metric, run.metric, ".4f"),
         Column("best_of", "best of"),
         *([Column("genes", "genes")] if genes else []),

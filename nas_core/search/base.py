@@ -58,6 +58,9 @@ class Strategy(ABC):
         metric: str = "loss",
         max_tries: int = 20_000,
     ) -> None:
+        for name, value, least in (("seed", seed, 0), ("max_tries", max_tries, 1)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
         self.space = space
         self.metric = metric
         self.seed = seed

@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.space import Architecture
 
-__all__ = ["Finalist", "choose_finalists", "save_finalists", "with_measured", "with_measured_before"]
+__all__ = [
+    "Finalist",
+    "choose_finalists",
+    "finalists_before",
+    "save_finalists",
+    "with_measured",
+    "with_measured_before",
+]
 
 FORMAT = "nas-ext/finalists"
 VERSION = 1
@@ -76,11 +84,22 @@ def with_measured(finalists: Sequence[Finalist], measured: Sequence[Mapping[str,
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist]) -> list[Finalist]:
     """The finalists with what an earlier end of the same search measured, so that repeating it loses nothing."""
-    path = folder / "finalists.json"
-    if not path.exists():
-        return list(finalists)
-    known = {entry["key"]: entry["measured"] for entry in read_json(path)["finalists"]}
-    return with_measured(finalists, [known.get(finalist.architecture.key, {}) for finalist in finalists])
+    known = {entry.get("key"): entry.get("measured") for entry in finalists_before(folder)}
+    return with_measured(finalists, [known.get(finalist.architecture.key) or {} for finalist in finalists])
+
+
+def finalists_before(folder: Path) -> list[dict[str, Any]]:
+    """What ``finalists.json`` lists; nothing if it is missing or damaged, as it is about to be written anew.
+
+    Raises:
+        NasExtError: it cannot be read.
+    """
+    try:
+        content = read_json(folder / "finalists.json")
+    except DataError:
+        return []
+    listed = content.get("finalists") if isinstance(content, dict) else None
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:

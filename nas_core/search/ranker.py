@@ -75,12 +75,13 @@ class RankerConfig:
             raise unknown_choice("objective of a ranker", self.objective, OBJECTIVES)
         if self.encoding not in ENCODINGS:
             raise unknown_choice("encoding of a ranker", self.encoding, ENCODINGS)
-        counts = (self.rounds, self.max_depth, self.min_leaf, self.members)
-        if min(counts) < 1 or self.leaves < 2 or not 0 < self.learning_rate <= 1:
-            raise ConfigError(
-                f"rounds, max_depth, min_leaf and members of a ranker are {counts}, leaves {self.leaves}, learning_rate"
-                f" {self.learning_rate}; expected at least 1, at least 2, and 0 < rate <= 1"
-            )
+        for name, least in (("rounds", 1), ("max_depth", 1), ("leaves", 2), ("min_leaf", 1), ("members", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"a ranker has {name} {value!r}; expected a whole number of at least {least}")
+        rate = self.learning_rate
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= 1:
+            raise ConfigError(f"a ranker has learning_rate {rate!r}; expected a number above 0 and up to 1")
 
 
 class BoostedRanker:

@@ -133,6 +133,13 @@ def test_limits_on_paper_need_no_latency_model(run: Search, tmp_path: Path) -> N
         assert metrics["flops_g"] <= 0.0004
 
 
+def test_a_search_without_limits_weighs_costs_on_paper(run: Search, tmp_path: Path) -> None:
+    assert run("--iterations", "4", limits=False) == 0
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert config["objectives"] == ["loss", "params_m", "flops_g"]
+    assert len(json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]) == 4
+
+
 def test_random_search_has_the_same_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
     assert run("--strategy", "random", limits=False) == 0
     assert len(supernet.evaluated) == 16 + 2 * 12
@@ -196,6 +203,7 @@ def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search,
         (["--strategy", "ranknas", "--samples", "1"], False, "samples is 1"),
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
         (["--strategy", "ranknas", "--ranker", "nnformer"], False, "Did you mean 'nn-former'?"),
+        (["--ranker", "regression"], False, "--ranker is of --strategy ranknas, and the strategy is evolution"),
         (["--strategy", "multi-objective", "--population", "8"], False, "give --parents"),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
     ],

@@ -15,7 +15,7 @@ from tests.contracts.strategy import SPACE, TINY
 def options(**changes: Any) -> StrategyOptions:
     given: dict[str, Any] = {
         "iterations": 3, "population": None, "parents": None, "mutations": 5, "crossovers": 5, "mutation_prob": None,
-        "samples": 10, "rankings": 1, "per_ranking": 5, "keep_genes": 0, "ranker": "boosted",
+        "samples": 10, "rankings": 1, "per_ranking": 5, "keep_genes": 0, "ranker": None,
     }  # fmt: skip
     return StrategyOptions(**{**given, **changes})
 

@@ -155,6 +155,12 @@ class StrategyContract:
         assert coming not in asked
         assert strategy.saved >= 1
 
+    @pytest.mark.parametrize("setting", [{"seed": -1}, {"seed": 1.5}, {"max_tries": 0}])
+    def test_settings_that_are_none_are_refused(self, setting: dict[str, Any]) -> None:
+        made = self.make(SPACE, [], 0)
+        with pytest.raises(ConfigError, match=f"^{next(iter(setting))} is .*; expected a whole number"):
+            type(made)(SPACE, **setting)
+
     def test_results_from_outside_the_space_are_refused(self) -> None:
         strategy = self.make(SPACE, [limit(3000.0)], 2)
         with pytest.raises(ArchitectureError):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
-from nni_ext.tuners import HATEvolutionTuner
-from tests.nni_ext.test_tuner import FILE, SMALL, Manager, evolution, ranknas
+from nas_core.predictor.ranker import NNFormerRanker
+from nni_ext.tuners import HATEvolutionTuner, RankNASTuner
+from tests.nni_ext.test_tuner import FILE, SMALL, Manager, evolution, experiment, ranknas
+
+__all__ = ["experiment"]
 
 FLAT = {
     "layers": {"_type": "choice", "_value": [1, 2, 3]},
@@ -40,6 +44,8 @@ def test_search_spaces_without_a_name() -> None:
         ({"_type": "choice", "_value": [[1], [2]]}, "expected a number or a name"),
         ({"_type": "choice", "_value": []}, "no options"),
         ({"_type": "randint", "_value": [3, 3]}, "expected 1 to"),
+        ({"_type": "randint", "_value": ["3", 5]}, "architectures are made of"),
+        ({"_type": "randint", "_value": [0, 2.5]}, "architectures are made of"),
         ("x", "architectures are made of"),
     ],
 )
@@ -84,3 +90,22 @@ def test_wrong_arguments_of_the_ranker() -> None:
         ranknas(ranker={"objectiv": "pairwise"})
     with pytest.raises(UnknownChoiceError, match="pairwise"):
         ranknas(ranker={"objective": "pair"})
+    with pytest.raises(ConfigError, match="rounds 'many'"):
+        ranknas(ranker={"rounds": "many"})
+    with pytest.raises(ConfigError, match="expected nn-former, or settings"):
+        ranknas(ranker="nnformer")
+
+
+def test_nn_former_as_the_ranker(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+    fit = NNFormerRanker.fit
+    monkeypatch.setattr(
+        NNFormerRanker, "fit", lambda self, rows, values: (fitted.append(len(rows)), fit(self, rows, values))
+    )
+    manager = Manager(ranknas(ranker="nn-former", samples=8, rounds=1, finalists=2))
+    assert len(manager.run()) == 10
+    assert fitted == [8]
+    with pytest.raises(ConfigError, match="ranker_name = 'nn-former', now it is 'boosted trees'"):
+        Manager(ranknas(ranker=None, samples=8, rounds=1, finalists=2))
+    with pytest.raises(ConfigError, match="no graph reader takes"):
+        Manager(RankNASTuner(ranker="nn-former"), FLAT)

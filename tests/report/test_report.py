@@ -123,7 +123,8 @@ def test_genes_that_matter_stand_out(tmp_path):
     for metric, gene in (("loss", "decoder.layers"), ("params_m", "encoder.ffn_dim")):
         ordered = sorted(found[metric], key=lambda name, metric=metric: -found[metric][name])
         assert ordered[0] == gene and found[metric][gene] > 0.7 and found[metric][ordered[1]] < 0.4
-    assert "Genes that matter" in write_report(tmp_path).read_text(encoding="utf-8")
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Genes that matter" in page and "RandomSearch (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
 
 
 def test_few_evaluations_show_no_importance(tmp_path):
@@ -264,3 +265,29 @@ def test_bars_are_ordered_by_the_first_series(monkeypatch):
     assert axes.yaxis_inverted() and len(axes.patches) == 30
     boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
     assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))  # no name covers another
+
+
+def test_costs_of_other_names_are_in_the_table(tmp_path):
+    """Of limits by profilers of NNI, for instance."""
+    space = get_space("hat_small")
+
+    def evaluate(architecture):
+        return {"loss": int(architecture.key, 16) % 97, "energy_mj": 1e6 + int(architecture.key, 16) % 89}
+
+    strategy = RandomSearch(space, config=RandomConfig(evaluations=20))
+    search({"all": strategy}, evaluate, tmp_path, objectives=["loss", "energy_mj"], progress=False)
+    table = finalists_table(read_run(tmp_path))
+    costs = [row["energy_mj"] for row in table.rows]
+    assert "energy_mj" in [column.key for column in table.columns] and costs == sorted(costs) and len(costs) > 1
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "energy_mj" in (tmp_path / "finalists.csv").read_text(encoding="utf-8") and "Pareto front" in page
+
+
+@pytest.mark.parametrize(("told", "costs"), [({"params_m": 1.5, "flops_g": 2.0}, ["params_m", "flops_g"]), ({}, [])])
+def test_a_search_without_limits_is_drawn_by_the_costs_it_tells(tmp_path, told, costs):
+    strategy = RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=12))
+    search({"all": strategy}, lambda one: {"loss": 1.0, **told}, tmp_path, progress=False)
+    assert read_run(tmp_path).costs == costs
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert page.count("Each dot is") == len(costs) and ("Pareto front" in page) == bool(costs)
+    assert "predicted latency" not in page

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nas_core.latency import LinearModel
 from nas_core.search import Entry, ParetoArchive
-from nas_core.search.finalists import choose_finalists, with_measured
+from nas_core.search.finalists import choose_finalists, save_finalists, with_measured, with_measured_before
 from nas_core.search.remeasure import remeasure
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE
@@ -57,3 +58,14 @@ def test_a_model_of_a_published_table_measures_nothing(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         assert remeasure([SPACE.smallest()] * 2, model) == [{}, {}]
     assert "finalists are not measured" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "{}", '{"finalists": [1, {"key": "x"}]}'])
+def test_a_damaged_list_is_written_anew(tmp_path: Path, content: str) -> None:
+    """As the report asks for."""
+    chosen = choose_finalists({}, front(3), 2)
+    measured = with_measured(chosen, [{"latency_ms": 2.0}, {}])
+    save_finalists(tmp_path, measured)
+    assert with_measured_before(tmp_path, chosen) == measured
+    (tmp_path / "finalists.json").write_text(content, encoding="utf-8")
+    assert with_measured_before(tmp_path, chosen) == chosen

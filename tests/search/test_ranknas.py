@@ -155,5 +155,8 @@ def test_bad_rankers_are_refused() -> None:
         RankerConfig(objective="pairwize")
     with pytest.raises(ConfigError, match="leaves 1"):
         RankerConfig(leaves=1)
+    for setting in ({"members": 2.5}, {"rounds": "sixty"}, {"min_leaf": True}, {"learning_rate": "x"}):
+        with pytest.raises(ConfigError, match=f"{next(iter(setting))} .*; expected a"):
+            RankerConfig(**setting)
     with pytest.raises(DataError, match="different values"):
         BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5))

@@ -1,0 +1,54 @@
+"""What a tuner keeps of its results: only what is within the limits is recommended, and a bad folder is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nas_core.cost import params_m
+from nas_core.errors import DataError, NasExtError
+from nas_core.report import read_run
+from nni_ext.search_space import parameters_of
+from tests.nni_ext.test_tuner import SPACE, Manager, evolution, experiment
+
+__all__ = ["experiment"]
+
+
+def test_what_is_over_a_limit_is_no_finalist(experiment: Path) -> None:
+    """Trials by hand and imported ones keep to no limit; the better they are, the more it matters."""
+    bound = params_m(SPACE.smallest()) * 1.2
+    manager = Manager(evolution(max_params_m=bound))
+    parameters = parameters_of(SPACE, SPACE.largest())
+    manager.tuner.receive_trial_result(100, parameters, -2.0, customized=True)
+    assert not read_run(experiment).finalists
+    manager.run(5)
+    manager.tuner.import_data([{"parameter": {**parameters, "encoder.embed_dim": 96}, "value": -1.0}])
+    found = read_run(experiment)
+    assert [evaluation["metrics"]["default"] for evaluation in found.evaluations][::6] == [-2.0, -1.0]
+    assert all(finalist["metrics"]["params_m"] <= bound for finalist in found.finalists)
+    best = min(evaluation["metrics"]["default"] for evaluation in found.evaluations[1:6])
+    assert [finalist["metrics"]["default"] for finalist in found.finalists if finalist["best_of"]] == [best]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "file" / "log"))
+    with pytest.raises(NasExtError, match=r"^cannot make the folder .*nas-ext: Not a directory; check") as caught:
+        Manager(evolution())
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_files(experiment: Path) -> None:
+    """The finalists are written anew; the journal is refused by line and stays."""
+    manager = Manager(evolution())
+    manager.run(3)
+    (experiment / "finalists.json").write_text("[]", encoding="utf-8")
+    manager.run(3)
+    assert read_run(experiment).finalists
+    journal = experiment / "journal.jsonl"
+    damaged = journal.read_bytes().replace(b'"genes"', b'"other"')
+    journal.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"journal.jsonl, line 1 is no evaluation"):
+        Manager(evolution())
+    assert journal.read_bytes() == damaged

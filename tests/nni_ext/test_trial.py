@@ -1,0 +1,44 @@
+"""The trial's program where there is nothing to evaluate; with a supernet it runs in the example experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nni = pytest.importorskip("nni", reason="NNI is not installed")
+
+from nas_core.space import get_space  # noqa: E402
+from nni_ext.search_space import parameters_of  # noqa: E402
+from nni_ext.trial import main  # noqa: E402
+
+SPACE = get_space("hat_small")
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The parameters of a trial; none outside an experiment."""
+    parameters: dict[str, Any] = {}
+    monkeypatch.setattr(nni, "get_next_parameter", lambda: parameters)
+    return parameters
+
+
+def test_outside_an_experiment(given: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--checkpoint", "none.pt"]) == 2
+    assert "--architecture" in capsys.readouterr().err
+
+
+def test_the_test_data_choose_nothing(
+    given: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in ``nas-ext search``; a single architecture may be tested."""
+    (tmp_path / "a.json").write_text("{}", encoding="utf-8")
+    options = ["--checkpoint", "none.pt", "--valid-subset", "test"]
+    given.update(parameters_of(SPACE, SPACE.smallest()))
+    assert main(options) == 2
+    error = capsys.readouterr().err
+    assert "--valid-subset test: nothing is left to test with" in error
+    assert error.count("\n") == 1
+    assert main([*options, "--architecture", str(tmp_path / "a.json")]) == 2
+    assert "none.pt" in capsys.readouterr().err
