@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,7 +14,10 @@ from fairseq_ext.compat import prepare_fairseq, wrong_input
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import Report, Supernet
+from nas_core.supernet.host import Report
+
+if TYPE_CHECKING:
+    from nas_core.export import Exportable
 
 _LOG2 = float(np.log(2))
 
@@ -136,6 +139,12 @@ class TranslationSupernet:
         write_subnet(self._state, weights, architecture, Path(path))
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """The subnet's encoder and decoding step, with its dictionaries."""
+        from fairseq_ext.exporting import exportable
+
+        return exportable(self._model, self._task, self.space.validate(architecture))
+
 
 class FairseqHost:
     """The entry point ``nas_ext.hosts: fairseq``."""
@@ -152,7 +161,7 @@ class FairseqHost:
             return False
         return b"optimizer_history" in content and b"cfg" in content
 
-    def open(self, checkpoint: Path, **options: Any) -> Supernet:
+    def open(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
         """See :class:`nas_core.supernet.host.Host`."""
         import fairseq_ext  # noqa: F401  registers models and tasks
 
@@ -160,6 +169,10 @@ class FairseqHost:
         for name in ("fairseq", "fairseq_ext"):
             logging.getLogger(name).setLevel(logging.WARNING)
         return TranslationSupernet(Path(checkpoint), **options)
+
+    def open_exportable(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
+        """See :class:`nas_core.export.opening.ExportingHost`."""
+        return self.open(checkpoint, **options)
 
 
 HOST = FairseqHost()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from nas_core.errors import CheckpointError, DataError
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report, Supernet
 
+if TYPE_CHECKING:
+    from nas_core.export import Exportable
+
 __all__ = ["HOST", "ImageSupernet", "TimmHost"]
 
 _MARK = b"nas_ext_image"
 _KEPT_BYTES = 2**30
 """Prepared images are kept in memory up to this size."""
+_LARGEST_HEADER = 2**24
 
 
 class ImageSupernet:
@@ -113,6 +117,25 @@ class ImageSupernet:
         arch = str(self._state.get("arch") or "")
         return write_subnet(self._model, self.space.validate(architecture), Path(path), arch)
 
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """The subnet, for images of the size it was trained on."""
+        from nas_core.export import Exportable
+        from nas_core.export.image import image_part
+
+        architecture = self.space.validate(architecture)
+        part = image_part(self._model.net, architecture, self.task["height"], self.task["width"])
+        prepared = {name: list(self._statistics(self.task["height"])[name]) for name in ("mean", "std")}
+        info = {"kind": "image", "architecture": architecture.to_dict(), **self.task, **prepared}
+        return Exportable((part,), info)
+
+
+def _has_settings(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _MARK in file.read(min(int.from_bytes(file.read(8), "little"), _LARGEST_HEADER))
+    except OSError:
+        return False
+
 
 class TimmHost:
     """The entry point ``nas_ext.hosts: timm``."""
@@ -120,7 +143,10 @@ class TimmHost:
     name = "timm"
 
     def recognises(self, checkpoint: Path) -> bool:
-        """torch's zip format with our settings, or timm's keys; only the archive's pickle is looked at."""
+        """torch's zip format with our settings, or timm's keys; only the archive's pickle is looked at. Of safetensors,
+        only the header."""
+        if checkpoint.suffix == ".safetensors":
+            return _has_settings(checkpoint)
         try:
             with zipfile.ZipFile(checkpoint) as archive:
                 record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
@@ -131,12 +157,16 @@ class TimmHost:
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
         """See :class:`nas_core.supernet.host.Host`."""
-        import timm_ext  # noqa: F401  registers models
-
-        supernet = ImageSupernet(Path(checkpoint), **options)
+        supernet = self.open_exportable(checkpoint, **options)
         if not supernet.space.cardinality() > 1:
             raise CheckpointError(f"{checkpoint} is a static network; expected the checkpoint of a supernet")
         return supernet
+
+    def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
+        """See :class:`nas_core.export.opening.ExportingHost`."""
+        import timm_ext  # noqa: F401  registers models
+
+        return ImageSupernet(Path(checkpoint), **options)
 
 
 HOST = TimmHost()

@@ -80,14 +80,19 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
         DataError: no such file. CheckpointError: no installed host knows it. MissingHostError: no host is usable.
     """
     path = Path(checkpoint)
+    return host_of(path, "the checkpoint of a trained supernet").open(path, **options)
+
+
+def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:
+    """The host that recognises a file; errors as of :func:`open_supernet`."""
     if not path.is_file():
-        raise DataError(f"no file {path}; give the checkpoint of a trained supernet")
+        raise DataError(f"no file {path}; give {wanted}")
     usable, failures = [], []
     for name, host in each_host():
         if isinstance(host, MissingHostError):
             failures.append(host)
         elif host.recognises(path):
-            return host.open(path, **options)
+            return host
         else:
             usable.append(name)
     if not usable:

@@ -275,7 +275,10 @@ class TranslationNet(nn.Module):
         """As :meth:`step`, before the output projection: (B, C)."""
         table = subnet.target_embedding
         position = self.target_positions(cache.length + 1, table.shape[1])[cache.length]
-        x = self._embed(tokens[:, None], table, position, Dropouts())
+        return self.step_embedded(subnet, self._embed(tokens[:, None], table, position, Dropouts()), cache)
+
+    def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
+        """As :meth:`step_features`, of the token's embedding with its position ``x`` (B, 1, C)."""
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
             x, cache.past[index] = layer.step(

@@ -75,6 +75,8 @@ def check(
         raise ConfigError(f"queries are {q.dtype}, keys {k.dtype}, values {v.dtype}; expected one floating type")
     if normalize not in NORMALIZE:
         raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
+    if torch.compiler.is_exporting():  # lengths are open and positions have no values
+        return
     for x, given in zip((q, k), positions, strict=True):
         if given is not None and given.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
             raise ConfigError(f"positions {tuple(given.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")

@@ -48,7 +48,7 @@ def cosformer_attention(
         key_positions: ``(S,)`` or ``(B, S)``.
         normalize: ``denominator``, or ``rms`` or ``layer`` over each head's channels instead.
         form: ``streaming`` (bounded memory), ``chunked`` (few large calls), ``fla`` (flash-linear-attention, CUDA),
-            ``naive`` (all pairs), or ``auto``: chunked on CUDA, else streaming.
+            ``naive`` (all pairs), or ``auto``: chunked on CUDA and for exporters, else streaming.
         eps: smallest denominator.
 
     Returns:
@@ -69,7 +69,8 @@ def cosformer_attention(
             key_positions=key_positions, normalize=normalize, eps=eps,
         )  # fmt: skip
     if form == "auto":
-        form = "chunked" if q.is_cuda else "streaming"
+        exporting = torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
+        form = "chunked" if q.is_cuda or exporting else "streaming"
     kind = working_dtype(q)
     query = turns(_positions(query_positions, q), max_length, kind)
     key = turns(_positions(key_positions, k), max_length, kind)

@@ -1,0 +1,142 @@
+"""Translate with an exported model: onnxruntime and NumPy, nothing else.
+
+``nas-ext export --checkpoint subnet.pt --out exported`` makes the folder. Input is what the model was trained on:
+tokens separated by spaces, a sentence per line (after the same word pieces, as in fairseq's ``--input``).
+
+    echo "a man is riding a bike ." | python greedy_onnx.py exported [--beam 4]
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+
+class Translator:
+    """The two parts of an exported model, and its dictionaries."""
+
+    def __init__(self, folder, threads=1):
+        folder = Path(folder)
+        self.model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        parts = {
+            name: onnxruntime.InferenceSession(str(folder / part["file"]), options, providers=["CPUExecutionProvider"])
+            for name, part in self.model["parts"].items()
+        }
+        self.encoder, self.decoder = parts["encoder"], parts["decoder_step"]
+        self.outputs = [value.name for value in self.decoder.get_outputs()]
+        self.eos, self.pad, self.unk = (self.model["tokens"][name] for name in ("eos", "pad", "unk"))
+        self.source, self.target = (self._words(folder, side) for side in ("source", "target"))
+        self.numbers = {word: number for number, word in enumerate(self.source)}
+
+    def _words(self, folder, side):
+        """Tokens by number; the first few are special."""
+        lines = (folder / self.model["dictionaries"][side]).read_text(encoding="utf-8").split("\n")
+        special = [""] * self.model["dictionary_first_index"]
+        return special + [line.rsplit(" ", 1)[0] for line in lines if line]
+
+    def encode(self, sentences):
+        """Lists of token numbers to what each step reads. Shorter ones are padded on the right: the model does not mind
+        on which side."""
+        longest = max(len(sentence) for sentence in sentences)
+        if longest > self.model["limits"]["source"]:
+            raise ValueError(f"a sentence has {longest} tokens; this model reads {self.model['limits']['source']}")
+        tokens = np.full((len(sentences), longest), self.pad, np.int64)
+        for row, sentence in zip(tokens, sentences, strict=True):
+            row[: len(sentence)] = sentence
+        return dict(zip(self.model["memory"], self.encoder.run(None, {"tokens": tokens}), strict=True))
+
+    def start(self, batch):
+        """Caches before the first step."""
+        return {
+            cache["input"]: np.zeros([batch if dim == "batch" else dim for dim in cache["start"]], np.float32)
+            for cache in self.model["caches"]
+        }
+
+    def step(self, tokens, position, memory, caches):
+        """Log-probabilities (B, V) of the next token, and the caches after this one."""
+        given = {"token": tokens, "position": np.array(position, np.int64), **memory, **caches}
+        out = dict(zip(self.outputs, self.decoder.run(None, given), strict=True))
+        scores = out["log_probs"]
+        scores[:, self.pad] = -np.inf
+        if position == 0:
+            scores[:, self.eos] = -np.inf  # no empty translations
+        return scores, {cache["input"]: out[cache["output"]] for cache in self.model["caches"]}
+
+    def greedy(self, sentences, longest=200):
+        """Token numbers of each translation, without the end of the sentence."""
+        memory, caches = self.encode(sentences), self.start(len(sentences))
+        tokens = np.full(len(sentences), self.eos, np.int64)
+        going, found = list(range(len(sentences))), [[] for _ in sentences]
+        for position in range(min(longest, self.model["limits"]["target"])):
+            scores, caches = self.step(tokens, position, memory, caches)
+            tokens = scores.argmax(1)
+            for number, token in zip(going, tokens, strict=True):
+                found[number].append(int(token))
+            kept = np.flatnonzero(tokens != self.eos)
+            if not len(kept):
+                break
+            if len(kept) < len(tokens):  # finished sentences leave the batch
+                going = [going[row] for row in kept]
+                memory, caches = _rows(memory, kept), _rows(caches, kept)
+                tokens = tokens[kept]
+        return [[token for token in tokens if token != self.eos] for tokens in found]
+
+    def beam(self, sentence, width=4, longest=200, power=1.0):
+        """Token numbers of the best translation of one sentence, by the mean log-probability of its tokens (the sum
+        over the length to ``power``)."""
+        memory, caches = _rows(self.encode([sentence]), [0] * width), self.start(width)
+        tokens, sums = np.full(width, self.eos, np.int64), np.array([0.0] + [-np.inf] * (width - 1))
+        paths, done = [[] for _ in range(width)], []
+        for position in range(min(longest, self.model["limits"]["target"])):
+            scores, caches = self.step(tokens, position, memory, caches)
+            totals = (sums[:, None] + scores).ravel()
+            best = np.argsort(-totals, kind="stable")[: 2 * width]
+            kept = []
+            for rank, flat in enumerate(best):
+                row, token = divmod(int(flat), scores.shape[1])
+                if token != self.eos:
+                    kept.append((row, token, totals[flat]))
+                elif rank < width:
+                    done.append((totals[flat] / (position + 1) ** power, paths[row]))
+            if len(done) >= width:
+                break
+            kept = kept[:width]
+            paths = [[*paths[row], token] for row, token, _ in kept]
+            tokens, sums = np.array([token for _, token, _ in kept]), np.array([total for _, _, total in kept])
+            caches = _rows(caches, [row for row, _, _ in kept])
+        return max(done, default=(0.0, paths[0]), key=lambda item: item[0])[1]
+
+    def numbers_of(self, line):
+        return [*(self.numbers.get(word, self.unk) for word in line.split()), self.eos]
+
+    def text_of(self, tokens):
+        return " ".join(self.target[token] or "<unk>" for token in tokens)
+
+
+def _rows(tensors, rows):
+    return {name: tensor[rows] for name, tensor in tensors.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="written by nas-ext export")
+    parser.add_argument("--beam", type=int, default=1, help="1: greedy")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    translator = Translator(arguments.folder, arguments.threads)
+    for line in sys.stdin:
+        sentence = translator.numbers_of(line)
+        if arguments.beam > 1:
+            found = translator.beam(sentence, arguments.beam)
+        else:
+            (found,) = translator.greedy([sentence])
+        print(translator.text_of(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""``nas-ext export``: what was found, as files that need nothing of this project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nas_core.errors import ConfigError
+from nas_core.space import Architecture, SearchSpace
+
+
+def command(
+    checkpoint: Annotated[Path, typer.Option(help="Extracted subnet, or a supernet with --arch.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    to: Annotated[str, typer.Option(help="onnx or torch-export.")] = "onnx",
+    arch: Annotated[str | None, typer.Option(help="Of a supernet: file, smallest or largest.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
+) -> None:
+    """Write a subnet as ONNX or as torch.export programs, run the files and compare them with torch."""
+    from nas_core.export import check_out, open_exportable, write_export
+
+    check_out(out, to)
+    wanted = None if arch in (None, "smallest", "largest") else Architecture.load(str(arch))
+    model = open_exportable(checkpoint, data=data)
+    architecture = model.space.validate(wanted) if wanted is not None else _named(model.space, arch, checkpoint)
+    written = write_export(model.exportable(architecture), out, to)
+    typer.echo(f"{out}: architecture {architecture.key}, {', '.join(written.files)}, {written.megabytes:.1f} MB")
+    for name, difference in written.differences.items():
+        typer.echo(f"{name}: at most {difference:.1e} from torch, relative to the scale of its tensors")
+
+
+def _named(space: SearchSpace, arch: str | None, checkpoint: Path) -> Architecture:
+    if arch is None and space.cardinality() > 1:
+        raise ConfigError(
+            f"{checkpoint} is a supernet; say which subnet with --arch FILE, --arch smallest or --arch largest"
+        )
+    return space.smallest() if arch == "smallest" else space.largest()

@@ -1,0 +1,136 @@
+"""A folder with an exported model: its parts, what is needed to use them, or nothing at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nas_core import __version__
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.export.check import check_onnx, check_program
+from nas_core.export.parts import Exportable, Part
+from nas_core.export.program import OPSET, trace, write_onnx
+from nas_core.files import os_errors, read_json, write_json
+from nas_core.optional import require
+
+__all__ = ["DESCRIPTION", "FORMAT", "TARGETS", "Written", "check_out", "write_export"]
+
+TARGETS = ("onnx", "torch-export")
+FORMAT = "nas-ext/export"
+DESCRIPTION = "model.json"
+_ENDINGS = {"onnx": ".onnx", "torch-export": ".pt2"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was exported."""
+
+    files: tuple[str, ...]
+    megabytes: float
+    differences: dict[str, float]
+    """Of each part to torch, relative to the scale of its tensors."""
+
+
+def check_out(out: Path, to: str) -> None:
+    """Before anything is computed: whether the folder can be written, and the packages that need be are there.
+
+    Raises:
+        UnknownChoiceError: no such target. ConfigError: ``out`` is a file, or a folder of something else.
+        MissingHostError: onnx, onnxscript or onnxruntime is not installed.
+    """
+    if to not in TARGETS:
+        raise unknown_choice("export format", to, TARGETS)
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out {out} is a file; expected a folder, give another name")
+    if out.is_dir() and any(out.iterdir()) and not _is_export(out):
+        raise ConfigError(f"--out {out} holds other files than an earlier export; give a new or an empty folder")
+    for module in ("onnx", "onnxscript", "onnxruntime") if to == "onnx" else ():
+        require(module, "exporting to ONNX", "onnx")
+
+
+def _is_export(out: Path) -> bool:
+    """Whether the folder has an export's files and no others."""
+    if not (out / DESCRIPTION).is_file():
+        return False
+    content = read_json(out / DESCRIPTION)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        return False
+    return {path.name for path in out.iterdir()} <= {DESCRIPTION, *map(str, content.get("files", []))}
+
+
+def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
+    """Write all parts and ``model.json`` into ``out``; an earlier export there is replaced once the new one is checked.
+
+    Raises:
+        ExportError: a file does not compute what torch does; nothing is left behind. ConfigError, UnknownChoiceError,
+        MissingHostError: see :func:`check_out`. NasExtError: the folder cannot be written.
+    """
+    check_out(out, to)
+    out = out.resolve()
+    with os_errors("write", out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
+        try:
+            beside.chmod(0o755)
+            differences = {part.name: _write_part(part, beside, to) for part in model.parts}
+            for name, text in model.texts.items():
+                (beside / name).write_text(text, encoding="utf-8")
+            files = tuple(sorted(path.name for path in beside.iterdir()))
+            write_json(beside / DESCRIPTION, _description(model, to, files, differences))
+            size = sum(path.stat().st_size for path in beside.iterdir())
+            _put(beside, out)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    return Written((*files, DESCRIPTION), size / 1e6, differences)
+
+
+def _write_part(part: Part, folder: Path, to: str) -> float:
+    path = folder / f"{part.name}{_ENDINGS[to]}"
+    program = trace(part)
+    if to == "onnx":
+        write_onnx(program, part, path)
+        return check_onnx(path, part)
+    torch.export.save(program, path)
+    return check_program(path, part)
+
+
+def _description(model: Exportable, to: str, files: tuple[str, ...], differences: dict[str, float]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": 1,
+        "to": to,
+        **({"opset": OPSET} if to == "onnx" else {}),
+        **model.info,
+        "parts": {
+            part.name: {
+                "file": f"{part.name}{_ENDINGS[to]}",
+                "inputs": [value.describe() for value in part.inputs],
+                "outputs": [value.describe() for value in part.outputs],
+                "largest": {dim.name: dim.largest for dim in part.dims if dim.largest is not None},
+                "difference_to_torch": differences[part.name],
+            }
+            for part in model.parts
+        },
+        "files": list(files),
+        "made_by": {"nas-ext": __version__, "torch": str(torch.__version__)},
+    }
+
+
+def _put(beside: Path, out: Path) -> None:
+    """Rename the new folder to ``out``; an old one is moved away first and removed after."""
+    if not out.is_dir():
+        beside.replace(out)
+        return
+    old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".old"))
+    out.replace(old)
+    try:
+        beside.replace(out)
+    except OSError:
+        old.replace(out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,135 @@
+"""``nas-ext export``: wrong input, and what is handed to the host."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas_core.cli import main
+from nas_core.export import Exportable, Part
+from nas_core.export.parts import OpenDim, Value
+from nas_core.space import Architecture, get_space
+from nas_core.supernet import host as module
+
+SPACE = get_space("hat_small")
+
+
+class Doubled(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        return (x + x,)
+
+
+class ToyModel:
+    def __init__(self) -> None:
+        self.space, self.asked = SPACE, list[Architecture]()
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        self.asked.append(architecture)
+        values = [(Value(name, ("batch", 2)),) for name in "xy"]
+        return Exportable((Part("model", Doubled(), values[0], values[1], (OpenDim("batch"),)),), {"kind": "toy"})
+
+
+class ToyHost:
+    name = "toy"
+
+    def __init__(self, model: ToyModel) -> None:
+        self.model, self.options = model, dict[str, Any]()
+
+    def recognises(self, checkpoint: Path) -> bool:
+        return checkpoint.read_bytes() == b"weights"
+
+    def open_exportable(self, checkpoint: Path, **options: Any) -> ToyModel:
+        self.options = options
+        return self.model
+
+
+class OldHost:
+    """A third party's, from before there was an export."""
+
+    name = "old"
+
+    def recognises(self, checkpoint: Path) -> bool:
+        return checkpoint.read_bytes() == b"old weights"
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> ToyHost:
+    toy = ToyHost(ToyModel())
+    monkeypatch.setattr(module, "each_host", lambda: iter([("old", OldHost()), ("toy", toy)]))
+    return toy
+
+
+Export = Callable[..., int]
+
+
+@pytest.fixture
+def export(tmp_path: Path, host: ToyHost) -> Export:
+    (tmp_path / "subnet.pt").write_bytes(b"weights")
+    (tmp_path / "old.pt").write_bytes(b"old weights")
+    (tmp_path / "other.pt").write_bytes(b"something else")
+
+    def call(*more: str, checkpoint: str = "subnet.pt", out: str = "out") -> int:
+        return main(["export", "--checkpoint", str(tmp_path / checkpoint), "--out", str(tmp_path / out), *more])
+
+    return call
+
+
+@pytest.mark.parametrize("arch", ["smallest", "largest", "file"])
+def test_the_subnet_that_was_asked_for(
+    arch: str, export: Export, host: ToyHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = SPACE.largest() if arch == "largest" else SPACE.smallest()
+    SPACE.smallest().save(tmp_path / "file")
+    named = str(tmp_path / "file") if arch == "file" else arch
+    assert export("--arch", named, "--to", "torch-export", "--data", "elsewhere") == 0
+    assert host.model.asked == [expected] and host.options == {"data": "elsewhere"}
+    first, second = capsys.readouterr().out.splitlines()
+    assert expected.key in first and "model.pt2" in first and second.startswith("model: at most 0.0e+00")
+    (found,) = torch.export.load(tmp_path / "out" / "model.pt2").module()(torch.ones(4, 2))
+    assert found.tolist() == [[2.0, 2.0]] * 4
+
+
+@pytest.mark.parametrize(
+    ("more", "files", "said"),
+    [
+        (["--arch", "largest", "--to", "onxn"], {}, "unknown export format 'onxn': expected one of onnx, torch-export"),
+        ([], {}, "is a supernet; say which subnet with --arch"),
+        (["--arch", "a.json"], {}, "a.json"),
+        (["--arch", "largest"], {"checkpoint": "nowhere.pt"}, "no file"),
+        (["--arch", "largest"], {"checkpoint": "other.pt"}, "is not a checkpoint that old, toy can open"),
+        (["--arch", "largest"], {"checkpoint": "old.pt"}, "host 'old', which exports no models"),
+        (["--arch", "largest"], {"out": "other.pt"}, "is a file; expected a folder"),
+        (["--arch", "largest"], {"out": "other.pt/below"}, "other.pt"),
+        (["--arch", "largest"], {"out": "."}, "holds other files than an earlier export"),
+    ],
+)
+def test_wrong_input(
+    more: list[str],
+    files: dict[str, str],
+    said: str,
+    export: Export,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    more = more if "--to" in more else [*more, "--to", "torch-export"]
+    assert export(*more, **files) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_onnx_needs_its_packages(
+    export: Export, host: ToyHost, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    pytest.importorskip("onnx")
+    assert export("--arch", "largest") == 2
+    assert "pip install 'nas-ext[onnx]'" in capsys.readouterr().err
+    assert not host.model.asked, "said before anything is computed"

@@ -1,0 +1,91 @@
+"""``nas-ext export`` on fairseq checkpoints: supernets and extracted subnets."""
+
+import argparse
+
+import pytest
+import torch
+
+from examples.export.greedy_onnx import Translator
+from nas_core.cli import main
+from nas_core.files import read_json
+from nas_core.supernet import open_supernet
+from tests.fairseq_ext.running import subnet
+
+for name in ("onnx", "onnxruntime", "onnxscript"):
+    pytest.importorskip(name, reason=f"{name} is not installed")
+
+pytestmark = pytest.mark.onnx
+LONGEST = 12
+
+
+@pytest.fixture(scope="module")
+def extracted(trained, architecture_file, tmp_path_factory):
+    path = tmp_path_factory.mktemp("extracted") / "subnet.pt"
+    given = ["--checkpoint", str(trained("neuron")), "--arch", str(architecture_file), "--out", str(path)]
+    assert main(["extract", *given]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(extracted, tmp_path_factory):
+    out = tmp_path_factory.mktemp("exported") / "out"
+    assert main(["export", "--checkpoint", str(extracted), "--out", str(out)]) == 0
+    return out
+
+
+def test_greedy_translations_of_the_test_set_are_fairseqs(extracted, folder, pair):
+    model = open_supernet(extracted)._model
+    options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=LONGEST)
+    generator, dataset = pair.build_generator([model], options), pair.dataset("test")
+    sample = dataset.collater([dataset[row] for row in range(len(dataset))])
+    with torch.no_grad():
+        found = generator.generate([model], sample)
+    wanted = {int(row): best[0]["tokens"].tolist()[:-1] for row, best in zip(sample["id"], found, strict=True)}
+    translator = Translator(folder)
+    given = [dataset.src[row].tolist() for row in range(len(dataset))]
+    assert translator.greedy(given, LONGEST) == [wanted[row] for row in range(len(dataset))]
+    assert len(set(map(tuple, wanted.values()))) > 3
+    assert translator.text_of(wanted[0]) == pair.target_dictionary.string(wanted[0])
+    assert translator.numbers_of(pair.source_dictionary.string(given[0][:-1])) == given[0]
+
+
+def test_the_description_is_enough_to_decode(folder, pair):
+    model = read_json(folder / "model.json")
+    assert model["kind"] == "translation" and model["architecture"] == subnet().to_dict()
+    assert model["tokens"] == {"bos": 0, "pad": 1, "eos": 2, "unk": 3}
+    assert model["languages"] == {"source": "src", "target": "tgt"}
+    assert model["vocabulary"] == {"source": len(pair.source_dictionary), "target": len(pair.target_dictionary)}
+    words = Translator(folder)
+    assert (words.source[4:], words.target[4:]) == (
+        pair.source_dictionary.symbols[4:],
+        pair.target_dictionary.symbols[4:],
+    )
+
+
+def test_a_subnet_of_a_supernet_is_the_extracted_one(trained, architecture_file, folder, tmp_path):
+    given = ["--checkpoint", str(trained("neuron")), "--arch", str(architecture_file), "--to", "torch-export"]
+    assert main(["export", *given, "--out", str(tmp_path / "out")]) == 0
+    one, other = (read_json(where / "model.json") for where in (folder, tmp_path / "out"))
+    assert {key: one[key] for key in ("caches", "memory", "limits", "architecture")} == {
+        key: other[key] for key in ("caches", "memory", "limits", "architecture")
+    }
+    encoder = torch.export.load(tmp_path / "out" / "encoder.pt2").module()
+    tokens = torch.tensor([[4, 5, 6, 2], [1, 1, 7, 2]])
+    translator = Translator(folder)
+    for theirs, ours in zip(encoder(tokens), translator.encoder.run(None, {"tokens": tokens.numpy()}), strict=True):
+        torch.testing.assert_close(torch.from_numpy(ours), theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_wrong_input_is_one_line(trained, extracted, tmp_path, capsys):
+    cut = tmp_path / "cut.pt"
+    cut.write_bytes(extracted.read_bytes()[:-2000])
+    cases = (
+        (trained("neuron"), [], "say which subnet with --arch"),
+        (extracted, ["--data", str(tmp_path / "none")], "no data folder"),
+        (cut, [], "is not a checkpoint"),
+    )
+    for checkpoint, more, said in cases:
+        assert main(["export", "--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), *more]) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]
+        assert said in line
+    assert not (tmp_path / "out").exists()

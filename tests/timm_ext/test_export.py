@@ -1,0 +1,83 @@
+"""``nas-ext export`` on image models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+
+from nas_core.cli import main
+from nas_core.files import read_json
+from nas_core.graph.onnx import read_onnx
+from nas_core.space import Architecture
+from nas_core.supernet.host import hosts
+from tests.timm_ext.running import SPACE, space_file
+from timm_ext.checkpoint import load_model, save_checkpoint, write_subnet
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+pytestmark = pytest.mark.onnx
+
+
+@pytest.fixture(scope="module")
+def supernet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("supernet")
+    torch.manual_seed(0)
+    options = {"search_space": str(space_file(folder)), "mos": "neuron"}
+    model = timm.create_model("mformer_small_supernet", num_classes=3, **options)
+    save_checkpoint(folder / "supernet.pt", model, arch="mformer_small_supernet", epoch=0)
+    return folder / "supernet.pt"
+
+
+def mixed() -> Architecture:
+    return Architecture({**SPACE.largest(), "attention": ("softmax", "linear")})
+
+
+@pytest.fixture(autouse=True)
+def _entry_point() -> None:
+    if "timm" not in hosts():
+        pytest.skip("the project was installed before it had this entry point; run pip install -e . again")
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_an_extracted_subnet(supernet: Path, tmp_path: Path, suffix: str) -> None:
+    checkpoint, out = tmp_path / f"subnet{suffix}", tmp_path / "out"
+    write_subnet(load_model(supernet), mixed(), checkpoint)
+    assert main(["export", "--checkpoint", str(checkpoint), "--out", str(out)]) == 0
+    described = read_json(out / "model.json")
+    assert (described["kind"], described["classes"], described["height"]) == ("image", 3, 32)
+    assert described["architecture"] == mixed().to_dict() and len(described["mean"]) == 3
+    session = onnxruntime.InferenceSession(str(out / "model.onnx"), providers=["CPUExecutionProvider"])
+    model = load_model(supernet)
+    for batch in (1, 5):
+        images = torch.randn(batch, 3, 32, 32)
+        with torch.no_grad(), model.using(mixed()):
+            wanted = model(images)
+        (got,) = session.run(None, {"images": images.numpy()})
+        torch.testing.assert_close(torch.from_numpy(got), wanted, atol=1e-4, rtol=1e-4)
+    assert not read_onnx(out / "model.onnx", shapes={"batch": 2}).unknown
+
+
+def test_a_subnet_of_a_supernet_as_a_program(supernet: Path, tmp_path: Path) -> None:
+    options = ["--arch", "smallest", "--to", "torch-export", "--out", str(tmp_path / "out")]
+    assert main(["export", "--checkpoint", str(supernet), *options]) == 0
+    loaded, model = torch.export.load(tmp_path / "out" / "model.pt2").module(), load_model(supernet)
+    images = torch.randn(3, 3, 32, 32)
+    with torch.no_grad(), model.using(SPACE.smallest()):
+        torch.testing.assert_close(loaded(images)[0], model(images), atol=1e-5, rtol=1e-4)
+
+
+def test_wrong_input_is_one_line(supernet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.safetensors").write_bytes(b"no safetensors")
+    torch.save({"weights": torch.ones(2)}, tmp_path / "other.pt")
+    for checkpoint, said in (
+        (supernet, "say which subnet with --arch"),
+        (tmp_path / "bad.safetensors", "is not a checkpoint that"),
+        (tmp_path / "other.pt", "is not a checkpoint that"),
+    ):
+        assert main(["export", "--checkpoint", str(checkpoint), "--out", str(tmp_path / "out")]) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]
+        assert said in line
+    assert not (tmp_path / "out").exists()
