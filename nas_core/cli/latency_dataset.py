@@ -1,0 +1,61 @@
+"""``nas-ext latency dataset``: build and measure whole networks of many families on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nas_core.errors import ConfigError
+from nas_core.latency.families import Family, chosen_families, network_families
+from nas_core.latency.network_set import RUNTIMES, NetworkSetConfig, collect_networks
+from nas_core.latency.protocol import TimingConfig
+from nas_core.report.network_set import summary
+
+__all__ = ["dataset"]
+
+_CONFIG, _TIMING = NetworkSetConfig(), TimingConfig(warmup=1, repeats=3)
+
+
+def dataset(
+    out: Annotated[Path | None, typer.Option(help="Folder of the data set; an existing one is continued.")] = None,
+    networks: Annotated[int, typer.Option(min=1, help="Networks the folder shall hold.")] = 1300,
+    families: Annotated[str, typer.Option(help="Names with commas, or all; see --list.")] = "all",
+    runtimes: Annotated[str, typer.Option(help="onnxruntime, torch, or both with a comma.")] = ",".join(RUNTIMES),
+    seed: Annotated[int, typer.Option(min=0, help="Of the list of networks.")] = _CONFIG.seed,
+    threads: Annotated[int, typer.Option(min=1, help="Threads a network computes with.")] = _TIMING.threads,
+    visits: Annotated[
+        int, typer.Option(min=1, help="How often a network is measured, seconds apart.")
+    ] = _CONFIG.visits,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed passes in each runtime and visit.")] = _TIMING.repeats,
+    warmup: Annotated[int, typer.Option(min=0, help="Untimed passes before.")] = _TIMING.warmup,
+    clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = _TIMING.device,
+    most_ms: Annotated[float, typer.Option(help="Networks that take longer are skipped.")] = _CONFIG.most_ms,
+    list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
+) -> None:
+    """Measure random networks of many families, a reference between their passes. Run it again to go on or to add
+    networks."""
+    if list_:
+        typer.echo(_families())
+        return
+    if out is None:
+        raise ConfigError("latency dataset needs --out FOLDER (or --list, which shows the families)")
+    chosen = chosen_families(families)
+    config = NetworkSetConfig(
+        runtimes=tuple(name.strip() for name in runtimes.split(",")), seed=seed, visits=visits, most_ms=most_ms
+    )
+    timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
+    found = collect_networks(out, chosen, networks, timing, config)
+    typer.echo(summary(found))
+    typer.echo(f"{len(found.rows)} networks in {out}, on {found.machine['device_name']}, {threads} thread(s)")
+
+
+def _families() -> str:
+    known = network_families()
+    width = max(map(len, known))
+    return "\n".join(
+        f"{name:{width}}  {family.description if isinstance(family, Family) else f'not usable: {family}'}"
+        for name, family in known.items()
+    )

@@ -1,0 +1,43 @@
+"""What a folder of measured networks holds, as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nas_core.latency.network_set import NetworkSet
+from nas_core.report.tables import Column, Table
+
+__all__ = ["summary"]
+
+
+def summary(found: NetworkSet) -> str:
+    """A line for each family: networks, skipped ones, and milliseconds in each runtime; then networks per hour."""
+    columns = [Column("family", "family"), Column("networks", "networks", "d"), Column("skipped", "skipped", "d")]
+    for runtime in found.reference_ms:
+        columns += [
+            Column(f"{runtime} {name}", f"{runtime} {name} ms" if name == "min" else f"{name} ms", ".2f")
+            for name in ("min", "median", "max")
+        ]
+    names = list(dict.fromkeys(row["family"] for row in found.rows))
+    lines = [_line(found, name) for name in names]
+    if len(names) > 1:
+        lines.append(_line(found, None))
+    seconds = [row["seconds"] for row in found.rows if "seconds" in row]
+    speed = f"{len(seconds) / sum(seconds) * 3600:.0f} networks per hour" if seconds else ""
+    return "\n".join([Table(columns, lines).text(), speed]).rstrip()
+
+
+def _line(found: NetworkSet, family: str | None) -> dict[str, Any]:
+    rows = [row for row in found.rows if family in (None, row["family"])]
+    good = [row for row in rows if "error" not in row]
+    line: dict[str, Any] = {"family": family or "all", "networks": len(good), "skipped": len(rows) - len(good)}
+    for runtime in found.reference_ms:
+        if times := [row["measured"][runtime]["corrected_ms"] for row in good]:
+            line |= {
+                f"{runtime} min": min(times),
+                f"{runtime} median": float(np.median(times)),
+                f"{runtime} max": max(times),
+            }
+    return line

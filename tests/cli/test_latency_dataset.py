@@ -1,0 +1,59 @@
+"""``nas-ext latency dataset``: two small networks of several real families, and what cannot work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.latency.network_set import NetworkSet, read_dataset
+
+pytestmark = pytest.mark.onnx
+SHORT = ["--repeats=1", "--warmup=0", "--visits=1"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main(["latency", "dataset", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_set_of_real_families(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--out", tmp_path / "set", "--families", "nasbench201,encoder,alexnet", *SHORT]
+    code, out, _ = run(capsys, *arguments, "--networks", 3)
+    assert code == 0 and "networks per hour" in out
+    code, out, _ = run(capsys, *arguments, "--networks", 6)
+    lines = [line.split() for line in out.splitlines()]
+    assert [line[:3] for line in lines[2:6]] == [
+        ["alexnet", "2", "0"], ["nasbench201", "2", "0"], ["encoder", "2", "0"], ["all", "6", "0"]
+    ]  # fmt: skip
+    assert all(
+        0 < float(low) <= float(median) <= float(high) for low, median, high in (line[3:6] for line in lines[2:6])
+    )
+    data = read_dataset(tmp_path / "set")
+    assert len(data) == 6 and data.family_names == ["alexnet", "nasbench201", "encoder"]
+    assert len(NetworkSet.read(tmp_path / "set").rows) == 6
+    assert sum(path.stat().st_size for path in (tmp_path / "set" / "onnx").iterdir()) < 600_000
+
+
+def test_the_list_of_families(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--list")
+    assert code == 0 and {"alexnet", "vgg", "squeezenet", "googlenet", "nasbench201", "encoder"} <= set(out.split())
+
+
+def test_wrong_inputs_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    for arguments, message in [
+        ([], "needs --out FOLDER"),
+        (["--out", tmp_path / "a", "--families", "alexnett"], "Did you mean 'alexnet'?"),
+        (["--out", tmp_path / "a", "--families", ""], "no family"),
+        (["--out", tmp_path / "a", "--runtimes", "tvm"], "expected one of onnxruntime, torch"),
+        (["--out", tmp_path / "a", "--clock", "cpu", "--threads", 2], "use clock wall"),
+        (["--out", tmp_path / "a", "--device", "cuda:77"], "not usable here"),
+        (["--out", tmp_path / "file" / "a", "--families", "alexnet"], "cannot make the folder"),
+    ]:
+        code, out, err = run(capsys, *arguments)
+        assert code == 2 and out == "", arguments
+        assert message in err and err.count("\n") == 1, (arguments, err)

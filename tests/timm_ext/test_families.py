@@ -1,0 +1,20 @@
+"""Families of networks that timm builds."""
+
+from __future__ import annotations
+
+import pytest
+
+from nas_core.latency.families import Family, network_families
+from tests.latency.families.contract import check_family
+from timm_ext.families import FAMILIES
+
+
+@pytest.mark.onnx
+@pytest.mark.parametrize("member", FAMILIES, ids=lambda member: member.name)
+def test_three_networks(member: Family) -> None:
+    check_family(member)
+
+
+def test_they_are_found() -> None:
+    known = network_families()
+    assert all(known[member.name] is member for member in FAMILIES) and len(FAMILIES) == 7
