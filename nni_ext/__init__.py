@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         nasbench201_sample,
         nasbench201_unpruned_sample,
     )
+    from nni_ext.network_profiler import NetworkLatencyProfiler
     from nni_ext.profiler import PredictorProfiler
     from nni_ext.profiler_limit import ProfilerLimit
     from nni_ext.space import ArchitectureSpace, as_model_space
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArchitectureSpace",
     "HATEvolution",
+    "NetworkLatencyProfiler",
     "PredictorEvaluator",
     "PredictorProfiler",
     "ProfilerLimit",
@@ -46,6 +48,7 @@ fix_torchvision_on_import()
 _MODULES = {
     "ArchitectureSpace": "space",
     "HATEvolution": "strategies",
+    "NetworkLatencyProfiler": "network_profiler",
     "PredictorEvaluator": "evaluator",
     "PredictorProfiler": "profiler",
     "ProfilerLimit": "profiler_limit",

@@ -113,7 +113,7 @@ def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) ->
             known.update(zip([keys[index] for index in fresh], many(rows[fresh]), strict=True))
         return np.array([known[key] for key in keys], np.float64)
 
-    return Constraint(limit.name, float(limit.limit), predict_rows)
+    return Constraint(limit.name, float(limit.limit), predict_rows, getattr(profiler, "together", 0))
 
 
 class _Expression:

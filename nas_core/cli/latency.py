@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nas_core.cli import latency_networks
 from nas_core.cli.executor import (
     Cluster,
     Cpus,
@@ -22,6 +23,7 @@ from nas_core.cli.executor import (
     TimeoutMin,
     jobs_config,
 )
+from nas_core.cli.latency_dataset import dataset as dataset_
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency import (
     LatencyModel,
@@ -40,6 +42,7 @@ from nas_core.latency import (
     reference_architecture,
 )
 from nas_core.latency import collect as collect_latencies
+from nas_core.latency.collect import MeasureMany
 from nas_core.latency.data import LatencyData
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.metrics import table as quality_table
@@ -48,6 +51,9 @@ from nas_core.space import Architecture, SearchSpace, get_space
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
+app.command("dataset")(dataset_)
+app.command("train")(latency_networks.train)
+app.command("predict")(latency_networks.predict)
 
 _TIMING, _TRANSLATION = TimingConfig(), TranslationConfig()
 
@@ -69,6 +75,9 @@ def collect(
     clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
     seed: Annotated[int, typer.Option(min=0, help="Of the list of architectures.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = _TIMING.device,
+    predicted_by: Annotated[
+        Path | None, typer.Option(help="Do not measure: predict with this model of 'latency train'.")
+    ] = None,
     executor: Executor = "local",
     cluster: Cluster = None,
     jobs: Jobs = None,
@@ -86,6 +95,7 @@ def collect(
     local run one at a time.
     """
     from nas_core.latency.executor import SubmititMeasurements
+    from nas_core.predictor.networks.space_latency import PredictedMeasurements
 
     _expect_jsonl(out)
     shared_out = jobs_config(
@@ -111,16 +121,22 @@ def collect(
         beam=beam,
     )
     timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
-    elsewhere = None
+    elsewhere: MeasureMany | None = None
     if shared_out:
         elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
-    build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
     described = {"kind": "translation", **asdict(workload)}
+    how = ""
+    if predicted_by is not None:
+        if shared_out:
+            raise ConfigError("--predicted-by computes here: give it without --executor")
+        elsewhere = predicted = PredictedMeasurements(searched, workload, predicted_by)
+        described, how = predicted.described, ", predicted and not measured"
+    build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
     data = dataset.data()
     typer.echo(
         f"{len(data)} architectures of {searched.name} in {out}: {data.latency_ms.min():.2f} to"
-        f" {data.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {threads} thread(s)"
+        f" {data.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {threads} thread(s){how}"
     )
 
 

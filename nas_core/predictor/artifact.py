@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tenso
         save_file(whole, beside, metadata={"nas_ext": text})
 
 
-def read_artifact(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors.
+def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of an artifact of that kind, or of one of those kinds.
 
     Raises:
         DataError: the file is missing, truncated, of a newer version, or no such predictor.
@@ -56,8 +56,10 @@ def read_artifact(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str
         found = (header["format"], header["kind"])
     except (KeyError, TypeError, ValueError):
         raise DataError(f"{path} is no predictor; 'nas-ext predictor train' makes one") from None
-    if found != (FORMAT, kind):
-        raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {kind!r} of {FORMAT!r}")
+    kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+    if found[0] != FORMAT or found[1] not in kinds:
+        expected = " or ".join(map(repr, kinds))
+        raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {expected} of {FORMAT!r}")
     version = header.get("version")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise DataError(

@@ -133,9 +133,9 @@ _RECIPES = {
         # Ours, for data sets of a thousand networks: a small model whose nodes have milliseconds of their own.
         Recipe(
             "network-latency",
-            NNFormerConfig.latency(static=0, dim=64, dropout=0.0, readout="shares", layer_scale=0.1),
+            NNFormerConfig.latency(static=0, dim=64, dropout=0.1, readout="shares", layer_scale=0.1),
             TrainConfig(
-                epochs=60, batch_size=16, copies=1, lr=2e-3, decay="cosine", final_lr=0.0, loss="log", rank_weight=0.0,
+                epochs=20, batch_size=16, copies=1, lr=3e-3, decay="cosine", final_lr=0.0, loss="log", rank_weight=0.0,
                 consistency_weight=0.0, ema=0.99, clip=10.0, equal_sizes=False, precision="fp32",
             ),
         ),

@@ -35,6 +35,9 @@ class Constraint:
     """Largest value allowed, in the metric's unit."""
     predict_rows: PredictRows
     """Vectorised predictor: rows ``(n, slots)`` -> values ``(n,)``."""
+    together: int = 0
+    """Rows to predict at once, so that a slow predictor is not asked for more than are needed; 0: as many as there
+    are. What is found does not depend on it."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit > 0):

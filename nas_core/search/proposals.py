@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,17 +70,24 @@ class Proposals:
         for _ in range(0, self.max_tries if n > 0 else 0, BATCH):
             rows = draw(BATCH)
             fresh = [index for index, key in enumerate(row_keys(rows)) if key not in seen and not seen.add(key)]  # type: ignore[func-returns-value]
-            rows = rows[fresh]
-            good = accept(rows)
-            self.tried += len(rows)
-            self.accepted += int(good.sum())
-            found.append(rows[good][:missing])
-            missing -= len(found[-1])
+            for part in self._parts(rows[fresh]):
+                good = accept(part)
+                self.tried += len(part)
+                self.accepted += int(good.sum())
+                found.append(part[good][:missing])
+                missing -= len(found[-1])
+                if not missing:
+                    break
             if not missing:
                 break
         chosen = np.concatenate(found) if found else self.space.slots.empty()
         taken.update(row_keys(chosen))
         return chosen
+
+    def _parts(self, rows: Rows) -> Iterator[Rows]:
+        """The rows, as many at a time as all constraints want."""
+        step = min((c.together for c in self.constraints if c.together), default=0) or max(1, len(rows))
+        return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
         """Up to ``n`` feasible rows, random as far as the cap allows.

@@ -47,6 +47,21 @@ def test_violation_is_the_sum_of_relative_excess() -> None:
     assert np.allclose(violation([first, second], values), [0, 0.2, 0.25, 0.45, np.inf, 0])
 
 
+def test_a_slow_predictor_is_asked_for_no_more_than_are_needed() -> None:
+    asked: dict[int, list[int]] = {0: [], 16: []}
+    found = {}
+    for together, sizes in asked.items():
+
+        def predict(rows: Rows, sizes: list[int] = sizes) -> NDArray[np.float64]:
+            sizes.append(len(rows))
+            return size(SPACE, rows)
+
+        proposals = Proposals(SPACE, [Constraint("latency_ms", 2500.0, predict, together)], 20_000)
+        found[together] = proposals.take(sampler(np.random.default_rng(0)), 20, set())  # type: ignore[arg-type]
+    assert np.array_equal(found[0], found[16]) and len(found[0]) == 20
+    assert max(asked[16]) == 16 and sum(asked[16]) < sum(asked[0]) / 4
+
+
 def sampler(rng: np.random.Generator) -> object:
     return lambda count: SPACE.sample_rows(rng, count)
 

@@ -1,0 +1,182 @@
+"""``nas-ext latency train`` and ``predict``: latency models of whole networks, from their ONNX files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from tqdm import tqdm
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
+from nas_core.latency import NetworkLatencies
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor.families import family_quality, family_table
+from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
+from nas_core.predictor.networks import (
+    NetworkLatencyModel,
+    list_network_models,
+    load_network_model,
+    network_model_class,
+    parsed_model_settings,
+)
+from nas_core.predictor.networks.base import Progress
+from nas_core.predictor.networks.data import load_networks, measured_on
+from nas_core.predictor.networks.predictions import NetworkPrediction, predict_read
+from nas_core.predictor.networks.shipped import device_of, shipped_model
+from nas_core.report.tables import Column, Table
+
+__all__ = ["predict", "train"]
+
+_RUNTIME = "Whose latencies: onnxruntime or torch, as they were measured."
+_COLUMNS = (
+    Column("file", "file", ""),
+    Column("latency_ms", "ms", ".3f"),
+    Column("spread_ms", "+- ms", ".3f"),
+    Column("flops_g", "GFLOPs", ".3f"),
+    Column("params_m", "M params", ".3f"),
+)
+
+
+def train(
+    data: Annotated[Path, typer.Option(help="Folder of 'dataset', of the NNLQP release, or networks as .npz.")],
+    out: Annotated[Path, typer.Option(help="The model (.safetensors).")],
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(list_network_models())}.")] = "nn-former",
+    runtime: Annotated[str, typer.Option(help=_RUNTIME)] = "onnxruntime",
+    seed: Annotated[int, typer.Option(min=0, help="Of weights and batches.")] = 0,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
+    features: Annotated[str, typer.Option(help=f"Encoding of an .npz file: {' or '.join(FEATURES)}.")] = FEATURES[0],
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads torch computes with.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
+) -> None:
+    """Train on the networks that are not held out, judge by the others: MAPE and Acc(10 %) of each family."""
+    new_file(out, force, [data], [".safetensors"])
+    changes = parsed_model_settings(model, settings or [])
+    if features not in FEATURES:
+        raise ConfigError(f"features are {features!r}; expected {' or '.join(FEATURES)}")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    networks = load_networks(data, runtime)
+    learned, held_out = networks.in_domain()
+    fitted = _fitted(network_model_class(model)(**changes), learned, seed, features).calibrate(held_out)
+    quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
+    typer.echo(family_table(quality))
+    typer.echo(f"fitted on {len(learned)} networks, judged on {len(held_out)} that were held out")
+    if everything:
+        judged, spread = fitted.info["held_out"], fitted.relative_spread
+        fitted = _fitted(network_model_class(model)(**changes), networks, seed, features)
+        fitted.relative_spread = spread
+        fitted.info["held_out"] = judged
+        typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")
+    fitted.info |= {
+        "runtime": runtime,
+        "machine": measured_on(data),
+        "held_out_families": {name: asdict(row) for name, row in quality.items()},
+    }
+    fitted.save(out)
+    typer.echo(f"{model} model of latency in {runtime}: {out}")
+
+
+def predict(
+    files: Annotated[list[Path], typer.Argument(help="ONNX models, with or without weights.")],
+    model: Annotated[Path | None, typer.Option(help="A model of 'train'; default: the one shipped.")] = None,
+    runtime: Annotated[str, typer.Option(help="Of the shipped model.")] = "onnxruntime",
+    shapes: Annotated[
+        list[str] | None, typer.Option(help="Input or open dimension: x=1,3,224,224 or batch=1; repeatable.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="First dimension of all inputs.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
+) -> None:
+    """Milliseconds of each network, with their spread, FLOPs and parameters."""
+    if out is not None:
+        new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
+    sizes = _shapes(shapes or [])
+    here = str(describe_machine("cpu", 1)["device_name"])
+    used = shipped_model(runtime, here) if model is None else load_network_model(model)
+    read, broken = _read(files, used, sizes, batch)
+    rows = [_row(one) for one in predict_read(read, used)]
+    for network in read:
+        if network.unknown:
+            typer.echo(f"note: {describe_unknown(network.name, network.unknown)}", err=True)
+    if out is not None:
+        write_predictions(out, rows)
+        typer.echo(f"{len(rows)} predictions: {out}")
+    elif rows:
+        typer.echo(Table(_COLUMNS, rows).text())
+    typer.echo(_provenance(used, here), err=True)
+    if broken:
+        raise typer.Exit(2)
+
+
+def _fitted(model: NetworkLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> NetworkLatencyModel:
+    start = time.perf_counter()
+    with tqdm(desc=f"training {model.kind}", unit="step", disable=None) as bar:
+        model.fit(networks, seed=seed, progress=_shown(bar))
+    model.info |= {"features": features, "fit_s": round(time.perf_counter() - start, 1)}
+    return model
+
+
+def _shown(bar: Any) -> Progress:
+    def progress(step: int, steps: int, loss: float) -> None:
+        if bar.total is None:
+            bar.reset(steps)
+        bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+        bar.update()
+
+    return progress
+
+
+def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int] | None:
+    """``["x=1,3,224,224", "batch=1"]``: shapes have several numbers or a comma, dimensions one."""
+    found: dict[str, tuple[int, ...] | int] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.rpartition("="))
+        try:
+            numbers = tuple(int(part) for part in value.rstrip(",").split(","))
+        except ValueError:
+            numbers = ()
+        if not equals or not name or not numbers or min(numbers) < 1 or name in found:
+            raise ConfigError(f"--shapes {text}: expected NAME=SIZES once for each name, such as x=1,3,224,224")
+        found[name] = numbers if "," in value else numbers[0]
+    return found or None
+
+
+def _read(
+    files: Sequence[Path], model: NetworkLatencyModel, shapes: Any, batch: int | None
+) -> tuple[list[OnnxNetwork], int]:
+    """Networks, and how many of several could not be read, each told in one line."""
+    read: list[OnnxNetwork] = []
+    for path in files:
+        try:
+            read.append(read_onnx(path, shapes=shapes, batch=batch, features=model.features, warn=False))
+        except NasExtError as error:
+            if len(files) == 1:
+                raise
+            typer.echo(f"nas-ext: error: {error}", err=True)
+    return read, len(files) - len(read)
+
+
+def _row(prediction: NetworkPrediction) -> dict[str, Any]:
+    row = asdict(prediction)
+    unknown = row.pop("unknown")
+    return {"file": row.pop("name"), **row, "unknown": sum(unknown.values())}
+
+
+def _provenance(model: NetworkLatencyModel, here: str) -> str:
+    """One line: which model, of what, how good."""
+    device, info = device_of(model), model.info
+    where = f" on {device}" if device else ""
+    judged = info.get("held_out")
+    quality = f"held-out MAPE {judged['mape_percent']:.2f} %" if judged else "spread of its training's residuals"
+    other = f"; this machine is {here}, where times differ" if device and device != here else ""
+    return (
+        f"{model.kind} model of {info['networks']} networks in {info.get('runtime', 'an unnamed runtime')}{where}, "
+        f"{quality}{other}"
+    )

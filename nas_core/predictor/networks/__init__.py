@@ -1,0 +1,31 @@
+"""Latency of whole networks from their graphs: baselines and NN-Former behind one interface."""
+
+from nas_core.predictor.networks.base import NetworkLatencyModel
+from nas_core.predictor.networks.graphsage import GraphSageModel
+from nas_core.predictor.networks.linear import CountsModel, FlopsAccessModel, FlopsModel
+from nas_core.predictor.networks.nn_former import NNFormerGlobalModel, NNFormerModel, NNFormerReleasedModel
+from nas_core.predictor.networks.registry import (
+    list_network_models,
+    load_network_model,
+    network_model_class,
+    parsed_model_settings,
+    register_network_model,
+)
+from nas_core.predictor.networks.trees import TreesModel
+
+__all__ = [
+    "CountsModel",
+    "FlopsAccessModel",
+    "FlopsModel",
+    "GraphSageModel",
+    "NNFormerGlobalModel",
+    "NNFormerModel",
+    "NNFormerReleasedModel",
+    "NetworkLatencyModel",
+    "TreesModel",
+    "list_network_models",
+    "load_network_model",
+    "network_model_class",
+    "parsed_model_settings",
+    "register_network_model",
+]

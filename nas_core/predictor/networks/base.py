@@ -1,0 +1,210 @@
+"""What every latency model of whole networks has in common: fitting, predicting with a spread, one file."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.onnx.operators import CORRECTED, RELEASED
+from nas_core.latency import NetworkLatencies
+from nas_core.predictor.artifact import write_artifact
+from nas_core.predictor.checks import checked_seed
+from nas_core.predictor.metrics import accuracy_within, mape
+
+__all__ = ["KIND", "Floats", "NetworkLatencyModel", "NoSettings", "Progress"]
+
+KIND = "network-latency"
+"""Of the files, whatever the kind of model."""
+LEAST_NETWORKS = 10
+LEAST_MS = 1e-4
+"""No prediction is below."""
+_OPERATIONS = {"corrected": CORRECTED, "released": RELEASED}
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, float], None]
+"""Called with the step, the number of steps and the loss."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """Of a model that has none."""
+
+
+class NetworkLatencyModel(ABC):
+    """Graphs of whole networks -> milliseconds on the machine and in the runtime that was measured.
+
+    Args:
+        settings: of the kind's ``config_class``.
+
+    Raises:
+        ConfigError: an unknown setting, or a value that cannot be.
+    """
+
+    kind: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+    """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
+    config_class: ClassVar[type] = NoSettings
+
+    def __init__(self, **settings: Any) -> None:
+        known = [field.name for field in fields(self.config_class)]
+        if unknown := set(settings) - set(known):
+            raise ConfigError(
+                f"latency model {self.kind!r} has no setting {', '.join(sorted(unknown))}; it has:"
+                f" {', '.join(known) or 'none'}"
+            )
+        self.config = self.config_class(**settings)
+        self.known: frozenset[int] = frozenset()
+        """Operations that training networks have."""
+        self.relative_spread = 0.0
+        """Half the width of the middle 68 % of measured / predicted."""
+        self._told: set[int] = set()
+        self.info: dict[str, Any] = {}
+        """Of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
+        ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
+
+    # -- fitting and predicting ----------------------------------------------------------------------------------------
+
+    def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
+        """Learn from all these networks. The spread is then that of the training's residuals, which are too small:
+        :meth:`calibrate` takes it from networks that were held out.
+
+        Raises:
+            DataError: fewer than ten networks. GraphError: graphs without what the kind reads.
+        """
+        if len(data) < LEAST_NETWORKS:
+            raise DataError(f"got {len(data)} networks, expected at least {LEAST_NETWORKS}; measure more")
+        self.known = frozenset()
+        self._check(data.graphs)
+        seed = checked_seed(seed)
+        self._fit(data.graphs, np.asarray(data.latency_ms, np.float64), seed, progress)
+        self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
+        families = {name: int((data.families == name).sum()) for name in data.family_names}
+        self.info = {"networks": len(data), "families": families, "seed": seed, "features": "corrected"}
+        self._spread_over(data)
+        return self
+
+    def calibrate(self, data: NetworkLatencies) -> Self:
+        """Take the spread, and the quality in ``info["held_out"]``, from networks that were not learned."""
+        predicted = self._spread_over(data)
+        self.info["held_out"] = {
+            "networks": len(data),
+            "mape_percent": mape(predicted, data.latency_ms),
+            "acc10_percent": accuracy_within(predicted, data.latency_ms),
+        }
+        return self
+
+    def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
+        """Milliseconds ``(G,)``, above 0. Operations that no training network has are told once, in a
+        warning, by kinds that see operations.
+
+        Raises:
+            ConfigError: nothing was fitted yet. GraphError: graphs without what the kind reads.
+        """
+        return self.predict_with_spread(graphs)[0]
+
+    def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
+        """Milliseconds ``(G,)`` and their standard deviation ``(G,)``: over the members where the model has several,
+        else from the relative residuals of held-out networks, which families that were never seen exceed."""
+        if not self.known:
+            raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: call fit, or load one that is")
+        data = Graphs.of(graphs)
+        if not len(data):
+            return np.zeros(0), np.zeros(0)
+        self._check(data)
+        self._tell_unseen(data)
+        predicted, spread = self._predict(data)
+        predicted = np.maximum(predicted, LEAST_MS)
+        return predicted, self.relative_spread * predicted if spread is None else spread
+
+    def described(self) -> dict[str, Any]:
+        """All settings, as plain types: equal ones learn equal models from equal data."""
+        return asdict(self.config)
+
+    @property
+    def features(self) -> str:
+        """Encoding of ONNX operators that the graphs must have, see :func:`nas_core.graph.onnx.read_onnx`."""
+        return str(self.info.get("features", "corrected"))
+
+    @abstractmethod
+    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+        """Learn ``(G,)``."""
+
+    @abstractmethod
+    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        """``(G,)``, and the spread over members ``(G,)`` where there are several."""
+
+    def _check(self, graphs: Graphs) -> None:
+        if absent := [name for name in self.reads if getattr(graphs, name) is None]:
+            raise GraphError(
+                f"graphs without {', '.join(absent)}; latency model {self.kind!r} expects graphs of read_onnx"
+            )
+        if graphs.static is not None and "static" in self.reads and graphs.static.shape[1] != 4:
+            raise GraphError(f"graphs with {graphs.static.shape[1]} static numbers; expected 4, as read_onnx gives")
+
+    def _tell_unseen(self, graphs: Graphs) -> None:
+        if self.reads == ("static",):  # it sees no operations
+            return
+        unseen = {int(op) for op in np.unique(graphs.ops)} - self.known - self._told
+        if unseen:
+            self._told |= unseen
+            names = _OPERATIONS[self.features]
+            listed = ", ".join(names[op] if op < len(names) else str(op) for op in sorted(unseen))
+            _log.warning("no training network has operations of kind %s: such predictions are guesses", listed)
+
+    def _spread_over(self, data: NetworkLatencies) -> Floats:
+        predicted = self.predict(data.graphs)
+        low, high = np.quantile(data.latency_ms / predicted, (0.16, 0.84))
+        self.relative_spread = float(high - low) / 2
+        return predicted
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.safetensors`` file.
+
+        Raises:
+            ConfigError: nothing was fitted, or another ending. NasExtError: it cannot be written.
+        """
+        if not self.known:
+            raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: there is nothing to save")
+        header = {"model": self.kind, "settings": self.described(), **self._header()}
+        write_artifact(path, KIND, header, self._tensors())
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: str | Path) -> Self:
+        """Take what :func:`load_network_model` read from that file.
+
+        Raises:
+            Exception: of many kinds, where something is missing or was altered.
+        """
+        self._restore_header(header)
+        self._restore_tensors(tensors)
+        return self
+
+    def _header(self) -> dict[str, Any]:
+        return {"known": sorted(self.known), "relative_spread": self.relative_spread, "info": self.info}
+
+    def _restore_header(self, header: Mapping[str, Any]) -> None:
+        self.known = frozenset(int(op) for op in header["known"])
+        self.relative_spread, self.info = float(header["relative_spread"]), dict(header["info"])
+        if not self.known or self.info["features"] not in _OPERATIONS or not np.isfinite(self.relative_spread):
+            raise DataError(f"operations {sorted(self.known)}, encoding {self.info['features']!r}")
+
+    @abstractmethod
+    def _tensors(self) -> dict[str, Tensor]:
+        """All arrays that were learned."""
+
+    @abstractmethod
+    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Inverse of :meth:`_tensors`."""

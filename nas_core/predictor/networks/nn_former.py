@@ -1,0 +1,88 @@
+"""NN-Former as a latency model of whole networks: our recipe, its ablation, and the published model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graphs
+from nas_core.predictor.estimator import NNFormerPredictor
+from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress
+from nas_core.predictor.networks.registry import register_network_model
+from nas_core.predictor.recipes import get_recipe
+
+__all__ = ["NNFormerGlobalModel", "NNFormerModel", "NNFormerReleasedModel"]
+
+
+@register_network_model
+class NNFormerModel(NetworkLatencyModel):
+    """NN-Former whose nodes have milliseconds of their own, recipe ``network-latency``.
+
+    Its file is that of an :class:`NNFormerPredictor`, which also opens it.
+
+    Args:
+        settings: changes of single settings of the recipe.
+    """
+
+    kind = "nn-former"
+    reads = ("attributes", "shapes", "costs")
+    recipe: ClassVar[str] = "network-latency"
+    changes: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.settings = settings
+        self._recipe = get_recipe(self.recipe).changed(**{**self.changes, **settings})
+        self._predictor = NNFormerPredictor(self._recipe, unseen="ignore")
+
+    def described(self) -> dict[str, Any]:
+        return self._recipe.to_dict()
+
+    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+        self._predictor = NNFormerPredictor(self._recipe, seed=seed, unseen="ignore")
+        self._predictor.fit(graphs, latency_ms, progress=progress)
+
+    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        predicted, spread = self._predictor.predict_with_spread(graphs)
+        return predicted, spread if self._recipe.members > 1 else None
+
+    def save(self, path: str | Path) -> None:
+        if not self.known:
+            raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: there is nothing to save")
+        about = {"model": self.kind, "settings": self.settings, **self._header()}
+        self._predictor.info |= {"network_latency": about}
+        self._predictor.save(path)
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: str | Path) -> Self:
+        self._restore_header(header)
+        self._predictor = NNFormerPredictor.load(path, unseen="ignore")
+        if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
+            raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")
+        return self
+
+    def _tensors(self) -> dict[str, Tensor]:
+        raise NotImplementedError("the predictor writes its own file")
+
+    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        raise NotImplementedError("the predictor reads its own file")
+
+
+@register_network_model
+class NNFormerGlobalModel(NNFormerModel):
+    """All nodes attend to all: the ablation of the paper's Table 5."""
+
+    kind = "nn-former-global"
+    changes = {"attention": "global"}  # noqa: RUF012 - never changed
+
+
+@register_network_model
+class NNFormerReleasedModel(NNFormerModel):
+    """The published model, of 10 million parameters, recipe ``latency``."""
+
+    kind = "nn-former-released"
+    reads = ("attributes", "shapes", "static")
+    recipe = "latency"

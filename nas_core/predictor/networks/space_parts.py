@@ -1,0 +1,75 @@
+"""The networks that an architecture of a space consists of, with inputs to export them for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import SpaceError
+from nas_core.latency import TranslationConfig
+from nas_core.space import Architecture, SearchSpace, static_image_space
+from nas_core.supernet.image import VisionNet
+from nas_core.supernet.image_genes import check_image_space
+from nas_core.supernet.image_subnet import VisionConfig
+from nas_core.supernet.translation import TranslationNet
+
+if TYPE_CHECKING:
+    from nas_core.export.parts import Part
+
+__all__ = ["SpacePart", "holds_images", "image_parts", "translation_parts"]
+
+
+@dataclass(frozen=True)
+class SpacePart:
+    """One network that runs ``times`` times."""
+
+    name: str
+    module: nn.Module
+    inputs: tuple[Tensor, ...]
+    times: int = 1
+
+
+def holds_images(space: SearchSpace) -> bool:
+    """Whether its architectures are image networks."""
+    try:
+        check_image_space(space)
+    except SpaceError:
+        return False
+    return True
+
+
+def image_parts(space: SearchSpace, architecture: Architecture) -> list[SpacePart]:
+    """One image of the space's size through the network."""
+    from nas_core.export.image import ImageModel
+
+    net = VisionNet(static_image_space(architecture), VisionConfig()).eval()
+    height, width = net.config.image_size or (space.largest().number("image_size"),) * 2
+    return [SpacePart("network", ImageModel(net, architecture), (torch.zeros(1, net.config.channels, height, width),))]
+
+
+def translation_parts(space: SearchSpace, architecture: Architecture, config: TranslationConfig) -> list[SpacePart]:
+    """The encoder on one sentence, and T decoder steps on ``beam`` hypotheses, each with as many past words as the
+    steps have on average.
+
+    Raises:
+        SpaceError: the space lacks a gene that the network has.
+    """
+    from nas_core.export.translation import translation_parts as parts_of
+
+    net = TranslationNet(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
+    encoder, step = parts_of(net.eval(), architecture, config.source_length, config.target_length)
+    stream = torch.Generator().manual_seed(0)
+
+    def inputs(part: Part, batch: int) -> tuple[Tensor, ...]:
+        # "source_x3": a decoder layer may read the outputs of three encoder layers, one behind the other.
+        sizes = {dim.name: config.source_length * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
+        sizes |= {"batch": batch, "past": config.target_length // 2}
+        return tuple(value.example(sizes, stream) for value in part.inputs)
+
+    return [
+        SpacePart("encoder", encoder.module, inputs(encoder, 1)),
+        SpacePart("decoder", step.module, inputs(step, config.beam), config.target_length),
+    ]

@@ -1,0 +1,69 @@
+"""Tables of network latency: cells that are kept, shared and merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import network_latency
+from nas_core.files import read_json
+from tests.predictor.networks.toy import toy_networks
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    toy_networks(60).save(tmp_path / "n.npz")
+    return tmp_path / "n.npz"
+
+
+def bench(data: Path, *more: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    out = data.with_name("r.json")
+    arguments = ["--data", str(data), "--work", str(data.with_name("cells")), "--out", str(out), *more]
+    assert network_latency.main(arguments) == 0
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = read_json(out)
+    return found
+
+
+def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench(data, "--models", "flops")
+    capsys.readouterr()
+    tables = bench(data, "--models", "counts", "trees")["tables"]
+    assert list(tables["in_domain"]) == list(tables["out_of_domain"]) == ["flops", "counts", "trees"]
+    rows = tables["out_of_domain"]["flops"]
+    assert rows["conv"]["count"] == 20
+    each = [rows[family]["mape_percent"] for family in ("conv", "product", "mixed")]
+    assert rows["average"]["mape_percent"] == pytest.approx(sum(each) / 3, abs=1e-3)
+    inside = tables["in_domain"]
+    assert inside["counts"]["all"]["mape_percent"] < 1 < inside["flops"]["all"]["mape_percent"]
+    out = capsys.readouterr().out
+    assert "flops, in-domain" not in out, "it is not computed again"
+    assert "One family left out, Acc(10 %)" in out
+
+
+def test_nothing_is_computed_twice(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = bench(data, "--models", "trees", "--seeds", "0", "1")
+    capsys.readouterr()
+    assert bench(data, "--models", "trees")["tables"] == first["tables"]
+    assert "seed" not in capsys.readouterr().out
+    assert first["tables"]["in_domain"]["trees"]["seeds"] == 2
+    assert "mape_percent_deviation" in first["tables"]["in_domain"]["trees"]["all"]
+    bench(data, "--models", "trees", "--again")
+    assert capsys.readouterr().out.count("seed 0") == 4
+
+
+def test_other_data_and_settings_are_other_cells(data: Path) -> None:
+    bench(data, "--models", "trees", "--families", "conv")
+    found = bench(data, "--models", "trees", "--families", "conv", "--set", "rounds=3")
+    assert len(list(data.with_name("cells").iterdir())) == 2
+    assert list(found["tables"]["out_of_domain"]["trees"]) == ["seeds", "conv"], "no average without all families"
+    toy_networks(60, seed=1).save(data)
+    bench(data, "--models", "trees", "--families", "conv")
+    assert len(list(data.with_name("cells").iterdir())) == 3
+
+
+@pytest.mark.parametrize("more", [("--families", "cnov"), ("--models", "flops", "--set", "rounds=3")])
+def test_wrong_inputs_are_one_line(data: Path, more: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit, match="network_latency: error: ") as caught:
+        bench(data, *more)
+    assert "\n" not in str(caught.value)

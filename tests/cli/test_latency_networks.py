@@ -1,0 +1,161 @@
+"""``nas-ext latency train`` and ``predict`` on handmade networks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nas_core.cli import main
+from nas_core.graph import Graphs
+from nas_core.graph.onnx import read_onnx
+from nas_core.latency import NetworkLatencies, last_of_each
+from nas_core.predictor.networks import load_network_model, shipped
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+from tests.graph.onnx.models import chain, model, node, residual  # noqa: E402 - needs onnx
+
+pytestmark = pytest.mark.onnx
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main(["latency", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Residual networks and chains of 30 sizes; latency goes with memory access."""
+    graphs = []
+    for size in range(2, 32):
+        graphs.append(read_onnx(residual(channels=4 * size)).graph)
+        graphs.append(read_onnx(chain(size)).graph)
+    families = ["residual", "chain"] * 30
+    statics = np.array([graph.static for graph in graphs])
+    names = np.array([f"n{i}" for i in range(60)])
+    data = NetworkLatencies(
+        Graphs.of(graphs), 0.1 + 10 * statics[:, 3], np.array(families), names, last_of_each(families, 0.2)
+    )
+    path = tmp_path_factory.mktemp("networks") / "networks.npz"
+    data.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(networks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "m.safetensors"
+    assert main(["latency", "train", "--data", str(networks), "--model", "flops-access", "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("onnx") / "net.onnx"
+    onnx.save(residual(channels=32), path)
+    return path
+
+
+def test_train_tells_each_family_and_what_it_is_fitted_on(networks: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.safetensors"
+    code, out, _ = run(capsys, "train", "--data", networks, "--model", "counts", "--out", path, "--runtime", "torch")
+    assert code == 0 and "fitted on 48 networks, judged on 12" in out
+    assert all(f"\n{row} " in out for row in ("residual", "chain", "average", "all"))
+    fitted = load_network_model(path)
+    assert fitted.info["runtime"] == "torch" and fitted.info["networks"] == 48 and fitted.relative_spread < 0.05
+    assert fitted.info["held_out_families"]["all"]["mape_percent"] == fitted.info["held_out"]["mape_percent"]
+
+
+def test_all_networks_are_learned_when_asked_for(networks: Path, trained: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.safetensors"
+    code, out, _ = run(capsys, "train", "--data", networks, "--model", "flops-access", "--out", path, "--all")
+    assert code == 0 and "fitted again on all 60" in out
+    part, whole = load_network_model(trained), load_network_model(path)
+    assert whole.info["networks"] == 60 and whole.info["held_out"] == part.info["held_out"]
+
+
+def test_settings_reach_the_model(networks: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.safetensors"
+    settings = ("--set", "epochs=2", "--set", "dim=16", "--set", "depth=1")
+    code, _, err = run(capsys, "train", "--data", networks, "--model", "nn-former", "--out", path, *settings)
+    assert code == 0, err
+    assert load_network_model(path).described()["model"]["dim"] == 16
+
+
+def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
+    static = read_onnx(onnx_file).graph.static
+    assert static is not None
+    expected = 0.1 + 10 * static[3]
+    code, out, err = run(capsys, "predict", onnx_file, "--model", trained)
+    assert code == 0 and float(out.splitlines()[-1].split()[1]) == pytest.approx(expected, rel=0.05)
+    assert "flops-access model of 48 networks in onnxruntime, held-out MAPE" in err and err.count("\n") == 1
+    for suffix in ("jsonl", "csv"):
+        path = tmp_path / f"p.{suffix}"
+        code, out, _ = run(capsys, "predict", onnx_file, onnx_file, "--model", trained, "--batch", 2, "--out", path)
+        assert code == 0 and "2 predictions" in out
+    first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
+    assert first["latency_ms"] - 0.1 > 1.5 * (expected - 0.1) and first["spread_ms"] > 0 and first["unknown"] == 0
+    assert (tmp_path / "p.csv").read_text().startswith("file,latency_ms,spread_ms,flops_g,params_m")
+
+
+def test_open_dimensions_and_unknown_operators(trained: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "open.onnx"
+    odd = node("Wiggle", ["r"], ["y"], domain="mine")
+    onnx.save(model([node("Relu", ["x"], ["r"]), odd], {"x": ("n", 3, 8, "w")}), path)
+    rows = set()
+    for given in (("x=2,3,8,8", "y=2,5"), ("n=2", "w=8", "y=2,5")):
+        options = [part for text in given for part in ("--shapes", text)]
+        code, out, err = run(capsys, "predict", path, "--model", trained, *options)
+        assert code == 0 and err.count("mine.Wiggle x 1") == 1
+        rows.add(out.splitlines()[-1])
+    assert len(rows) == 1
+    code, _, err = run(capsys, "predict", path, "--model", trained)
+    assert code == 2 and err.count("\n") == 1
+
+
+def test_one_broken_file_does_not_stop_the_others(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(onnx_file.read_bytes()[:50])
+    code, out, err = run(capsys, "predict", broken, onnx_file, "--model", trained)
+    assert code == 2 and "net.onnx" in out and err.count("broken.onnx") == 1
+
+
+def test_the_shipped_model_of_this_runtime_is_used(
+    trained: Path, onnx_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    code, _, err = run(capsys, "predict", onnx_file)
+    assert code == 2 and "no model is shipped for onnxruntime; give --model" in err and err.count("\n") == 1
+    (tmp_path / "cpu.safetensors").write_bytes(trained.read_bytes())
+    assert run(capsys, "predict", onnx_file)[0] == 0
+    assert "no model is shipped for torch" in run(capsys, "predict", onnx_file, "--runtime", "torch")[2]
+
+
+def test_wrong_inputs_are_one_line(networks: Path, trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "m.safetensors"
+    text = tmp_path / "text.txt"
+    text.write_text("hello")
+    for arguments, message in [
+        (("train", "--data", networks, "--out", out, "--model", "tress"), "Did you mean 'trees'"),
+        (("train", "--data", networks, "--out", out, "--model", "flops", "--set", "epochs=2"), "no setting epochs"),
+        (("train", "--data", networks, "--out", out, "--model", "graphsage", "--set", "dim=x"), "a whole number"),
+        (("train", "--data", networks, "--out", tmp_path / "m.json"), "safetensors"),
+        (("train", "--data", networks, "--out", trained), "exists"),
+        (("train", "--data", networks, "--out", out, "--features", "best"), "corrected or released"),
+        (("train", "--data", tmp_path / "absent.npz", "--out", out), "file not found"),
+        (("train", "--data", tmp_path, "--out", out), "holds no networks"),
+        (("train", "--data", text, "--out", out), "holds no networks"),
+        (("predict", text, "--model", trained), "text.txt"),
+        (("predict", onnx_file, "--model", onnx_file), "no whole safetensors file"),
+        (("predict", onnx_file, "--model", tmp_path / "absent.safetensors"), "file not found"),
+        (("predict", onnx_file, "--model", trained, "--shapes", "x=a,b"), "expected NAME=SIZES"),
+        (("predict", onnx_file, "--model", trained, "--shapes", "z=1,2"), "z"),
+        (("predict", onnx_file, "--model", trained, "--out", text), "ends in .jsonl or .csv"),
+    ]:
+        code, shown, err = run(capsys, *arguments)
+        assert code == 2 and shown == "", (arguments, shown, err)
+        assert message in err and err.count("\n") == 1, (arguments, err)
+    assert not out.exists()
