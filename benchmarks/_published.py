@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ NASBENCH101 = DATA / "nasbench101.npz"
 NASBENCH101_VALID = DATA / "nasbench101_val.npz"
 NASBENCH201 = DATA / "nasbench201.npz"
 NASBENCH201_LATENCY = DATA / "latency_nasbench201.npz"
+FBNET_LATENCY = DATA / "latency_fbnet.npz"
+DEVICE_TABLES = {"nasbench201": NASBENCH201_LATENCY, "fbnet": FBNET_LATENCY}
 HAT_SPACES = {
     "wmt14ende": "hat_wmt14_en_de",
     "wmt14enfr": "hat_wmt14_en_fr",
@@ -77,6 +80,44 @@ def nasbench201_latency(device: str) -> tuple[Graphs, NDArray[np.float64]]:
         milliseconds = table["latency_ms"][:, table["devices"].tolist().index(device)].astype(np.float64)
         plausible = milliseconds >= 0.5
         return nasbench201_graphs(table["ops"].astype(np.int64)[plausible], prune=False), milliseconds[plausible]
+
+
+@dataclass(frozen=True, eq=False)
+class LatencyTable:
+    """The same networks measured on several devices."""
+
+    ops: NDArray[np.int64]
+    """``(G, L)`` operation at each place of each network"""
+    graphs: Graphs
+    """``(G,)`` the networks"""
+    devices: tuple[str, ...]
+    """D names"""
+    latency_ms: NDArray[np.float64]
+    """``(G, D)``"""
+
+
+@functools.cache
+def latency_table(name: str) -> LatencyTable:
+    """``nasbench201`` or ``fbnet``, without the networks that one of the devices has an implausible value of."""
+    with np.load(DEVICE_TABLES[name], allow_pickle=False) as table:
+        plausible = (table["latency_ms"] >= 0.5).all(1)
+        ops, latency_ms = table["ops"][plausible].astype(np.int64), table["latency_ms"][plausible].astype(np.float64)
+        devices = tuple(table["devices"].tolist())
+    graphs = nasbench201_graphs(ops, prune=False) if name == "nasbench201" else chains(ops)
+    return LatencyTable(ops, graphs, devices, latency_ms)
+
+
+def chains(ops: NDArray[np.int64]) -> Graphs:
+    """Networks ``(G, L)`` of layers one after another; a node's attribute is the number of its layer."""
+    count, layers = ops.shape
+    links = np.stack([np.arange(layers - 1), np.arange(1, layers)], 1)
+    return Graphs(
+        ops.reshape(-1).astype(np.int16),
+        np.tile(links, (count, 1)).astype(np.int32),
+        np.full(count, layers),
+        np.full(count, layers - 1),
+        attributes=np.tile(np.arange(layers, dtype=np.float32), count)[:, None],
+    )
 
 
 def nasbench201_ops() -> NDArray[np.int64]:

@@ -1,0 +1,146 @@
+"""Transfer to a held-out device: what is known, what is told, and what it is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import _published, _transfer, _transfer_networks, device_transfer
+from benchmarks._published import DEVICE_TABLES, LatencyTable, absent, chains, latency_table
+from benchmarks._transfer import Case, ridge
+from nas_core.files import read_json, read_jsonl
+from nas_core.predictor.inference import score
+
+DEVICES = ("chip_1", "chip_32", "board", "phone", "server")
+
+
+def toy_table(networks: int = 160, layers: int = 8, kinds: int = 4) -> LatencyTable:
+    """Devices that are mixtures of three price lists, measured with an error of 1 %."""
+    stream = np.random.default_rng(0)
+    ops = stream.integers(kinds, size=(networks, layers))
+    prices = stream.gamma(1.0, 1.0, (3, layers, kinds))
+    sums = 1 + np.stack([each[np.arange(layers), ops].sum(1) for each in prices], 1)
+    mixture = stream.uniform(0.2, 3, (3, len(DEVICES)))
+    return LatencyTable(ops, chains(ops), DEVICES, sums @ mixture * stream.normal(1, 0.01, (networks, len(DEVICES))))
+
+
+@pytest.fixture
+def nothing_kept() -> Iterator[None]:
+    """No table that was read under another path."""
+    latency_table.cache_clear()
+    yield
+    latency_table.cache_clear()
+
+
+def error(method: str, size: int) -> float:
+    return device_transfer.judged(toy_table(), device_transfer.Task("toy", "phone", size, 0, method))["mape"]
+
+
+def test_left_out_errors_are_those_of_fits_without_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_transfer, "PENALTIES", [0.01])
+    stream = np.random.default_rng(1)
+    x, y, weights = stream.normal(size=(9, 4)), stream.normal(size=9), stream.uniform(0.5, 2, 9)
+    share, squares = weights / weights.sum(), []
+    for row in range(9):
+        rest = np.arange(9) != row
+        mean_x, mean_y = (np.average(value[rest], 0, weights[rest]) for value in (x, y))
+        centred, pull = x[rest] - mean_x, (x[rest] - mean_x).T * share[rest]
+        slopes = np.linalg.solve(pull @ centred + 0.01 * np.eye(4), pull @ (y[rest] - mean_y))
+        squares.append(weights[row] * ((x[row] - mean_x) @ slopes + mean_y - y[row]) ** 2)
+    assert ridge(x, y, weights, x)[0] == pytest.approx(np.mean(squares))
+
+
+def test_a_chip_tells_nothing_about_itself() -> None:
+    assert [Case(toy_table(), name, 10, 0).sources for name in ("chip_1", "phone")] == [[2, 3, 4], [0, 1, 2, 4]]
+
+
+def test_other_devices_help_where_few_networks_are_known() -> None:
+    scratch, transfer, own, logs = (error(method, 15) for method in device_transfer.LINEAR)
+    assert max(transfer, own, logs) < scratch / 2
+    assert transfer < 2
+    assert error("linear", 120) < scratch / 4
+
+
+@pytest.mark.parametrize("method", [*device_transfer.METHODS])
+def test_what_is_asked_for_is_not_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_transfer_networks, "PRETRAIN_EPOCHS", 1)
+    monkeypatch.setattr(_transfer_networks, "tuning_epochs", lambda size: 1)
+    case = Case(toy_table(60), "chip_1", 20, 0)
+    altered = case.table.latency_ms.copy()
+    altered[case.test, 0] *= 3
+    altered[:, 1] *= 5
+    other = Case(replace(case.table, latency_ms=altered), "chip_1", 20, 0)
+    predicted = device_transfer.METHODS[method](case)
+    assert predicted.shape == (40,) and np.isfinite(predicted).all()
+    assert np.array_equal(device_transfer.METHODS[method](other), predicted)
+
+
+def test_tuning_begins_where_pretraining_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_transfer_networks, "PRETRAIN_EPOCHS", 1)
+    monkeypatch.setattr(_transfer_networks, "tuning_epochs", lambda size: 1)
+    monkeypatch.setattr(_transfer_networks, "TUNING_RATE", 1e-12)
+    case = Case(toy_table(60), "phone", 20, 0)
+    start = _transfer_networks.pretrained(case.table, case.device, case.draw)
+    expected = score(start, case.table.graphs.take(case.test), "fp32") * np.median(case.latency_ms[case.train])
+    assert np.allclose(_transfer_networks.tuned(case), expected, rtol=1e-5)
+    assert not np.allclose(_transfer_networks.network(case), expected, rtol=1e-2)
+
+
+def test_summaries_are_means_of_devices() -> None:
+    def record(device: str, draw: int, mape: float, **more: Any) -> dict[str, Any]:
+        key = device_transfer.Task("fbnet", device, 20, draw, "linear").key
+        return key | {"mape": mape, "within_10": 50.0, "tau": 0.5, "cpu_s": 1.0} | more
+
+    records = [record("a", 0, 1.0), record("a", 1, 3.0), record("b", 0, 6.0), record("a", 2, 99.0, settings="old")]
+    (row,) = device_transfer.summary(records)
+    assert (row["mean"]["mape"], row["count"], row["draws"], row["few"]) == (4.0, 2, 1, None)
+    assert row["devices"]["a"]["mape"] == 2.0
+    (row,) = device_transfer.summary([record(name, 0, 2.0) for name in (*device_transfer.FEW, "x")])
+    assert row["few"]["mape"] == 2.0
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_runs_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = toy_table()
+    file = tmp_path / "t.npz"
+    latency = np.concatenate([table.latency_ms, np.full((160, 1), 9.0)], 1)
+    latency[3, 5] = 0.01
+    np.savez(file, ops=table.ops.astype(np.int8), devices=np.array([*DEVICES, "slow"]), latency_ms=latency)
+    monkeypatch.setitem(DEVICE_TABLES, "fbnet", file)
+    assert len(latency_table("fbnet").ops) == 159
+    out, work = tmp_path / "r.json", tmp_path / "w.jsonl"
+    arguments = ["--tables", "fbnet", "--sizes", "20", "--draws", "0", "--work", str(work), "--out", str(out)]
+    device_transfer.main([*arguments, "--methods", "linear", "--devices", "phone", "board"])
+    device_transfer.main([*arguments, "--methods", "linear", "transfer", "--devices", "phone", "board"])
+    assert len(read_jsonl(work)) == 4
+    rows = {row["method"]: row for row in read_json(out)["rows"]}
+    assert set(rows) == {"linear", "transfer"}
+    assert rows["transfer"]["mean"]["mape"] < rows["linear"]["mean"]["mape"]
+
+
+def test_an_absent_table_is_skipped_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(DEVICE_TABLES, "fbnet", tmp_path / "none.npz")
+    device_transfer.main(["--tables", "fbnet", "--out", str(tmp_path / "r.json")])
+    assert "skipped: " in capsys.readouterr().out and not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(absent(_published.FBNET_LATENCY) is not None, reason=str(absent(_published.FBNET_LATENCY)))
+def test_the_published_table(capsys: pytest.CaptureFixture[str]) -> None:
+    table = latency_table("fbnet")
+    assert table.ops.shape == (5000, 22) and len(table.devices) == 27
+    for wrong, said in (("--sizes 5000", "expected 2 to 4999"), ("--devices pixle3", "no device 'pixle3'; it has")):
+        with pytest.raises(SystemExit):
+            device_transfer.main(["--tables", "fbnet", *wrong.split()])
+        assert said in capsys.readouterr().err.splitlines()[-1]
+    few = {
+        m: device_transfer.judged(table, device_transfer.Task("fbnet", "gold_6240", 20, 0, m))
+        for m in ("linear", "transfer")
+    }
+    assert few["transfer"]["mape"] < 4 < few["linear"]["mape"]
