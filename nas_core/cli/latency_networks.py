@@ -16,6 +16,8 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import NetworkLatencies
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.network_set import RUNTIMES
+from nas_core.latency.network_set.folder import JOURNAL
 from nas_core.predictor.families import family_quality, family_table
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
 from nas_core.predictor.networks import (
@@ -33,7 +35,7 @@ from nas_core.report.tables import Column, Table
 
 __all__ = ["predict", "train"]
 
-_RUNTIME = "Whose latencies: onnxruntime or torch, as they were measured."
+_RUNTIME = "Whose latencies. Of a folder of 'dataset': onnxruntime (default) or torch; of others only a note."
 _COLUMNS = (
     Column("file", "file", ""),
     Column("latency_ms", "ms", ".3f"),
@@ -47,7 +49,7 @@ def train(
     data: Annotated[Path, typer.Option(help="Folder of 'dataset', of the NNLQP release, or networks as .npz.")],
     out: Annotated[Path, typer.Option(help="The model (.safetensors).")],
     model: Annotated[str, typer.Option(help=f"One of {', '.join(list_network_models())}.")] = "nn-former",
-    runtime: Annotated[str, typer.Option(help=_RUNTIME)] = "onnxruntime",
+    runtime: Annotated[str | None, typer.Option(help=_RUNTIME)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and batches.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
@@ -60,9 +62,15 @@ def train(
     changes = parsed_model_settings(model, settings or [])
     if features not in FEATURES:
         raise ConfigError(f"features are {features!r}; expected {' or '.join(FEATURES)}")
+    if features != FEATURES[0] and data.is_dir():
+        raise ConfigError(
+            f"--features {features} is for .npz files; the networks of folder {data} are read as corrected"
+        )
+    if runtime is None and (data / JOURNAL).exists():
+        runtime = RUNTIMES[0]
     if threads is not None:
         torch.set_num_threads(threads)
-    networks = load_networks(data, runtime)
+    networks = load_networks(data, runtime or RUNTIMES[0])
     learned, held_out = networks.in_domain()
     fitted = _fitted(network_model_class(model)(**changes), learned, seed, features).calibrate(held_out)
     quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
@@ -75,18 +83,18 @@ def train(
         fitted.info["held_out"] = judged
         typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")
     fitted.info |= {
-        "runtime": runtime,
+        **({"runtime": runtime} if runtime else {}),
         "machine": measured_on(data),
         "held_out_families": {name: asdict(row) for name, row in quality.items()},
     }
     fitted.save(out)
-    typer.echo(f"{model} model of latency in {runtime}: {out}")
+    typer.echo(f"{model} model of latency in {runtime or 'an unnamed runtime'}: {out}")
 
 
 def predict(
     files: Annotated[list[Path], typer.Argument(help="ONNX models, with or without weights.")],
     model: Annotated[Path | None, typer.Option(help="A model of 'train'; default: the one shipped.")] = None,
-    runtime: Annotated[str, typer.Option(help="Of the shipped model.")] = "onnxruntime",
+    runtime: Annotated[str | None, typer.Option(help="Of the shipped model; default: onnxruntime.")] = None,
     shapes: Annotated[
         list[str] | None, typer.Option(help="Input or open dimension: x=1,3,224,224 or batch=1; repeatable.")
     ] = None,
@@ -97,20 +105,23 @@ def predict(
     """Milliseconds of each network, with their spread, FLOPs and parameters."""
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
+    if model is not None and runtime is not None:
+        raise ConfigError(f"--runtime {runtime} chooses among the shipped models, --model {model} is another; give one")
     sizes = _shapes(shapes or [])
     here = str(describe_machine("cpu", 1)["device_name"])
-    used = shipped_model(runtime, here) if model is None else load_network_model(model)
+    used = shipped_model(runtime or RUNTIMES[0], here) if model is None else load_network_model(model)
     read, broken = _read(files, used, sizes, batch)
     rows = [_row(one) for one in predict_read(read, used)]
     for network in read:
         if network.unknown:
             typer.echo(f"note: {describe_unknown(network.name, network.unknown)}", err=True)
-    if out is not None:
+    if out is not None and rows:
         write_predictions(out, rows)
         typer.echo(f"{len(rows)} predictions: {out}")
     elif rows:
         typer.echo(Table(_COLUMNS, rows).text())
-    typer.echo(_provenance(used, here), err=True)
+    if rows:
+        typer.echo(_provenance(used, here), err=True)
     if broken:
         raise typer.Exit(2)
 

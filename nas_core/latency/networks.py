@@ -105,6 +105,8 @@ class NetworkLatencies:
         """
         try:
             with np.load(path, allow_pickle=False) as file:
+                if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
+                    raise ValueError(f"it lacks {', '.join(absent)}")
                 graphs = Graphs(**{name: file[name] for name in _GRAPHS if name in file.files})
                 return cls(graphs, **{name: file[name] for name in _ROWS})
         except FileNotFoundError:

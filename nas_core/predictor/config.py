@@ -15,7 +15,7 @@ ATTENTION = ("siblings", "global", "forward", "backward", "both", "two_hop")
 FEED_FORWARD = ("bidirectional", "vanilla", "forward", "backward", "four_way", "multiply", "gcn", "gat")
 POSITION = ("none", "nar", "laplacian")
 SIBLING_MASK = ("paper", "as_released")
-READOUT = ("class_token", "sum", "shares")
+READOUT = ("class_token", "sum", "logarithm")
 _RANGES = {
     **{name: Range(1) for name in ("operations", "max_nodes", "dim", "depth", "heads", "ratio")},
     **{name: Range(0) for name in ("attributes", "shapes", "static", "layer_scale")},
@@ -36,7 +36,8 @@ class NNFormerConfig:
     shapes: int = 0
     """Dimensions of an output shape, each coded by 20 sinusoids."""
     static: int = 0
-    """Scalars of the whole network: coded by 10 sinusoids with readout ``sum``, linear with ``class_token``."""
+    """Scalars of the whole network: coded by 10 sinusoids with readout ``sum``, by logarithms with
+    ``logarithm``, linear with ``class_token``."""
     dim: int = 160
     """Channels."""
     depth: int = 12
@@ -60,9 +61,8 @@ class NNFormerConfig:
     position: str = "none"
     """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
     readout: str = "class_token"
-    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: shares, where each
-    node has milliseconds of its own, which are summed: what its costs take on average, times a factor that the node's
-    encoding gives."""
+    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: logarithm,
+    which reads the nodes' costs too, and logarithms of sums and static features (no sinusoids), for few networks."""
     bias: bool = False
     """Linear layers of the blocks have a bias."""
     embed_norm: bool = True

@@ -138,8 +138,8 @@ class NNFormerPredictor:
         config = replace(recipe.train, seed=self.seed + 7919 * member)
         torch.manual_seed(config.seed)
         model = NNFormer(recipe.model).to(self.device)
-        if recipe.model.readout == "shares":
-            model.shares.start(graphs, learned)
+        if recipe.model.readout == "logarithm":
+            model.logarithm.start(graphs, torch.from_numpy(learned))
         trainer = Trainer(model, graphs, learned, config)
         if keeper is not None:
             keeper.load(member, trainer)

@@ -1,74 +1,67 @@
-"""A readout of ours for latency: each node has milliseconds of its own.
+"""A readout of ours for latency, for data sets of a thousand networks.
 
-A runtime computes a network operator by operator, so its latency is nearly a sum over nodes, also in families that no
-training network belongs to. The paper's readout sums codes and lets a perceptron turn their sum into milliseconds; how
-that perceptron goes on beyond the sums it was trained with is left to chance. Here each node starts with the prices of
-its kind of operator in a regression (:func:`nas_core.predictor.costs.shrunk_prices`); training adjusts them, and the
-encoding of a node and its surroundings gives a factor.
+The published one turns a sum of codes, which grows with the network, and sinusoids of the static features into
+milliseconds; it needs tens of thousands of networks to learn how. Here both come as logarithms and so does the output:
+networks of twice the size are as far apart everywhere, and half and double are equally wrong. The structure is that of
+NNLP's readout (Liu et al., ICPP 2022), behind NN-Former's blocks.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.graph import GraphError, Graphs
-from nas_core.predictor.costs import KINDS, costs_by_kind, shrunk_prices
 
-__all__ = ["COSTS", "Shares", "cost_codes"]
+__all__ = ["COSTS", "LogReadout", "cost_codes"]
 
 COSTS = 3
 """FLOPs, parameters, memory access"""
-LARGEST = 4.0
-"""Of the logarithm of a factor: exp(-4) is an operator that the runtime hardly does."""
-SHRINKAGE = 1e-3
-"""Of the prices, as that of the model ``counts``"""
-_LEAST = 0.1
-"""Least price of a kind, as a share of what all kinds cost on average: training cannot raise 0."""
-_FREE_MS = 1e-5
-"""Of a node without costs, and the least of any before its factor"""
+_LEAST = 1e-9
+"""Of a static feature, before its logarithm"""
 
 
-class Shares(nn.Module):
-    """Codes and costs of the nodes -> their milliseconds."""
+class LogReadout(nn.Module):
+    """Codes of the nodes and static features of the network -> milliseconds."""
 
-    def __init__(self, dim: int, operations: int) -> None:
+    def __init__(self, dim: int, static: int) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, 1)
-        self.rates = nn.Parameter(torch.zeros(operations, COSTS))
-        """Logarithms of what the prices are multiplied by"""
-        self.prices: Tensor
-        self.register_buffer("prices", torch.full((operations, COSTS), 1e-3))
-        """Of each kind: milliseconds of an operator, of 1e9 FLOPs and of 1e6 elements that are read or written"""
+        self.up = nn.Linear(dim, 2 * dim)
+        self.static = nn.Linear(static, dim) if static else None
+        self.hidden = nn.Linear((3 if static else 2) * dim, dim)
+        self.head = nn.Linear(dim, 1)
+        self.scale: Tensor
+        self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * (static + 1)))
+        """``(F + 1, 2)`` mean and deviation of the static features' logarithms, and of ln ms"""
 
-    def forward(self, encoded: Tensor, ops: Tensor, costs: Tensor) -> Tensor:
-        """``(B, N, C)``, ``(B, N)`` and ``(B, N, 3)`` -> milliseconds ``(B, N)``, all above 0."""
-        factor = self.down(functional.relu(self.up(encoded))).squeeze(-1)
-        price = functional.embedding(ops, self.prices * _factor(self.rates))
-        flops, access = costs[..., 0] / 1e9, costs[..., 2] / 1e6
-        counted = torch.stack([(flops + access > 0).to(flops.dtype), flops, access], -1)
-        return (counted * price).sum(-1).clamp(min=_FREE_MS) * _factor(factor)
+    def node_codes(self, encoded: Tensor) -> Tensor:
+        """``(B, N, C)`` -> ``(B, N, 2 C)`` of length 1, to be summed over the nodes: none outweighs the others."""
+        return functional.normalize(functional.relu(self.up(encoded)).float(), dim=-1)
 
-    def start(self, graphs: Graphs, latency_ms: NDArray[np.float64]) -> None:
-        """Begin with the prices that these networks tell, all factors 1.
+    def forward(self, total: Tensor, static: Tensor | None) -> Tensor:
+        """``(B, 2 C)`` sums and ``(B, F)`` -> ``(B,)``."""
+        mean, deviation = self.scale.unbind(1)
+        codes = [torch.log1p(total)]
+        if self.static is not None and static is not None:
+            known = (static.clamp(min=_LEAST).log() - mean[:-1]) / deviation[:-1]
+            codes.append(functional.relu(self.static(known)))
+        output = self.head(functional.relu(self.hidden(torch.cat(codes, -1)))).squeeze(-1).float()
+        milliseconds: Tensor = (output * deviation[-1] + mean[-1]).exp()
+        return milliseconds
+
+    def start(self, graphs: Graphs, latency_ms: Tensor) -> None:
+        """Take the scale of these networks.
 
         Raises:
-            GraphError: the graphs have no costs, or an operation index from 32 on.
+            GraphError: the graphs have other static features.
         """
-        if graphs.costs is None:
-            raise GraphError("the graphs have no costs of their nodes; expected graphs that read_onnx made")
-        found = shrunk_prices(costs_by_kind(graphs), latency_ms, SHRINKAGE)[:-1].reshape(COSTS, KINDS).T
-        least = _LEAST * np.maximum(found.mean(0), 1e-6)
-        self.prices[:KINDS].copy_(torch.from_numpy(np.maximum(found, least)).to(self.prices))
-        nn.init.zeros_(self.down.weight)
-        nn.init.zeros_(self.down.bias)
-
-
-def _factor(logarithm: Tensor) -> Tensor:
-    return (LARGEST * torch.tanh(logarithm.float() / LARGEST)).exp()
+        columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
+        if len(columns) + 1 != len(self.scale):
+            raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")
+        logarithms = torch.stack([*(x.clamp(min=_LEAST).log() for x in columns), latency_ms.float().log()])
+        found = torch.stack([logarithms.mean(1), logarithms.std(1).clamp(min=1e-3)], 1)
+        self.scale.copy_(found)
 
 
 def cost_codes(costs: Tensor) -> Tensor:

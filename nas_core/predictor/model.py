@@ -11,8 +11,8 @@ from nas_core.predictor.batch import Batch, Topology
 from nas_core.predictor.blocks import Block
 from nas_core.predictor.config import NNFormerConfig
 from nas_core.predictor.dropout import dropout
+from nas_core.predictor.log_readout import COSTS, LogReadout, cost_codes
 from nas_core.predictor.packed import PackedBatch, PackedTopology
-from nas_core.predictor.shares import COSTS, Shares, cost_codes
 
 __all__ = ["NNFormer", "sinusoids"]
 
@@ -21,7 +21,7 @@ class NNFormer(nn.Module):
     """Predicts one number per graph. Sources: the paper's section 3 and, for its two readouts, its released code.
 
     The accuracy model reads a class token; a depth token tells the number of nodes. The latency model sums over nodes,
-    with the paper's readout or with ours (:mod:`nas_core.predictor.shares`), which also reads the nodes' costs.
+    with the paper's readout or with ours (:mod:`nas_core.predictor.log_readout`), which also reads the nodes' costs.
     Without an added position code the output does not depend on the order of the nodes.
     """
 
@@ -33,7 +33,7 @@ class NNFormer(nn.Module):
             self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
             self.depth = nn.Linear(config.max_nodes, dim, bias=False)
         features = config.operations + 10 * config.attributes + 20 * config.shapes
-        features += COSTS if config.readout == "shares" else 0
+        features += COSTS if config.readout == "logarithm" else 0
         self.embed = nn.Linear(features, dim, bias=not config.embed_norm)
         self.embed_norm = nn.LayerNorm(dim) if config.embed_norm else nn.Identity()
         if config.position == "laplacian":
@@ -43,8 +43,8 @@ class NNFormer(nn.Module):
         if config.readout == "class_token":
             self.static = nn.Linear(config.static, dim, bias=False) if config.static else None
             self.head = nn.Linear(dim, 1)
-        elif config.readout == "shares":
-            self.shares = Shares(dim, config.operations)
+        elif config.readout == "logarithm":
+            self.logarithm = LogReadout(dim, config.static)
         else:
             self.node_up, self.node_down = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, dim)
             self.static = nn.Linear(10 * config.static, dim) if config.static else None
@@ -89,9 +89,9 @@ class NNFormer(nn.Module):
         if self.config.readout == "class_token":
             output: Tensor = self.head(encoded)
             return output.squeeze(-1).float() + self.config.offset
-        if self.config.readout == "shares":
-            assert batch.costs is not None
-            return batch.total(self.shares(encoded, batch.ops, batch.costs).unsqueeze(-1)).squeeze(-1)
+        if self.config.readout == "logarithm":
+            milliseconds: Tensor = self.logarithm(batch.total(self.logarithm.node_codes(encoded)), batch.static)
+            return milliseconds
         drop = self.config.dropout
         hidden = dropout(functional.relu(self.node_up(encoded)), drop, self.training)
         nodes = 0.01 * (encoded + dropout(self.node_down(hidden), drop, self.training))
@@ -111,7 +111,7 @@ class NNFormer(nn.Module):
             parts.append(sinusoids(batch.attributes, 5).flatten(2))
         if batch.shapes is not None and config.shapes:
             parts.append(sinusoids(batch.shapes, 10).flatten(2))
-        if batch.costs is not None and config.readout == "shares":
+        if batch.costs is not None and config.readout == "logarithm":
             parts.append(cost_codes(batch.costs))
         x = self.embed(torch.cat(parts, -1))
         if isinstance(batch, Batch) and config.position != "none":
@@ -152,7 +152,7 @@ class NNFormer(nn.Module):
             raise GraphError(
                 "packed graphs are for models that sum over nodes without a position code; use dense batches"
             )
-        costs = COSTS if config.readout == "shares" else 0
+        costs = COSTS if config.readout == "logarithm" else 0
         widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
         for name, wanted in widths.items():
             got = getattr(batch, name)

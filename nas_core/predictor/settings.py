@@ -54,8 +54,7 @@ def needed_by(graphs: Graphs, recipe: Recipe) -> dict[str, Any]:
     """Changes with which the recipe's model reads these graphs whole: as many attributes, shapes and static features
     as they have, and at least as many kinds of operations and nodes. What was given to the recipe is not changed."""
     model = recipe.model
-    read = ("attributes", "shapes") if model.readout == "shares" else ("attributes", "shapes", "static")
-    widths = {name: getattr(graphs, name) for name in read}
+    widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}
     wanted["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
     if model.readout == "class_token" or model.position == "laplacian":

@@ -48,7 +48,8 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(networks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
-    assert main(["latency", "train", "--data", str(networks), "--model", "flops-access", "--out", str(path)]) == 0
+    options = ["--data", str(networks), "--model", "flops-access", "--runtime", "onnxruntime", "--out", str(path)]
+    assert main(["latency", "train", *options]) == 0
     return path
 
 
@@ -134,6 +135,21 @@ def test_the_shipped_model_of_this_runtime_is_used(
     assert "no model is shipped for torch" in run(capsys, "predict", onnx_file, "--runtime", "torch")[2]
 
 
+def test_nothing_is_written_where_no_file_can_be_read(trained: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "p.csv"
+    code, told, _ = run(capsys, "predict", tmp_path / "a.onnx", tmp_path / "b.onnx", "--model", trained, "--out", out)
+    assert code == 2 and not out.exists() and not told
+
+
+def test_a_runtime_that_nobody_named_is_not_made_up(
+    networks: Path, onnx_file: Path, tmp_path: Path, capsys: Any
+) -> None:
+    path = tmp_path / "m.safetensors"
+    assert run(capsys, "train", "--data", networks, "--model", "flops", "--out", path)[0] == 0
+    assert "runtime" not in load_network_model(path).info
+    assert "in an unnamed runtime" in run(capsys, "predict", onnx_file, "--model", path)[2]
+
+
 def test_wrong_inputs_are_one_line(networks: Path, trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "m.safetensors"
     text = tmp_path / "text.txt"
@@ -145,6 +161,9 @@ def test_wrong_inputs_are_one_line(networks: Path, trained: Path, onnx_file: Pat
         (("train", "--data", networks, "--out", tmp_path / "m.json"), "safetensors"),
         (("train", "--data", networks, "--out", trained), "exists"),
         (("train", "--data", networks, "--out", out, "--features", "best"), "corrected or released"),
+        (("train", "--data", tmp_path, "--out", out, "--features", "released"), "is for .npz files"),
+        (("train", "--data", networks, "--out", out, "--model", "counts", "--set", "dim=2"), "it has: shrinkage"),
+        (("predict", onnx_file, "--model", trained, "--runtime", "torch"), "chooses among the shipped models"),
         (("train", "--data", tmp_path / "absent.npz", "--out", out), "file not found"),
         (("train", "--data", tmp_path, "--out", out), "holds no networks"),
         (("train", "--data", text, "--out", out), "holds no networks"),

@@ -135,7 +135,7 @@ def test_ablations_differ() -> None:
             assert not torch.allclose(first, second, atol=1e-6)
 
 
-@pytest.mark.parametrize("readout", ["sum", "shares"])
+@pytest.mark.parametrize("readout", ["sum", "logarithm"])
 @pytest.mark.parametrize("attention", ["siblings", "global", "forward", "both", "two_hop"])
 def test_packed_graphs_equal_padded_ones(attention: str, readout: str) -> None:
     config = replace(CASES["latency"], attention=attention, readout=readout)

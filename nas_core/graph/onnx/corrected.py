@@ -16,6 +16,7 @@ from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.attributes import ATTRIBUTES, attributes_of, four_dims
 from nas_core.graph.onnx.costs import Cost, cost_of
 from nas_core.graph.onnx.encoded import FREE, Encoded, batch_of
+from nas_core.graph.onnx.fitting import check_fit
 from nas_core.graph.onnx.network import Network, Operation
 from nas_core.graph.onnx.operators import INPUT, OTHER, PASSED, SHAPE_READERS, kind_of
 from nas_core.graph.onnx.site import site_of
@@ -25,7 +26,7 @@ __all__ = ["encode_corrected"]
 
 def encode_corrected(network: Network) -> Encoded:
     """Raises:
-    GraphError: no output depends on an input, or a shape is not known.
+    GraphError: no output depends on an input, a shape is not known, or shapes do not fit.
     """
     same: dict[str, str] = {}
     copies: set[str] = set()
@@ -78,6 +79,7 @@ def _add(op: Operation, network: Network, same: dict[str, str], needed: set[str]
     site = site_of(op, network)
     kind = kind_of(op.kind)
     if (key := site.key) not in alike:
+        check_fit(site, network.name)
         alike[key] = tuple(int(value) for value in attributes_of(site, kind)), cost_of(site)
     attributes, cost = alike[key]
     sources = {made.nodes[tensor] for tensor in [same.get(t, t) for t in op.inputs] if tensor in made.nodes}

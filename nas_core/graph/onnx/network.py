@@ -72,7 +72,7 @@ class Network:
             after = f", which {maker} gives," if maker else ""
             raise GraphError(
                 f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as "
-                f"shapes={{{tensor!r}: (...)}}, or export the model with fixed shapes and all its constants"
+                f"shapes={{{tensor!r}: (...)}}, or export the model for exactly these sizes, with its constants"
             )
         return self.shapes[tensor]
 

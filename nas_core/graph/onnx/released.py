@@ -15,6 +15,7 @@ from collections.abc import Callable
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.costs import Cost
 from nas_core.graph.onnx.encoded import FREE, Encoded, batch_of
+from nas_core.graph.onnx.fitting import check_fit
 from nas_core.graph.onnx.network import Network, Operation, Shape
 from nas_core.graph.onnx.operators import RELEASED
 from nas_core.graph.onnx.site import Site, site_of
@@ -29,7 +30,7 @@ _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 def encode_released(network: Network) -> Encoded:
     """Raises:
-    GraphError: nothing is connected, or a shape is not known.
+    GraphError: nothing is connected, a shape is not known, or shapes do not fit.
     """
     made = Encoded(batch_of(network))
     read = {op.outputs: _read(op, network) for op in network.operations}
@@ -44,6 +45,7 @@ def encode_released(network: Network) -> Encoded:
         if not read[op.outputs]:
             continue
         site = site_of(op, network)
+        check_fit(site, network.name)
         cost = _cost(site) if op.kind in _CODES else FREE
         total = Cost(*(a + b for a, b in zip(total, cost, strict=True)))
         if op.kind not in _CODES:

@@ -64,7 +64,11 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
         raise DataError(f"none of the {len(rows)} ONNX files of {folder} can be read: {skipped[-1][1]}")
     if len(read) < len(rows):
         _log.warning(
-            "%s: %d of %d ONNX files cannot be read: %s", folder, len(rows) - len(read), len(rows), skipped[-1]
+            "%s: %d of %d ONNX files cannot be read; the last: %s",
+            folder,
+            len(rows) - len(read),
+            len(rows),
+            skipped[-1][1],
         )
     families = [row["family"] for row in read]
     made = NetworkLatencies(

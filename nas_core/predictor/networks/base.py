@@ -56,6 +56,8 @@ class NetworkLatencyModel(ABC):
     reads: ClassVar[tuple[str, ...]]
     """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
     config_class: ClassVar[type] = NoSettings
+    recipe: ClassVar[str | None] = None
+    """Name of the recipe whose settings it takes as well."""
 
     def __init__(self, **settings: Any) -> None:
         known = [field.name for field in fields(self.config_class)]

@@ -20,7 +20,7 @@ __all__ = ["NNFormerGlobalModel", "NNFormerModel", "NNFormerReleasedModel"]
 
 @register_network_model
 class NNFormerModel(NetworkLatencyModel):
-    """NN-Former whose nodes have milliseconds of their own, recipe ``network-latency``.
+    """NN-Former with a readout of ours, recipe ``network-latency``.
 
     Its file is that of an :class:`NNFormerPredictor`, which also opens it.
 
@@ -29,14 +29,14 @@ class NNFormerModel(NetworkLatencyModel):
     """
 
     kind = "nn-former"
-    reads = ("attributes", "shapes", "costs")
-    recipe: ClassVar[str] = "network-latency"
+    reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "costs", "static")
+    recipe: ClassVar[str | None] = "network-latency"
     changes: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.settings = settings
-        self._recipe = get_recipe(self.recipe).changed(**{**self.changes, **settings})
+        self._recipe = get_recipe(str(self.recipe)).changed(**{**self.changes, **settings})
         self._predictor = NNFormerPredictor(self._recipe, unseen="ignore")
 
     def described(self) -> dict[str, Any]:

@@ -60,7 +60,12 @@ def parsed_model_settings(kind: str, texts: Iterable[str]) -> dict[str, Any]:
         ConfigError, UnknownChoiceError: no ``NAME=VALUE``, a value of another type, or no such setting.
     """
     cls = network_model_class(kind)
-    settings = parsed_settings(texts, get_type_hints(cls.config_class))
+    given = list(texts)
+    known = get_type_hints(cls.config_class)
+    strange = {text.partition("=")[0].strip() for text in given if "=" in text} - known.keys()
+    if strange and cls.recipe is None:
+        cls(**dict.fromkeys(strange))  # says what it has
+    settings = parsed_settings(given, known)
     cls(**settings)
     return settings
 

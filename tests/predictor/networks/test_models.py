@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.contracts.network_model import NetworkModelContract
 
-NN_FORMER = {"dim": 16, "depth": 1, "epochs": 6, "lr": 1e-2, "ema": 0.9}
+NN_FORMER = {"dim": 32, "depth": 1, "epochs": 40, "lr": 5e-3, "batch_size": 4}
 
 
 class TestFlops(NetworkModelContract):
