@@ -11,8 +11,8 @@ round, so that they hold on a machine whose speed drifts.
 
 Then: what bf16 changes in the order of predictions, what a node costs in a large sparse graph, and how long all of
 NAS-Bench-101 takes. Figures of the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
-Run: ``python -m benchmarks.predictor_speed [--threads 2] [--repeats 15] [--quick]``. NAS-Bench-101 is not part of this
-repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
+Run: ``python -m benchmarks.predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. NAS-Bench-101 is
+not part of this repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from tqdm import tqdm
 
 from benchmarks._plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
 from benchmarks._published import NASBENCH101, absent, nasbench101
+from benchmarks._speed_graphs import accuracy_graphs, latency_graphs
 from benchmarks._turns import in_turns, middle
 from nas_core.files import read_json, write_json
-from nas_core.graph import Graph, Graphs
+from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig, NNFormerPredictor, Trainer, get_recipe, kendall_tau
 from nas_core.predictor.inference import Scorer, score
@@ -58,29 +59,6 @@ AIMS = (
     ("nasbench101", "seconds", "<", 300),
 )
 """Speeds: 4 x and 8 x the released code's 2,330 and 1,040 graphs/s, 2.5 x its 250 pairs/s, on two such cores."""
-
-
-def accuracy_graphs(count: int) -> Graphs:
-    """Cells of 7 nodes: of NAS-Bench-101, or random ones."""
-    if absent(NASBENCH101):
-        return random_graphs([7] * count, NNFormerConfig(operations=5))
-    graphs = nasbench101()[0]
-    rows = np.random.default_rng(0).permutation(np.flatnonzero(graphs.sizes == 7))[:count]
-    return graphs.take(rows)
-
-
-def latency_graphs(sizes: list[int]) -> Graphs:
-    """Chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
-    stream = np.random.default_rng(0)
-    made = []
-    for size in sizes:
-        first = stream.integers(0, size - 2, round(0.13 * size))
-        jumps = np.stack([first, np.minimum(first + stream.integers(2, 9, len(first)), size - 1)], 1)
-        chain = np.stack([np.arange(size - 1), np.arange(1, size)], 1)
-        attributes, shapes = stream.integers(0, 8, (size, 8)), stream.integers(1, 225, (size, 4))
-        more = {"attributes": attributes, "shapes": shapes, "static": stream.random(4) * 10}
-        made.append(Graph(stream.integers(0, 28, size), np.concatenate([chain, jumps]), **more))
-    return Graphs.of(made)
 
 
 def lively(config: NNFormerConfig) -> NNFormer:

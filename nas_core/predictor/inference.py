@@ -29,7 +29,7 @@ CHUNK_TOKENS = 5000
 GRAPHED = 512
 """Graphs in one recorded forward pass of a CUDA device."""
 CHUNK_NODES = 1500
-"""Nodes computed at once by the general path."""
+"""Nodes computed at once by the general path, and where graphs are packed."""
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ RUNTIMES = ("onnxruntime", "torch")
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
-class NetworkWorkload:
+class NetworkWorkload(ABC):
     """Passes of a network: inputs and outputs stay on the device."""
 
     modules: Sequence[nn.Module] = ()
@@ -35,13 +36,13 @@ class NetworkWorkload:
         for _ in range(self.at_a_time):
             self.run()
 
+    @abstractmethod
     def run(self) -> object:
         """One pass."""
-        raise NotImplementedError
 
+    @abstractmethod
     def output(self) -> NDArray[np.float32]:
         """What a pass gives."""
-        raise NotImplementedError
 
 
 class TorchWorkload(NetworkWorkload):
