@@ -10,33 +10,78 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_REGISTRY
+from omegaconf import OmegaConf, open_dict
 
-from fairseq_ext.compat import prepare_fairseq
+from fairseq_ext.compat import prepare_fairseq, wrong_input
 from fairseq_ext.options import model_arguments
-from nas_core.errors import CheckpointError
+from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import atomic_output
 from nas_core.space import Architecture
 
 _TASK_OPTIONS = ("supernet_sampling", "valid_random", "select_checkpoint")
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The content of a fairseq checkpoint, plain data and tensors only.
+def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
+    """The content of a checkpoint that fairseq-train wrote of any model, plain data and tensors only; with ``mmap`` a
+    tensor is read when it is used.
 
     Raises:
         CheckpointError: the file is truncated, no checkpoint, or holds objects that are not allowed.
     """
     prepare_fairseq()
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (RuntimeError, EOFError, ValueError, OSError, KeyError, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
     if not isinstance(state, dict) or "model" not in state:
         raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
+    return state
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The same of a model of this plug-in.
+
+    Raises:
+        CheckpointError: also if it is of another model.
+    """
+    state = read_state(path)
     model_arguments(state, str(path))
     return state
+
+
+def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
+    """The task and the model of a checkpoint's content, in evaluation mode; ``data`` is where its data folder is now.
+
+    Raises:
+        DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ.
+    """
+    config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
+    with open_dict(config):
+        config.model = state["cfg"]["model"]
+    if data:
+        config.task.data = data
+        config.model.data = data
+    first = str(config.task.data).split(":")[0]
+    if not Path(first).is_dir():
+        raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
+    try:
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state={**state, "cfg": config})
+    except NasExtError:
+        raise
+    except Exception as error:
+        if message := wrong_input(error):
+            raise DataError(message) from None
+        if not isinstance(error, RuntimeError | KeyError | AssertionError):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CheckpointError(
+            f"{path} does not fit its own settings and dictionaries ({reason[:200]}); it may be damaged, or {first} is"
+            " not the data it was trained on"
+        ) from None
+    return task, models[0].eval()
 
 
 def write_subnet(

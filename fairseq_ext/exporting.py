@@ -1,14 +1,23 @@
-"""What of a translation model goes into exported files: its parts, dictionaries and special tokens."""
+"""What of a model goes into exported files: its parts, dictionaries and special tokens."""
 
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.roberta import RobertaModel
+
+from fairseq_ext.checkpoint import load_network, read_state
+from fairseq_ext.masked_lm import check_supported, encoder_part
 from fairseq_ext.model import TranslationModel
+from nas_core.errors import CheckpointError
 from nas_core.export import Exportable
 from nas_core.export.translation import translation_info, translation_parts
-from nas_core.space import Architecture
+from nas_core.space import Architecture, Choice, SearchSpace
+
+_TASKS = ("masked_lm", "sentence_prediction")
 
 
 def exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
@@ -17,15 +26,14 @@ def exportable(model: TranslationModel, task: Any, architecture: Architecture) -
     parts = translation_parts(model.net, architecture, source, target)
     languages = {"source": task.cfg.source_lang, "target": task.cfg.target_lang}
     words = {"source": task.source_dictionary, "target": task.target_dictionary}
-    special = words["target"]
     info = {
         **translation_info(*parts),
         "architecture": architecture.to_dict(),
         "languages": languages,
-        "tokens": {"bos": special.bos(), "pad": special.pad(), "eos": special.eos(), "unk": special.unk()},
+        "tokens": _special(words["target"]),
         "padding": {"source": "left" if task.cfg.left_pad_source else "right"},
         "dictionaries": {side: _file(side, languages) for side in words},
-        "dictionary_first_index": special.nspecial,
+        "dictionary_first_index": words["target"].nspecial,
     }
     return Exportable(parts, info, {_file(side, languages): _text(words[side]) for side in words})
 
@@ -39,3 +47,92 @@ def _text(dictionary: Any) -> str:
     text = io.StringIO()
     dictionary.save(text)
     return text.getvalue()
+
+
+class MaskedLM:
+    """A network of ``--arch roberta*``, trained as a masked language model or to tell sentences apart."""
+
+    def __init__(self, model: RobertaModel, task: Any, kind: str, longest: int) -> None:
+        self._model, self._task, self._kind, self._longest = model, task, kind, longest
+        layers = model.encoder.sentence_encoder.layers
+        genes = {
+            "encoder.layers": len(layers),
+            "encoder.embed_dim": layers[0].embed_dim,
+            "encoder.ffn_dim": layers[0].fc1.out_features,
+            "encoder.self_heads": layers[0].self_attn.num_heads,
+        }
+        self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in genes.items()])
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """The encoder with its head, and its dictionary."""
+        words = self._task.source_dictionary
+        classify = self._kind == "sentence_prediction"
+        head = self._task.cfg.classification_head_name if classify else None
+        info = {
+            "kind": self._kind,
+            "architecture": self.space.validate(architecture).to_dict(),
+            "vocabulary": len(words),
+            "limits": {"tokens": self._longest},
+            "tokens": {**_special(words), "mask": words.index("<mask>")},
+            "padding": "any side; what padding gives means nothing",
+            "starts_with": self._task.cfg.init_token if classify else words.bos(),
+            "ends_with": words.eos(),
+            "dictionary": "dict.txt",
+            "dictionary_first_index": words.nspecial,
+            **(self._classes() if classify else {}),
+        }
+        return Exportable((encoder_part(self._model, head, self._longest),), info, {"dict.txt": _text(words)})
+
+    def _classes(self) -> dict[str, Any]:
+        """Names of the logits, unless they are numbers, and what stands before a second sentence."""
+        config, labels = self._task.cfg, self._task.label_dictionary
+        names = None if config.regression_target else labels.symbols[labels.nspecial :][: config.num_classes]
+        return {"classes": names, "separator": config.separator_token}
+
+
+def is_masked_lm(path: Path) -> bool:
+    """Whether a fairseq checkpoint is of RoBERTa, and not of a model of this plug-in.
+
+    Raises:
+        CheckpointError: it is neither, or cannot be read.
+    """
+    settings = read_state(path, mmap=True).get("cfg") or {}
+    args = settings.get("model")
+    if hasattr(args, "search_space_json"):
+        return False
+    arch = _setting(args, "arch")
+    if ARCH_MODEL_REGISTRY.get(arch) is not RobertaModel:
+        raise CheckpointError(
+            f"{path} was trained with --arch {arch}; expected one of mos_transformer*, hat_transformer*, mformer* or"
+            " roberta*, others are not exported"
+        )
+    task = _setting(settings.get("task"), "task")
+    if task not in _TASKS:
+        raise CheckpointError(
+            f"{path} was trained with --arch {arch} and --task {task}; expected task {' or '.join(_TASKS)}"
+        )
+    return True
+
+
+def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
+    """Open a checkpoint for which :func:`is_masked_lm` is true.
+
+    Raises:
+        ConfigError: an option it was trained with is not exported. CheckpointError, DataError: see
+        :func:`fairseq_ext.checkpoint.load_network`.
+    """
+    state = read_state(path, mmap=True)
+    task, model = load_network(path, state, data)
+    check_supported(model)
+    longest = min(model.max_positions(), model.encoder.sentence_encoder.max_positions())
+    return MaskedLM(model, task, _setting(state["cfg"]["task"], "task"), longest)
+
+
+def _setting(group: Any, name: str) -> str:
+    """What a group of settings is of: it is stored under ``_name``, or as an option of a namespace."""
+    found = group.get("_name") if isinstance(group, dict) else getattr(group, name, None)
+    return str(found)
+
+
+def _special(words: Any) -> dict[str, int]:
+    return {"bos": words.bos(), "pad": words.pad(), "eos": words.eos(), "unk": words.unk()}

@@ -12,12 +12,13 @@ import torch
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from nas_core.device import usable_device
-from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.errors import DataError
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
+    from nas_core.export.opening import ExportableModel
 
 _LOG2 = float(np.log(2))
 
@@ -33,12 +34,13 @@ class TranslationSupernet:
         valid_sentences: int | None = None,
         device: str = "cpu",
     ) -> None:
-        from fairseq_ext.checkpoint import read_checkpoint
+        from fairseq_ext.checkpoint import load_network, read_checkpoint
 
-        self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_sentences
+        self.path, self._subset, self._sentences = path, valid_subset, valid_sentences
         self.device = usable_device(device)
         self._state = read_checkpoint(path)
-        self._task, self._model = self._build()
+        self._task, model = load_network(path, self._state, data)
+        self._model = model.to(self.device)
         self._batches: list[dict[str, Any]] | None = None
         self.space: SearchSpace = self._model.space
         self.task = {
@@ -46,35 +48,6 @@ class TranslationSupernet:
             "source_vocab": len(self._task.source_dictionary),
             "target_vocab": len(self._task.target_dictionary),
         }
-
-    def _build(self) -> tuple[Any, Any]:
-        from fairseq import checkpoint_utils
-        from omegaconf import OmegaConf, open_dict
-
-        config = OmegaConf.create({**self._state["cfg"], "model": None}, flags={"allow_objects": True})
-        with open_dict(config):
-            config.model = self._state["cfg"]["model"]
-        state = {**self._state, "cfg": config}
-        if self._data:
-            config.task.data = self._data
-            config.model.data = self._data
-        first = str(config.task.data).split(":")[0]
-        if not Path(first).is_dir():
-            raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
-        try:
-            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(self.path)], state=state)
-        except NasExtError:
-            raise
-        except Exception as error:
-            if message := wrong_input(error):
-                raise DataError(message) from None
-            if not isinstance(error, RuntimeError | KeyError | AssertionError):
-                raise
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise CheckpointError(
-                f"{self.path} does not fit its own settings ({reason[:200]}); it may be damaged"
-            ) from None
-        return task, models[0].to(self.device).eval()
 
     def _validation(self) -> list[dict[str, Any]]:
         from fairseq import utils
@@ -163,16 +136,24 @@ class FairseqHost:
 
     def open(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
         """See :class:`nas_core.supernet.host.Host`."""
-        import fairseq_ext  # noqa: F401  registers models and tasks
-
-        prepare_fairseq()
-        for name in ("fairseq", "fairseq_ext"):
-            logging.getLogger(name).setLevel(logging.WARNING)
+        _prepare()
         return TranslationSupernet(Path(checkpoint), **options)
 
-    def open_exportable(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
-        """See :class:`nas_core.export.opening.ExportingHost`."""
-        return self.open(checkpoint, **options)
+    def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
+        """See :class:`nas_core.export.opening.ExportingHost`. Of fairseq's own models, RoBERTa."""
+        _prepare()
+        from fairseq_ext.exporting import is_masked_lm, open_masked_lm
+
+        path = Path(checkpoint)
+        return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
+
+
+def _prepare() -> None:
+    import fairseq_ext  # noqa: F401  registers models and tasks
+
+    prepare_fairseq()
+    for name in ("fairseq", "fairseq_ext"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 HOST = FairseqHost()
