@@ -9,9 +9,9 @@ import typer
 
 from nas_core.errors import ConfigError
 from nas_core.latency.families import Family, chosen_families, network_families
-from nas_core.latency.network_set import RUNTIMES, NetworkSetConfig, collect_networks
+from nas_core.latency.network_set import RUNTIMES, NetworkSetConfig, collect_networks, measured_again
 from nas_core.latency.protocol import TimingConfig
-from nas_core.report.network_set import summary
+from nas_core.report.network_set import agreement, summary
 
 __all__ = ["dataset"]
 
@@ -33,6 +33,9 @@ def dataset(
     clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = _TIMING.device,
     most_ms: Annotated[float, typer.Option(help="Networks that take longer are skipped.")] = _CONFIG.most_ms,
+    again: Annotated[
+        int, typer.Option(min=0, help="Add nothing: measure so many of its networks again, and compare.")
+    ] = 0,
     list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
 ) -> None:
     """Measure random networks of many families, a reference between their passes. Run it again to go on or to add
@@ -43,6 +46,9 @@ def dataset(
     if out is None:
         raise ConfigError("latency dataset needs --out FOLDER (or --list, which shows the families)")
     chosen = chosen_families(families)
+    if again:
+        typer.echo(agreement(measured_again(out, chosen, again)))
+        return
     config = NetworkSetConfig(
         runtimes=tuple(name.strip() for name in runtimes.split(",")), seed=seed, visits=visits, most_ms=most_ms
     )

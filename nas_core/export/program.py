@@ -1,8 +1,7 @@
 """Tracing a part, and writing it as ONNX or as a ``torch.export`` program.
 
 Both start from ``torch.export``, whose open dimensions are stated and proved, not found by one run. torch's older
-exporter, by tracing, is deprecated, makes twice as many nodes of an encoder (352 for 166), and writes a sum over
-booleans that onnxruntime refuses.
+exporter, by tracing, is deprecated, and makes twice as many nodes of an encoder (352 for 166).
 """
 
 from __future__ import annotations

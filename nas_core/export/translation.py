@@ -29,7 +29,7 @@ from nas_core.space.hat import READ_LAYERS
 from nas_core.supernet.subnet import DecoderCache, Subnet
 from nas_core.supernet.translation import TranslationNet
 
-__all__ = ["DecoderStep", "Encoder", "static_net", "translation_info", "translation_parts"]
+__all__ = ["DecoderStep", "Encoder", "part_inputs", "static_net", "translation_info", "translation_parts"]
 
 
 def static_net(net: TranslationNet, architecture: Architecture, source: int, target: int) -> TranslationNet:
@@ -181,6 +181,13 @@ def translation_parts(
             (OpenDim("batch"), *lengths),
         ),
     )
+
+
+def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
+    """Random inputs for sentences of ``source`` tokens and as many ``past`` positions."""
+    # "source_x3": a decoder layer may read the outputs of three encoder layers, one behind the other.
+    sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
+    return tuple(value.example(sizes | {"batch": batch, "past": past}, stream) for value in part.inputs)
 
 
 def _grown(dim: int | str) -> int | str:

@@ -1,15 +1,17 @@
-"""What a folder of measured networks holds, as a table."""
+"""What a folder of measured networks holds, as a table, and how well a second measurement agrees."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nas_core.latency.network_set import NetworkSet
 from nas_core.report.tables import Column, Table
 
-__all__ = ["summary"]
+__all__ = ["agreement", "summary"]
 
 
 def summary(found: NetworkSet) -> str:
@@ -27,6 +29,19 @@ def summary(found: NetworkSet) -> str:
     seconds = [row["seconds"] for row in found.rows if "seconds" in row]
     speed = f"{len(seconds) / sum(seconds) * 3600:.0f} networks per hour" if seconds else ""
     return "\n".join([Table(columns, lines).text(), speed]).rstrip()
+
+
+def agreement(again: Mapping[str, NDArray[np.float64]]) -> str:
+    """A line for each runtime about :func:`nas_core.latency.network_set.measured_again`."""
+    lines = []
+    for runtime, ratio in again.items():
+        middle = float(np.median(ratio))
+        spread = float(np.quantile(np.abs(ratio / middle - 1), 0.68))
+        lines.append(
+            f"{runtime}: {len(ratio)} networks differ by {100 * (middle - 1):+.1f} % from before (median), two thirds"
+            f" are within {100 * spread:.1f} % of that"
+        )
+    return "\n".join(lines)
 
 
 def _line(found: NetworkSet, family: str | None) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class LayerMemory(NamedTuple):
         if tokens is None:
             positions = torch.arange(output.shape[1] // reads, device=output.device).repeat(reads)
         else:
-            positions = (tokens.cumsum(1) - 1).clamp(min=0).repeat(1, reads)
+            positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0).repeat(1, reads)
         return cls(pair, mask, positions)
 
     def summed(self, weights: CrossAttentionWeights) -> Past:

@@ -214,7 +214,7 @@ class TranslationNet(nn.Module):
         drop = self._dropouts(table.shape[1], self.source_positions)
         positions = self.source_positions(tokens.shape[1], table.shape[1])
         if mask is not None:
-            positions = positions[(mask.cumsum(1) - 1).clamp(min=0)]
+            positions = positions[(mask.cumsum(1, dtype=torch.long) - 1).clamp(min=0)]
         x = self._embed(tokens, table, positions, drop)
         keys = None if mask is None else mask[:, None, None]
         outputs = [x]

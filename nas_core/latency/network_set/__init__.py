@@ -1,5 +1,6 @@
 """The user's own data set of whole networks' latencies: planned, measured, stored, read."""
 
+from nas_core.latency.network_set.again import measured_again
 from nas_core.latency.network_set.collect import collect_networks
 from nas_core.latency.network_set.folder import NetworkSet
 from nas_core.latency.network_set.plan import PlannedNetwork, planned_networks
@@ -13,6 +14,7 @@ __all__ = [
     "NetworkSetConfig",
     "PlannedNetwork",
     "collect_networks",
+    "measured_again",
     "planned_networks",
     "read_dataset",
 ]

@@ -24,7 +24,7 @@ from nas_core.latency.network_set.visited import BrokenNetwork, NetworkSetConfig
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.optional import require
 
-__all__ = ["collect_networks"]
+__all__ = ["collect_networks", "references"]
 
 _REFERENCE = {
     "resolution": 192,
@@ -81,22 +81,23 @@ def collect_networks(
         if not planned:
             return found
     make_folder(Path(path) / "onnx")
-    references = _references(config, timing)
+    reference = references(config, timing)
     if found is None:
         often = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
-        state = {name: float(np.median(time_passes_ms(work, often))) for name, work in references.items()}
+        state = {name: float(np.median(time_passes_ms(work, often))) for name, work in reference.items()}
         found = NetworkSet.begin(path, settings, machine, state)
     hidden = None if progress is None else not progress
     with tqdm(desc="measuring", total=len(planned), unit="network", disable=hidden) as shown:
         for first in range(0, len(planned), config.together):
             together = planned[first : first + config.together]
-            _measure_together(together, found, references, config, timing)
+            _measure_together(together, found, reference, config, timing)
             shown.update(len(together))
             _expect_one_that_works(found)
     return found
 
 
-def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
+def references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
+    """The network whose passes tell the machine's state, in each runtime."""
     network, inputs = GOOGLENET.network(_REFERENCE)
     calibrate(network, inputs)
     content = exported(network, inputs) if "onnxruntime" in config.runtimes else b""

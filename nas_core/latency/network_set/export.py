@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from nas_core.optional import require
 
-__all__ = ["OPSET", "calibrate", "exported", "without_weights"]
+__all__ = ["OPSET", "calibrate", "exported", "input_names", "outputs_of", "without_weights"]
 
 OPSET = 17
 KEPT = 1024
@@ -26,8 +27,8 @@ _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", 
 
 
 @torch.no_grad()
-def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor:
-    """Set the statistics of every batch norm to those of its own input in one pass; the output of that pass.
+def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Set the statistics of every batch norm to those of its own input in one pass; the outputs of that pass.
 
     Random weights without a training let activations explode or shrink to denormal numbers, with which a processor is
     a hundred times slower.
@@ -38,11 +39,15 @@ def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor:
         if isinstance(module, _BatchNorm)
     ]
     try:
-        output: Tensor = network(*inputs)
-        return output
+        return outputs_of(network(*inputs))
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def outputs_of(result: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """What a network gave, be it one tensor or several."""
+    return (result,) if isinstance(result, Tensor) else tuple(result)
 
 
 def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
@@ -56,15 +61,20 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
     norm.running_var.copy_(variance + x.square().mean(others) * 1e-2)
 
 
+def input_names(count: int) -> list[str]:
+    """Of the inputs in an exported file, in the order of the network's."""
+    return [f"input{index}" for index in range(count)]
+
+
 def exported(network: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
-    """The ONNX file of a network, by tracing: a third of the time of torch's newer exporter.
+    """The ONNX file of a network, by tracing: a third of the time of torch's newer exporter. All outputs are in it; the
+    exporter names those after the first.
 
     Raises:
         MissingHostError: onnx is not installed. Others: whatever torch raises where it cannot export.
     """
     require("onnx", "exporting networks", "onnx")
     file: Any = io.BytesIO()  # which the signature of torch.onnx.export does not know
-    names = [f"input{index}" for index in range(len(inputs))]
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # that the exporter is the older one, and that sizes become constants
         torch.onnx.export(
@@ -73,7 +83,7 @@ def exported(network: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
             file,
             dynamo=False,
             opset_version=OPSET,
-            input_names=names,
+            input_names=input_names(len(inputs)),
             output_names=["output"],
         )
     content: bytes = file.getvalue()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, MissingHostError, unknown_choice
+from nas_core.latency.network_set.export import input_names, outputs_of
 from nas_core.latency.protocol import TimingConfig
 from nas_core.optional import require
 
@@ -41,8 +42,8 @@ class NetworkWorkload(ABC):
         """One pass."""
 
     @abstractmethod
-    def output(self) -> NDArray[np.float32]:
-        """What a pass gives."""
+    def outputs(self) -> list[NDArray[np.float32]]:
+        """What a pass gives, as real numbers."""
 
 
 class TorchWorkload(NetworkWorkload):
@@ -53,13 +54,13 @@ class TorchWorkload(NetworkWorkload):
         self._inputs = [x.to(timing.device) for x in inputs]
         self.modules = [network]
 
-    def run(self) -> Tensor:
-        result: Tensor = self._network(*self._inputs)
+    def run(self) -> Tensor | Sequence[Tensor]:
+        result: Tensor | Sequence[Tensor] = self._network(*self._inputs)
         return result
 
     @torch.inference_mode()
-    def output(self) -> NDArray[np.float32]:
-        return self.run().float().cpu().numpy()
+    def outputs(self) -> list[NDArray[np.float32]]:
+        return [output.float().cpu().numpy() for output in outputs_of(self.run())]
 
 
 class OnnxWorkload(NetworkWorkload):
@@ -77,8 +78,10 @@ class OnnxWorkload(NetworkWorkload):
         if provider not in self._session.get_providers():
             raise ConfigError(f"onnxruntime cannot use {provider} here; give --device cpu, or --runtimes torch")
         self._binding = self._session.io_binding()
-        for wanted, x in zip(self._session.get_inputs(), inputs, strict=True):
-            value = runtime.OrtValue.ortvalue_from_numpy(x.cpu().numpy(), device.type, device.index or 0)
+        given = dict(zip(input_names(len(inputs)), inputs, strict=True))
+        for wanted in self._session.get_inputs():  # without those that the exporter found unused
+            array = given[wanted.name].cpu().numpy()
+            value = runtime.OrtValue.ortvalue_from_numpy(array, device.type, device.index or 0)
             self._binding.bind_ortvalue_input(wanted.name, value)
         for output in self._session.get_outputs():
             self._binding.bind_output(output.name, device.type, device.index or 0)
@@ -87,10 +90,9 @@ class OnnxWorkload(NetworkWorkload):
         self._session.run_with_iobinding(self._binding)
         self._binding.synchronize_outputs()
 
-    def output(self) -> NDArray[np.float32]:
+    def outputs(self) -> list[NDArray[np.float32]]:
         self.run()
-        result: NDArray[np.float32] = self._binding.copy_outputs_to_cpu()[0]
-        return result
+        return [output.astype(np.float32) for output in self._binding.copy_outputs_to_cpu()]
 
 
 def workload(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
 from nas_core.graph.onnx import read_onnx
@@ -61,7 +62,7 @@ class VisitedNetwork:
     """A network, built, exported and in every runtime.
 
     Raises:
-        BrokenNetwork: it is too slow, its output is not finite, or differs between runtimes. Others: whatever torch,
+        BrokenNetwork: it is too slow, an output is not finite, or differs between runtimes. Others: whatever torch,
         the exporter and onnxruntime raise.
     """
 
@@ -71,11 +72,11 @@ class VisitedNetwork:
         with pinned_threads(timing.threads):
             network, inputs = planned.family.network(planned.settings)
             start = time.perf_counter()
-            output = calibrate(network, inputs)
+            outputs = calibrate(network, inputs)
             first_ms = (time.perf_counter() - start) * 1e3
             if first_ms > 4 * config.most_ms:  # before anything that takes a giant still longer
                 raise BrokenNetwork(f"the first pass takes {first_ms:.0f} ms, more than 4 x {config.most_ms:g} ms")
-            if not output.isfinite().all():
+            if not all(output.isfinite().all() for output in outputs):
                 raise BrokenNetwork("the output is not finite")
             content = exported(network, inputs)
         self.content = without_weights(content)
@@ -89,7 +90,7 @@ class VisitedNetwork:
             "unknown": dict(read.unknown),
         }
         self._workloads = {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
-        _check({name: work.output() for name, work in self._workloads.items()})
+        _check({name: work.outputs() for name, work in self._workloads.items()})
         for name, work in self._workloads.items():
             pass_ms = min(time_passes_ms(work, replace(timing, warmup=1, repeats=_FEW_PASSES)))
             if pass_ms > config.most_ms:
@@ -128,11 +129,12 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _check(outputs: Mapping[str, Any]) -> None:
+def _check(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:
     """Finite, and equal in all runtimes."""
-    first = next(iter(outputs.values()))
-    for name, output in outputs.items():
-        if not np.isfinite(output).all():
-            raise BrokenNetwork(f"the output in {name} is not finite")
-        if output.shape != first.shape or np.abs(output - first).max() > _AGREE * np.abs(first).max():
-            raise BrokenNetwork(f"the output in {name} differs from that in {next(iter(outputs))}")
+    reference = next(iter(outputs))
+    for name, found in outputs.items():
+        for output, first in zip(found, outputs[reference], strict=True):
+            if not np.isfinite(output).all():
+                raise BrokenNetwork(f"the output in {name} is not finite")
+            if output.shape != first.shape or np.abs(output - first).max() > _AGREE * np.abs(first).max():
+                raise BrokenNetwork(f"the output in {name} differs from that in {reference}")

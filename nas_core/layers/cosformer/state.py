@@ -79,7 +79,7 @@ class CosformerState:
         if key_mask is not None:
             keys = keys * key_mask[:, None, :, None]
         features = torch.cat([keys * at.sin, keys * at.cos], -1)
-        return cls(features.mT @ v.to(kind), features.sum(2), max_length, k.shape[2], normalize)
+        return cls(features.transpose(2, 3) @ v.to(kind), features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Add the next position, keys ``(B, H, 1, D)`` and values ``(B, H, 1, Dv)``, and read it all with its query
@@ -93,7 +93,7 @@ class CosformerState:
             self._check(x, (batch, heads, 1, dim))
         self._check_position(self.length)
         features = self._features(k, self.length)
-        self.sums = self.sums + features.mT * v.to(self.sums.dtype)
+        self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
         self.weights = self.weights + features.squeeze(2)
         self.length += 1
         return self.read(q, self.length - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +14,6 @@ from nas_core.supernet.image import VisionNet
 from nas_core.supernet.image_genes import check_image_space
 from nas_core.supernet.image_subnet import VisionConfig
 from nas_core.supernet.translation import TranslationNet
-
-if TYPE_CHECKING:
-    from nas_core.export.parts import Part
 
 __all__ = ["SpacePart", "holds_images", "image_parts", "translation_parts"]
 
@@ -57,19 +53,13 @@ def translation_parts(space: SearchSpace, architecture: Architecture, config: Tr
     Raises:
         SpaceError: the space lacks a gene that the network has.
     """
+    from nas_core.export.translation import part_inputs
     from nas_core.export.translation import translation_parts as parts_of
 
     net = TranslationNet(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
     encoder, step = parts_of(net.eval(), architecture, config.source_length, config.target_length)
-    stream = torch.Generator().manual_seed(0)
-
-    def inputs(part: Part, batch: int) -> tuple[Tensor, ...]:
-        # "source_x3": a decoder layer may read the outputs of three encoder layers, one behind the other.
-        sizes = {dim.name: config.source_length * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
-        sizes |= {"batch": batch, "past": config.target_length // 2}
-        return tuple(value.example(sizes, stream) for value in part.inputs)
-
+    stream, lengths = torch.Generator().manual_seed(0), (config.source_length, config.target_length // 2)
     return [
-        SpacePart("encoder", encoder.module, inputs(encoder, 1)),
-        SpacePart("decoder", step.module, inputs(step, config.beam), config.target_length),
+        SpacePart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
+        SpacePart("decoder", step.module, part_inputs(step, *lengths, config.beam, stream), config.target_length),
     ]

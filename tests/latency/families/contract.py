@@ -9,9 +9,11 @@ import torch
 
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency.families import Family
-from nas_core.latency.network_set.export import calibrate, exported, without_weights
+from nas_core.latency.network_set.export import calibrate, exported, outputs_of, without_weights
 
 SMALL_FILE = 120_000
+HALF_READ = ("encoder", "translation")
+"""Families whose networks have a decoder too, or an encoder, that the exported part does not read."""
 
 
 def check_family(family: Family, samples: int = 3) -> None:
@@ -24,15 +26,15 @@ def check_family(family: Family, samples: int = 3) -> None:
         before = torch.get_rng_state()
         network, inputs = family.network(settings)
         assert not any(module.training for module in network.modules())
-        output = calibrate(network, inputs)
-        assert 1e-3 < output.abs().max() < 1e3, settings
-        torch.testing.assert_close(network(*inputs), output)
+        outputs = calibrate(network, inputs)
+        assert all(1e-3 < output.float().abs().max() < 1e3 for output in outputs), settings
+        torch.testing.assert_close(outputs_of(network(*inputs)), outputs)
         same, same_inputs = family.network(settings)
-        torch.testing.assert_close(calibrate(same, same_inputs), output)
+        torch.testing.assert_close(calibrate(same, same_inputs), outputs)
         assert torch.equal(torch.get_rng_state(), before), "the caller's draws are untouched"
         light = without_weights(exported(network, inputs))
         read = read_onnx(light)
         assert len(light) < SMALL_FILE and not read.unknown, (len(light), read.unknown)
         assert read.flops_g > 1e-3
         params = sum(p.numel() for p in network.parameters()) / 1e6
-        assert read.params_m < 1.2 * params + 0.1 and (read.params_m > 0.8 * params or family.name == "encoder")
+        assert read.params_m < 1.2 * params + 0.1 and (read.params_m > 0.8 * params or family.name in HALF_READ)

@@ -50,6 +50,6 @@ def test_deep_networks_compute_with_ordinary_numbers() -> None:
             nn.init.zeros_(layer.bias)
     x = torch.randn(1, 3 + 5, 8, 8)
     assert network(x).abs().max() < 1e-15, "as it is, activations vanish"
-    output = calibrate(network, (x,))
+    (output,) = calibrate(network, (x,))
     assert 0.1 < output.abs().max() < 10
     torch.testing.assert_close(network(x), output)
