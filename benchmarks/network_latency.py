@@ -26,7 +26,8 @@ from nas_core.predictor.networks.data import load_networks, measured_on
 
 RESULT = Path(__file__).parent / "results" / "network_latency.json"
 MODELS = (
-    "flops", "flops-access", "counts", "trees", "graphsage", "nn-former", "nn-former-global", "nn-former-released",
+    "flops", "flops-access", "counts", "trees", "graphsage", "graphsage-priced", "nn-former", "nn-former-unpriced",
+    "nn-former-global", "nn-former-released",
 )  # fmt: skip
 OURS = "nn-former"
 SEEDLESS = ("flops", "flops-access", "counts")

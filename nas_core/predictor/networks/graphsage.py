@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,12 +15,13 @@ from nas_core.graph import GraphError, Graphs
 from nas_core.predictor.costs import KINDS, log_static
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress
+from nas_core.predictor.networks.priced import Priced
 from nas_core.predictor.networks.registry import register_network_model
 from nas_core.predictor.networks.sage_net import SageConfig, SageNet
 from nas_core.predictor.packed import PackedBatch
 from nas_core.predictor.streams import own_streams
 
-__all__ = ["GraphSageModel"]
+__all__ = ["GraphSageModel", "GraphSagePricedModel"]
 
 WARMUP = 0.1
 CHUNK_NODES = 8000
@@ -31,7 +33,7 @@ class GraphSageModel(NetworkLatencyModel):
     """A graph network as NNLP's, see :class:`SageNet`; trained on squared errors of log ms."""
 
     kind = "graphsage"
-    reads = ("attributes", "shapes", "static")
+    reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "static")
     config_class = SageConfig
     config: SageConfig
     _net: SageNet
@@ -102,6 +104,14 @@ class GraphSageModel(NetworkLatencyModel):
         if not all(x.dtype == torch.float32 and bool(torch.isfinite(x).all()) for x in tensors.values()):
             raise DataError("a weight is no finite number")
         self._net = net.eval()
+
+
+@register_network_model
+class GraphSagePricedModel(Priced, GraphSageModel):
+    """The same, which learns a factor on the priced operators."""
+
+    kind = "graphsage-priced"
+    reads = (*GraphSageModel.reads, "costs")
 
 
 def _rate(step: int, steps: int) -> float:

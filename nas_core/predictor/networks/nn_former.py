@@ -1,4 +1,4 @@
-"""NN-Former as a latency model of whole networks: our recipe, its ablation, and the published model."""
+"""NN-Former as a latency model of whole networks: ours, its ablations, and the published model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress
+from nas_core.predictor.networks.priced import Priced
 from nas_core.predictor.networks.registry import register_network_model
 from nas_core.predictor.recipes import get_recipe
 
-__all__ = ["NNFormerGlobalModel", "NNFormerModel", "NNFormerReleasedModel"]
+__all__ = ["NNFormerGlobalModel", "NNFormerModel", "NNFormerReleasedModel", "NNFormerUnpricedModel"]
 
 
 @register_network_model
-class NNFormerModel(NetworkLatencyModel):
-    """NN-Former with a readout of ours, recipe ``network-latency``.
+class NNFormerUnpricedModel(NetworkLatencyModel):
+    """NN-Former with a readout of ours, recipe ``network-latency``: milliseconds from the graph alone.
 
     Its file is that of an :class:`NNFormerPredictor`, which also opens it.
 
@@ -28,7 +29,7 @@ class NNFormerModel(NetworkLatencyModel):
         settings: changes of single settings of the recipe.
     """
 
-    kind = "nn-former"
+    kind = "nn-former-unpriced"
     reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "costs", "static")
     recipe: ClassVar[str | None] = "network-latency"
     changes: ClassVar[Mapping[str, Any]] = {}
@@ -72,6 +73,16 @@ class NNFormerModel(NetworkLatencyModel):
 
 
 @register_network_model
+class NNFormerModel(Priced, NNFormerUnpricedModel):
+    """The same network, which learns a factor on the priced operators.
+
+    The predictor in its file gives that factor.
+    """
+
+    kind = "nn-former"
+
+
+@register_network_model
 class NNFormerGlobalModel(NNFormerModel):
     """All nodes attend to all: the ablation of the paper's Table 5."""
 
@@ -80,7 +91,7 @@ class NNFormerGlobalModel(NNFormerModel):
 
 
 @register_network_model
-class NNFormerReleasedModel(NNFormerModel):
+class NNFormerReleasedModel(NNFormerUnpricedModel):
     """The published model, of 10 million parameters, recipe ``latency``."""
 
     kind = "nn-former-released"

@@ -28,8 +28,17 @@ class TestGraphSage(NetworkModelContract):
     settings = {"dim": 32, "layers": 2, "epochs": 20, "lr": 1e-2}  # noqa: RUF012 - never changed
 
 
+class TestGraphSagePriced(TestGraphSage):
+    kind = "graphsage-priced"
+
+
 class TestNNFormer(NetworkModelContract):
     kind = "nn-former"
+    settings = NN_FORMER
+
+
+class TestNNFormerUnpriced(NetworkModelContract):
+    kind = "nn-former-unpriced"
     settings = NN_FORMER
 
 

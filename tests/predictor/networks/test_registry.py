@@ -12,6 +12,7 @@ from nas_core.predictor.artifact import write_artifact
 from nas_core.predictor.networks import (
     FlopsModel,
     NNFormerModel,
+    NNFormerUnpricedModel,
     list_network_models,
     load_network_model,
     network_model_class,
@@ -46,7 +47,7 @@ def test_settings_have_their_types() -> None:
 
 def test_an_nn_formers_file_is_a_predictors(tmp_path: Path) -> None:
     data = toy_networks(20)
-    model = NNFormerModel(dim=16, depth=1, epochs=1).fit(data)
+    model = NNFormerUnpricedModel(dim=16, depth=1, epochs=1).fit(data)
     model.save(tmp_path / "m.safetensors")
     assert NNFormerPredictor.load(tmp_path / "m.safetensors").predict(data.graphs).tolist() == pytest.approx(
         model.predict(data.graphs).tolist()
