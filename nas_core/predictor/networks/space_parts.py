@@ -48,7 +48,7 @@ def image_parts(space: SearchSpace, architecture: Architecture) -> list[SpacePar
 
 def translation_parts(space: SearchSpace, architecture: Architecture, config: TranslationConfig) -> list[SpacePart]:
     """The encoder on one sentence, and T decoder steps on ``beam`` hypotheses, each with as many past words as the
-    steps have on average.
+    steps have on average (one at least: a file cannot say that an input is empty).
 
     Raises:
         SpaceError: the space lacks a gene that the network has.
@@ -58,7 +58,7 @@ def translation_parts(space: SearchSpace, architecture: Architecture, config: Tr
 
     net = TranslationNet(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
     encoder, step = parts_of(net.eval(), architecture, config.source_length, config.target_length)
-    stream, lengths = torch.Generator().manual_seed(0), (config.source_length, config.target_length // 2)
+    stream, lengths = torch.Generator().manual_seed(0), (config.source_length, max(1, config.target_length // 2))
     return [
         SpacePart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
         SpacePart("decoder", step.module, part_inputs(step, *lengths, config.beam, stream), config.target_length),

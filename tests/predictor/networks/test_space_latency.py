@@ -45,6 +45,12 @@ def test_a_translation_is_one_encoder_and_many_steps(model: Path) -> None:
     assert again.measurement.parts_ms["decoder"] > 2 * small.parts_ms["decoder"]  # type: ignore[union-attr]
 
 
+def test_one_word_has_one_step(model: Path) -> None:
+    space, word = get_space("hat_small"), TranslationConfig(source_vocab=40, target_vocab=40, target_length=1, beam=2)
+    (found,) = PredictedMeasurements(space, word, model)([space.smallest()])
+    assert found.measurement.parts_ms["decoder"] > 0  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("name", ["mformer_small", "mformer_cifar10_small", "vit_cifar10_small"])
 def test_linear_attention_and_images_are_predicted_too(model: Path, name: str) -> None:
     space = get_space(name)
