@@ -74,7 +74,9 @@ class MaskedLM:
             "vocabulary": len(words),
             "limits": {"tokens": self._longest},
             "tokens": {**_special(words), "mask": words.index("<mask>")},
-            "padding": "any side; what padding gives means nothing",
+            "padding": "right, a class is read off the first token"
+            if classify
+            else "any side; its outputs mean nothing",
             "starts_with": self._task.cfg.init_token if classify else words.bos(),
             "ends_with": words.eos(),
             "dictionary": "dict.txt",
@@ -96,7 +98,12 @@ def is_masked_lm(path: Path) -> bool:
     Raises:
         CheckpointError: it is neither, or cannot be read.
     """
-    settings = read_state(path, mmap=True).get("cfg") or {}
+    settings = read_state(path, mmap=True).get("cfg")
+    if not hasattr(settings, "get"):
+        raise CheckpointError(
+            f"{path} has no settings under 'cfg': it is damaged, or in fairseq's format before 2021; load and save it with"
+            " this fairseq"
+        )
     args = settings.get("model")
     if hasattr(args, "search_space_json"):
         return False
@@ -122,10 +129,26 @@ def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
         :func:`fairseq_ext.checkpoint.load_network`.
     """
     state = read_state(path, mmap=True)
+    written = {
+        name: tuple(getattr(tensor, "shape", ())) for name, tensor in state["model"].items()
+    }  # fairseq adds what is missing
     task, model = load_network(path, state, data)
     check_supported(model)
+    kind = _setting(state["cfg"]["task"], "task")
+    if kind == "sentence_prediction":
+        _check_head(path, f"classification_heads.{task.cfg.classification_head_name}.", written, model)
     longest = min(model.max_positions(), model.encoder.sentence_encoder.max_positions())
-    return MaskedLM(model, task, _setting(state["cfg"]["task"], "task"), longest)
+    return MaskedLM(model, task, kind, longest)
+
+
+def _check_head(path: Path, prefix: str, written: dict[str, tuple[int, ...]], model: RobertaModel) -> None:
+    """fairseq gives a head random weights where a checkpoint has none that fit."""
+    expected = {name: tuple(x.shape) for name, x in model.state_dict().items() if name.startswith(prefix)}
+    if not expected or any(written.get(name) != shape for name, shape in expected.items()):
+        raise CheckpointError(
+            f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings say; it may be damaged,"
+            " or the model was not fine-tuned"
+        )
 
 
 def _setting(group: Any, name: str) -> str:

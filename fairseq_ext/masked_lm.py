@@ -125,6 +125,8 @@ def check_supported(model: Any) -> None:
                 " expected one trained without it"
             )
     encoder = model.encoder.sentence_encoder
+    if not len(getattr(encoder, "layers", ())):
+        raise ConfigError("the network has no layers; expected --encoder-layers 1 or more")
     expected = [(model, RobertaModel), (encoder, TransformerEncoder), (encoder.embed_tokens, nn.Embedding)]
     expected += [(encoder.embed_positions, LearnedPositionalEmbedding)]
     expected += [(layer, TransformerEncoderLayerBase) for layer in encoder.layers]

@@ -9,6 +9,7 @@ from typing import Any
 from nas_core.errors import ConfigError, SpaceError
 from nas_core.graph import Graph, translation_graph
 from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor.networks.priced import check_unpriced
 from nas_core.space import space_from_dict
 from nni_ext.compat import nni_module
 from nni_ext.graphs import (
@@ -89,7 +90,7 @@ def opened(predictor: NNFormerPredictor | str | Path) -> NNFormerPredictor:
             was not fitted.
     """
     if isinstance(predictor, str | Path):
-        return NNFormerPredictor.load(predictor)
+        return check_unpriced(NNFormerPredictor.load(predictor), predictor)
     if not isinstance(predictor, NNFormerPredictor):
         raise ConfigError(
             f"predictor is a {type(predictor).__name__}; expected an NNFormerPredictor or the path of its .safetensors"

@@ -34,7 +34,8 @@ def dataset(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = _TIMING.device,
     most_ms: Annotated[float, typer.Option(help="Networks that take longer are skipped.")] = _CONFIG.most_ms,
     again: Annotated[
-        int, typer.Option(min=0, help="Add nothing: measure so many of its networks again, and compare.")
+        int,
+        typer.Option(min=0, help="Add nothing: measure so many of its networks once more, as they were, and compare."),
     ] = 0,
     list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
 ) -> None:

@@ -23,6 +23,7 @@ from nas_core.predictor.estimator import UNSEEN, Progress
 from nas_core.predictor.files import OUTPUTS, Records, new_file, prediction_rows, read_records, write_predictions
 from nas_core.predictor.holdout import holdout_split
 from nas_core.predictor.inference import Scorer
+from nas_core.predictor.networks.priced import check_unpriced
 from nas_core.predictor.settings import needed_by, parsed_settings
 from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
 from nas_core.report.plots import curves
@@ -96,7 +97,7 @@ def predict(
     """One prediction for each record, and its standard deviation over the members (0 if there is one)."""
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
-    predictor = NNFormerPredictor.load(model, device, unseen)
+    predictor = check_unpriced(NNFormerPredictor.load(model, device, unseen), model)
     known_as = _reader_of(predictor, model, reader)
     records = read_records(data, known_as)
     _require_seen(predictor, records.graphs, data, known_as)

@@ -293,3 +293,42 @@ def test_other_models_and_tasks(words: Path, tmp_path: Path, refused: Callable[.
     model.args.arch = "transformer_lm"
     line = refused(save(model, task, tmp_path / "arch.pt"))
     assert "--arch transformer_lm" in line and "roberta*" in line
+
+
+@pytest.mark.parametrize("change", ["dropped", "bias dropped", "classes"])
+def test_a_head_without_its_weights_is_not_made_up(
+    change: str, words: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    path = save(*build(words, classify=True), tmp_path / "c.pt")
+    state = torch.load(path, weights_only=True)
+    weights, prefix = state["model"], f"classification_heads.{HEAD}."
+    if change == "classes":
+        weights[f"{prefix}out_proj.weight"] = torch.zeros(3, 16)
+        weights[f"{prefix}out_proj.bias"] = torch.zeros(3)
+    for name in [name for name in weights if name.startswith(prefix)]:
+        if change == "dropped" or (change == "bias dropped" and name.endswith("out_proj.bias")):
+            del weights[name]
+    torch.save(state, path)
+    assert f"lacks weights of classification_heads.{HEAD}" in refused(path)
+
+
+def test_damaged_settings_are_one_line(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+    path = save(*build(words), tmp_path / "c.pt")
+    whole = torch.load(path, weights_only=True)
+    torch.save({**whole, "cfg": "none"}, path)
+    assert "no settings under 'cfg'" in refused(path)
+    task = {name: value for name, value in whole["cfg"]["task"].items() if name != "data"}
+    torch.save({**whole, "cfg": {**whole["cfg"], "task": task}}, path)
+    assert "no data folder" in refused(path)
+
+
+def test_classes_are_read_off_the_first_token(words: Path, tmp_path: Path) -> None:
+    opened = open_exportable(save(*build(words, classify=True), tmp_path / "c.pt"))
+    made = opened.exportable(opened.space.largest())
+    tokens = torch.tensor([[0, 5, 6, 2]])
+    module = made.parts[0].module
+    padded = {side: torch.nn.functional.pad(tokens, pad, value=PAD) for side, pad in (("l", (2, 0)), ("r", (0, 2)))}
+    with torch.no_grad():
+        alone, left, right = (module(x)[1] for x in (tokens, padded["l"], padded["r"]))
+    torch.testing.assert_close(right, alone, atol=1e-5, rtol=1e-4)
+    assert (left - alone).abs().max() > 0.01 and made.info["padding"].startswith("right")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,24 @@ from tqdm import tqdm
 from nas_core.errors import ConfigError, DataError
 from nas_core.latency.families import Family
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.network_set.collect import references
+from nas_core.latency.network_set.collect import references, visited_together
 from nas_core.latency.network_set.folder import NetworkSet
 from nas_core.latency.network_set.plan import PlannedNetwork
 from nas_core.latency.network_set.runtimes import check_runtimes
-from nas_core.latency.network_set.visited import NetworkSetConfig, VisitedNetwork
+from nas_core.latency.network_set.visited import NetworkSetConfig
 from nas_core.latency.protocol import TimingConfig
 
 __all__ = ["measured_again"]
+
+_log = logging.getLogger(__name__)
 
 
 def measured_again(
     path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """By runtime ``(count,)`` second latencies of networks from all over the folder, as multiples of the first ones;
-    both are relative to the reference. The settings are those of the folder, to which nothing is written.
+    """By runtime second latencies of so many networks from all over the folder, as multiples of the first ones; both
+    are relative to the reference. The settings are those of the folder, to which nothing is written. A network that
+    cannot be measured now is named in a warning and left out.
 
     Values around one, but far from it, are what other jobs or another state of the machine did to either measurement.
 
@@ -38,7 +41,7 @@ def measured_again(
 
     Raises:
         ConfigError: it was measured on another machine, or a family is missing. DataError: no such folder, a damaged
-            one, or one with fewer networks.
+            one, one with fewer networks, or one of which no network can be measured.
     """
     found = NetworkSet.read(path)
     config, timing = _settings(found)
@@ -50,32 +53,39 @@ def measured_again(
     known = {family.name: family for family in families}
     chosen = [rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)]
     if absent := sorted({row["family"] for row in chosen} - known.keys()):
-        raise ConfigError(f"{path} holds networks of families {', '.join(absent)}, which are not installed here")
+        raise ConfigError(
+            f"{path} holds networks of families {', '.join(absent)}, which are missing here; install"
+            " their adapter, or name them with --families"
+        )
     planned = [PlannedNetwork(row["name"], known[row["family"]], row["settings"]) for row in chosen]
     reference = references(config, timing)
-    second: list[dict[str, Any]] = []
+    ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
+    reason = ""
     hidden = None if progress is None else not progress
     with tqdm(desc="measuring again", total=count, unit="network", disable=hidden) as shown:
         for first in range(0, count, config.together):
-            together = [VisitedNetwork(one, config, timing) for one in planned[first : first + config.together]]
-            for _ in range(config.visits):
-                for network in together:
-                    network.visit(reference)
-            second += [network.row(found.reference_ms)["measured"] for network in together]
-            shown.update(len(together))
-    return {
-        name: np.array(
-            [b[name]["relative"] / a["measured"][name]["relative"] for a, b in zip(chosen, second, strict=True)]
-        )
-        for name in config.runtimes
-    }
+            ready, errors = visited_together(planned[first : first + config.together], reference, config, timing)
+            for row in chosen[first : first + config.together]:
+                if reason := errors.get(row["name"], ""):
+                    _log.warning("%s cannot be measured again: %s", row["name"], reason)
+                    continue
+                measured = ready[row["name"]].row(found.reference_ms)["measured"]
+                for name, ratio in ratios.items():
+                    ratio.append(measured[name]["relative"] / row["measured"][name]["relative"])
+                shown.update()
+    if not ratios[config.runtimes[0]]:
+        raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
+    return {name: np.array(ratio) for name, ratio in ratios.items()}
 
 
 def _settings(found: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
     try:
         given = {field.name: found.settings[field.name] for field in fields(NetworkSetConfig)}
-        return NetworkSetConfig(**{**given, "runtimes": tuple(given["runtimes"])}), TimingConfig(
-            **found.settings["timing"]
-        )
-    except (KeyError, TypeError) as error:
+        config = NetworkSetConfig(**{**given, "runtimes": tuple(given["runtimes"])})
+        if not all(isinstance(number, int) for number in (config.visits, config.together)):
+            raise TypeError("visits or together")
+        if set(config.runtimes) != found.reference_ms.keys():
+            raise KeyError("reference_ms")
+        return config, TimingConfig(**found.settings["timing"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"the settings of {found.path} lack or garble {error}; restore its first line") from None

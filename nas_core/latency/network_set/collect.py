@@ -24,7 +24,7 @@ from nas_core.latency.network_set.visited import BrokenNetwork, NetworkSetConfig
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.optional import require
 
-__all__ = ["collect_networks", "references"]
+__all__ = ["collect_networks", "references", "visited_together"]
 
 _REFERENCE = {
     "resolution": 192,
@@ -112,6 +112,23 @@ def _measure_together(
     timing: TimingConfig,
 ) -> None:
     """Visit some networks in turn, then write their rows in the order of the plan."""
+    ready, errors = visited_together(planned, references, config, timing)
+    for network in planned:
+        row: dict[str, Any] = {**network._asdict(), "family": network.family.name, "time": time.time()}
+        if network.name in errors:
+            found.append({**row, "error": errors[network.name]})
+            continue
+        visited = ready[network.name]
+        found.append({**row, "seconds": visited.seconds, **visited.row(found.reference_ms)}, visited.content)
+
+
+def visited_together(
+    planned: Sequence[PlannedNetwork],
+    references: Mapping[str, NetworkWorkload],
+    config: NetworkSetConfig,
+    timing: TimingConfig,
+) -> tuple[dict[str, VisitedNetwork], dict[str, str]]:
+    """By name the networks after all visits, in turn, and why the others cannot be measured."""
     ready: dict[str, VisitedNetwork] = {}
     errors: dict[str, str] = {}
 
@@ -128,13 +145,7 @@ def _measure_together(
         for network in planned:
             if network.name not in errors:
                 attempt(network, visit=number > 0)
-    for network in planned:
-        row: dict[str, Any] = {**network._asdict(), "family": network.family.name, "time": time.time()}
-        if network.name in errors:
-            found.append({**row, "error": errors[network.name]})
-            continue
-        visited = ready[network.name]
-        found.append({**row, "seconds": visited.seconds, **visited.row(found.reference_ms)}, visited.content)
+    return ready, errors
 
 
 def _reason(error: Exception) -> str:

@@ -60,6 +60,8 @@ class NNFormerUnpricedModel(NetworkLatencyModel):
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: str | Path) -> Self:
         self._restore_header(header)
+        if "prices" in header and not isinstance(self, Priced):
+            raise DataError("prices of operators, which this kind does not have")
         self._predictor = NNFormerPredictor.load(path, unseen="ignore")
         if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
             raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")

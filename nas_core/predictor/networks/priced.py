@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nas_core.errors import DataError
+from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.costs import KINDS, costs_by_kind, shrunk_prices
+from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.networks.base import LEAST_MS, Floats, NetworkLatencyModel, Progress
 from nas_core.predictor.networks.linear import CountsConfig
 
-__all__ = ["Priced"]
+__all__ = ["Priced", "check_unpriced"]
 
 PRICES = 3 * KINDS + 1
+MOST = 1e9
+"""Milliseconds per operator, GFLOP or million elements"""
 
 
 class Priced(NetworkLatencyModel):
@@ -46,6 +50,24 @@ class Priced(NetworkLatencyModel):
 
     def _restore_header(self, header: Mapping[str, Any]) -> None:
         super()._restore_header(header)
-        self._prices = np.array(header["prices"], np.float64)
-        if self._prices.shape != (PRICES,) or not np.isfinite(self._prices).all() or self._prices.min() < 0:
-            raise DataError(f"prices of shape {self._prices.shape}, expected {PRICES} numbers from 0 on")
+        given = header.get("prices")
+        if not isinstance(given, list) or len(given) != PRICES:
+            raise DataError(f"no prices of operators, expected {PRICES}; files of earlier releases have none")
+        if not all(type(price) in (int, float) and 0 <= price < MOST for price in given):
+            raise DataError("a price of an operator is no number of milliseconds from 0 on")
+        self._prices = np.array(given, np.float64)
+
+
+def check_unpriced(predictor: NNFormerPredictor, path: str | Path) -> NNFormerPredictor:
+    """The predictor of that file, if it predicts by itself.
+
+    Raises:
+        ConfigError: it gives only the factor of a priced latency model.
+    """
+    about = predictor.info.get("network_latency")
+    if isinstance(about, dict) and "prices" in about:
+        raise ConfigError(
+            f"{path} is a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency"
+            " predict' or nni_ext.NetworkLatencyProfiler"
+        )
+    return predictor

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError
+from nas_core.latency.families import Family
 from nas_core.latency.network_set import collect_networks, measured_again
 from nas_core.report.network_set import agreement
-from tests.latency.network_set.tiny import CONFIG, ONE, TIMING, TWO
+from tests.latency.network_set.tiny import CONFIG, ONE, TIMING, TWO, failing
 
 pytestmark = pytest.mark.onnx
 
@@ -46,7 +47,7 @@ def test_a_first_measurement_that_was_disturbed_is_seen(folder: Path) -> None:
 def test_what_cannot_be_measured_again(folder: Path) -> None:
     with pytest.raises(DataError, match="holds 6 measured networks, 7 were asked for"):
         measured_again(folder, (ONE, TWO), 7)
-    with pytest.raises(ConfigError, match="families two, which are not installed"):
+    with pytest.raises(ConfigError, match="families two, which are missing here"):
         measured_again(folder, (ONE,), 6)
 
     def elsewhere(number: int, line: dict) -> None:
@@ -64,6 +65,14 @@ def test_what_cannot_be_measured_again(folder: Path) -> None:
     rewrite(folder, bare)
     with pytest.raises(DataError, match="restore its first line"):
         measured_again(folder, (ONE, TWO), 2)
+
+
+def test_networks_that_fail_now_are_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broken = Family("two", "", TWO.sample, failing)
+    again = measured_again(folder, (ONE, broken), 6, progress=False)
+    assert [len(ratio) for ratio in again.values()] == [3, 3] and "two_0000 cannot be measured again" in caplog.text
+    with pytest.raises(DataError, match="no network of .* can be measured again, .* no network of width"):
+        measured_again(folder, (Family("one", "", ONE.sample, failing), broken), 6, progress=False)
 
 
 def test_the_line_says_shift_and_spread() -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nas_core.errors import DataError
+from nas_core.errors import ConfigError, DataError
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.metrics import mape
 from nas_core.predictor.networks import NetworkLatencyModel, load_network_model, network_model_class
+from nas_core.predictor.networks.priced import check_unpriced
 from tests.predictor.networks.toy import toy_networks
 
 BARELY = {"nn-former": {"dim": 16, "depth": 1, "epochs": 2}, "graphsage": {"dim": 16, "layers": 1, "epochs": 2}}
@@ -42,7 +43,24 @@ def test_the_network_predicts_a_factor_and_the_file_has_the_prices(tmp_path: Pat
     assert np.array_equal(load_network_model(path).predict(data.graphs), model.predict(data.graphs))
 
 
-@pytest.mark.parametrize("prices", [[1.0], [-1.0] * 97, ["x"] * 97, None])
+def test_the_factor_alone_is_no_prediction(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    model = fitted("nn-former")
+    model.save(path)
+    with pytest.raises(ConfigError, match="not a predictor by itself; use it with 'nas-ext latency predict'"):
+        check_unpriced(NNFormerPredictor.load(path), path)
+    plain = fitted("nn-former-unpriced")
+    plain.save(path)
+    assert check_unpriced(NNFormerPredictor.load(path), path).fitted
+    whole, tensors = read_artifact(path, ("nn-former",))
+    header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
+    header["info"]["network_latency"]["prices"] = [1.0] * 97
+    write_artifact(path, "nn-former", header, tensors)
+    with pytest.raises(DataError, match="prices of operators, which this kind does not have"):
+        load_network_model(path)
+
+
+@pytest.mark.parametrize("prices", [[1.0], [-1.0] * 97, ["1.0"] * 97, [1e308] * 97, None])
 def test_altered_prices_are_refused(prices: object, tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     fitted("nn-former").save(path)
