@@ -74,9 +74,7 @@ class MaskedLM:
             "vocabulary": len(words),
             "limits": {"tokens": self._longest},
             "tokens": {**_special(words), "mask": words.index("<mask>")},
-            "padding": "right, a class is read off the first token"
-            if classify
-            else "any side; its outputs mean nothing",
+            "padding": "right: the first token tells the class" if classify else "any side; its outputs mean nothing",
             "starts_with": self._task.cfg.init_token if classify else words.bos(),
             "ends_with": words.eos(),
             "dictionary": "dict.txt",
@@ -101,8 +99,8 @@ def is_masked_lm(path: Path) -> bool:
     settings = read_state(path, mmap=True).get("cfg")
     if not hasattr(settings, "get"):
         raise CheckpointError(
-            f"{path} has no settings under 'cfg': it is damaged, or in fairseq's format before 2021; load and save it with"
-            " this fairseq"
+            f"{path} has no settings under 'cfg': it is damaged, or in fairseq's format before 2021; load and save it"
+            " with this fairseq"
         )
     args = settings.get("model")
     if hasattr(args, "search_space_json"):
@@ -146,8 +144,8 @@ def _check_head(path: Path, prefix: str, written: dict[str, tuple[int, ...]], mo
     expected = {name: tuple(x.shape) for name, x in model.state_dict().items() if name.startswith(prefix)}
     if not expected or any(written.get(name) != shape for name, shape in expected.items()):
         raise CheckpointError(
-            f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings say; it may be damaged,"
-            " or the model was not fine-tuned"
+            f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings say; it may be"
+            " damaged, or the model was not fine-tuned"
         )
 
 

@@ -35,7 +35,7 @@ def dataset(
     most_ms: Annotated[float, typer.Option(help="Networks that take longer are skipped.")] = _CONFIG.most_ms,
     again: Annotated[
         int,
-        typer.Option(min=0, help="Add nothing: measure so many of its networks once more, as they were, and compare."),
+        typer.Option(min=0, help="Add nothing: measure so many of its networks once more, and compare."),
     ] = 0,
     list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
 ) -> None:

@@ -71,7 +71,7 @@ def test_networks_that_fail_now_are_left_out(folder: Path, caplog: pytest.LogCap
     broken = Family("two", "", TWO.sample, failing)
     again = measured_again(folder, (ONE, broken), 6, progress=False)
     assert [len(ratio) for ratio in again.values()] == [3, 3] and "two_0000 cannot be measured again" in caplog.text
-    with pytest.raises(DataError, match="no network of .* can be measured again, .* no network of width"):
+    with pytest.raises(DataError, match=r"no network of .* can be measured again, .* no network of width"):
         measured_again(folder, (Family("one", "", ONE.sample, failing), broken), 6, progress=False)
 
 
