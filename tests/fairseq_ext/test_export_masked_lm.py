@@ -5,30 +5,24 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.roberta import RobertaModel
-from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
 from fairseq_ext.masked_lm import Encoder, check_supported
-from nas_core.cli import main
-from nas_core.errors import CheckpointError, ConfigError
+from nas_core.errors import CheckpointError
 from nas_core.export import open_exportable
 from nas_core.files import read_json
 from nas_core.supernet import open_supernet
-from tests.fairseq_ext.running import run, subnet
+from tests.fairseq_ext.roberta import HEAD, LONGEST, PAD, build, export, save, words
+from tests.fairseq_ext.running import run
 
-LONGEST, PAD, HEAD = 12, 1, "sentence_classification_head"
+__all__ = ["words"]
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
     "relu, untied": {"activation_fn": "relu", "untie_weights_roberta": True},
@@ -36,62 +30,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "prenorm": {"arch": "roberta_prenorm"},
     "scaled, layerdrop": {"no_scale_embedding": False, "encoder_layerdrop": 0.5},
 }
-
-
-@pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data folder of both tasks: 16 words that were counted, two labels."""
-    folder = tmp_path_factory.mktemp("bert")
-    dictionary, labels = Dictionary(), Dictionary()
-    for number in range(16):
-        dictionary.add_symbol(f"w{number}", 20 - number)
-    for label in ("no", "yes"):
-        labels.add_symbol(label, 5)
-    for below in ("input0", "label"):
-        (folder / below).mkdir()
-    dictionary.save(str(folder / "dict.txt"))
-    dictionary.save(str(folder / "input0" / "dict.txt"))
-    labels.save(str(folder / "label" / "dict.txt"))
-    return folder
-
-
-def build(words: Path, classify: bool = False, **options: Any) -> tuple[RobertaModel, Any]:
-    """A tiny network whose weights are large enough to tell positions apart, and its task."""
-    sizes = {"encoder_layers": 2, "encoder_embed_dim": 16, "encoder_ffn_embed_dim": 24, "encoder_attention_heads": 4}
-    args = Namespace(**{"arch": "roberta_base", "max_positions": LONGEST, **sizes, **options})
-    ARCH_CONFIG_REGISTRY[args.arch](args)
-    torch.manual_seed(2)
-    if classify:
-        shared = {"regression_target": False, "classification_head_name": HEAD, "seed": 1}
-        config = SentencePredictionConfig(data=str(words), num_classes=2, init_token=0, max_positions=LONGEST, **shared)
-        task = SentencePredictionTask.setup_task(config)
-    else:
-        task = MaskedLMTask.setup_task(MaskedLMConfig(data=str(words), tokens_per_sample=LONGEST, seed=1))
-    model = task.build_model(args)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-        model.encoder.sentence_encoder.embed_tokens.weight[PAD] = 0.7  # must not count
-    return model.eval(), task
-
-
-def save(model: RobertaModel, task: Any, path: Path, **task_settings: Any) -> Path:
-    """As fairseq's trainer writes it."""
-    kind = "masked_lm" if isinstance(task, MaskedLMTask) else "sentence_prediction"
-    model.args.task = kind
-    settings = {**vars(task.cfg), "_name": kind, **task_settings}
-    state = {
-        "args": None,
-        "cfg": {"model": model.args, "task": settings, "criterion": {"_name": kind}},
-        "model": model.state_dict(),
-        "criterion": None,
-        "optimizer_history": [{"num_updates": 3, "criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}],
-        "task_state": {},
-        "extra_state": {},
-        "last_optimizer_state": None,
-    }
-    checkpoint_utils.torch_persistent_save(state, str(path))
-    return path
 
 
 def sentences(vocabulary: int, seed: int = 0) -> torch.Tensor:
@@ -178,10 +116,6 @@ def elsewhere(to: str, folder: Path, tokens: torch.Tensor, scratch: Path) -> tup
     return found["features"], found["logits"]
 
 
-def export(checkpoint: Path, out: Path, *more: str) -> int:
-    return main(["export", "--checkpoint", str(checkpoint), "--out", str(out), *more])
-
-
 @pytest.mark.onnx
 @pytest.mark.parametrize(("to", "head"), [("onnx", None), ("torch-export", None), ("onnx", HEAD)])
 def test_exported_files(to: str, head: str | None, words: Path, tmp_path: Path) -> None:
@@ -229,51 +163,6 @@ def test_a_checkpoint_of_fairseq_train(tmp_path: Path) -> None:
         open_supernet(checkpoint)
 
 
-# -- wrong input -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def refused(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """``refused(checkpoint, ...)``: the one line of an export that failed and left nothing."""
-
-    def call(checkpoint: Path, *more: str) -> str:
-        out = tmp_path / "refused"
-        assert export(checkpoint, out, "--to", "torch-export", *more) == 2
-        assert not out.exists()
-        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]
-        return line
-
-    return call
-
-
-def test_wrong_input_is_one_line(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    checkpoint = save(*build(words), tmp_path / "c.pt")
-    cut, empty, other = tmp_path / "cut.pt", tmp_path / "empty", tmp_path / "other"
-    cut.write_bytes(checkpoint.read_bytes()[:-2000])
-    for folder in (empty, other):
-        folder.mkdir()
-    (other / "dict.txt").write_text("w0 1\n")
-    subnet().save(tmp_path / "translation.json")
-    assert "is not a checkpoint" in refused(cut)
-    assert "no data folder" in refused(checkpoint, "--data", str(tmp_path / "none"))
-    assert "dict.txt" in refused(checkpoint, "--data", str(empty))
-    assert "size mismatch" in (line := refused(checkpoint, "--data", str(other))) and f"{other} is not" in line
-    assert "roberta" in refused(checkpoint, "--arch", str(tmp_path / "translation.json"))
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [("quant_noise_pq", 0.1, "--quant-noise-pq 0.1"), ("encoder_learned_pos", False, "Sinusoidal")],
-)
-def test_settings_that_are_not_exported(
-    option: str, value: Any, said: str, words: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    model, task = build(words, **{option: value})
-    with pytest.raises(ConfigError, match=said):
-        check_supported(model)
-    assert said in refused(save(model, task, tmp_path / "c.pt"))
-
-
 def test_settings_of_fairseq_hydra_train(words: Path, tmp_path: Path) -> None:
     """They hold the model's options as plain data, under its name."""
     model, task = build(words)
@@ -284,42 +173,6 @@ def test_settings_of_fairseq_hydra_train(words: Path, tmp_path: Path) -> None:
     (part,) = (opened := open_exportable(path)).exportable(opened.space.largest()).parts
     tokens = sentences(len(task.source_dictionary))
     torch.testing.assert_close(part.module(tokens)[1], theirs(model, tokens)[1], atol=2e-5, rtol=1e-4)
-
-
-def test_other_models_and_tasks(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    model, task = build(words)
-    line = refused(save(model, task, tmp_path / "task.pt", _name="multilingual_masked_lm"))
-    assert "multilingual_masked_lm" in line and "masked_lm or sentence_prediction" in line
-    model.args.arch = "transformer_lm"
-    line = refused(save(model, task, tmp_path / "arch.pt"))
-    assert "--arch transformer_lm" in line and "roberta*" in line
-
-
-@pytest.mark.parametrize("change", ["dropped", "bias dropped", "classes"])
-def test_a_head_without_its_weights_is_not_made_up(
-    change: str, words: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    path = save(*build(words, classify=True), tmp_path / "c.pt")
-    state = torch.load(path, weights_only=True)
-    weights, prefix = state["model"], f"classification_heads.{HEAD}."
-    if change == "classes":
-        weights[f"{prefix}out_proj.weight"] = torch.zeros(3, 16)
-        weights[f"{prefix}out_proj.bias"] = torch.zeros(3)
-    for name in [name for name in weights if name.startswith(prefix)]:
-        if change == "dropped" or (change == "bias dropped" and name.endswith("out_proj.bias")):
-            del weights[name]
-    torch.save(state, path)
-    assert f"lacks weights of classification_heads.{HEAD}" in refused(path)
-
-
-def test_damaged_settings_are_one_line(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    path = save(*build(words), tmp_path / "c.pt")
-    whole = torch.load(path, weights_only=True)
-    torch.save({**whole, "cfg": "none"}, path)
-    assert "no settings under 'cfg'" in refused(path)
-    task = {name: value for name, value in whole["cfg"]["task"].items() if name != "data"}
-    torch.save({**whole, "cfg": {**whole["cfg"], "task": task}}, path)
-    assert "no data folder" in refused(path)
 
 
 def test_classes_are_read_off_the_first_token(words: Path, tmp_path: Path) -> None:
