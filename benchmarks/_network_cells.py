@@ -44,6 +44,23 @@ class Cell:
         return folder / f"{self.model}-{self.split}-{self.seed}-{key['settings']}-{data}.json"
 
 
+def within_spread(records: list[dict[str, Any]], data: NetworkLatencies) -> dict[str, float]:
+    """Percent of networks whose latency is within the spread of their prediction, by split, of one model and seed. As
+    shipped models have it: the residuals of the in-domain split's held-out networks with the deviation of members."""
+    measured = dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True))
+    parts: dict[str, tuple[Any, Any]] = {}
+    for record in records:
+        ratio = np.array([measured[name] for name in record["names"]]) / record["predicted_ms"]
+        parts[record["split"]] = ratio, np.array(record.get("deviation", np.zeros(len(ratio))))
+    if IN_DOMAIN not in parts:
+        return {}
+    low, high = np.quantile(parts[IN_DOMAIN][0], (0.16, 0.84))
+    spreads = {split: np.hypot((high - low) / 2, deviation) for split, (_, deviation) in parts.items()}
+    return {
+        split: round(float((abs(ratio - 1) <= spreads[split]).mean() * 100), 1) for split, (ratio, _) in parts.items()
+    }
+
+
 def fingerprint(data: NetworkLatencies) -> str:
     """A short name of networks, their latencies and splits."""
     digest = hashlib.sha256()
@@ -61,7 +78,8 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
     model.fit(train, seed=cell.seed)
     fitted = time.perf_counter()
     used = time.process_time() - cpu
-    predicted = model.predict(test.graphs)
+    predicted, spread = model.predict_with_spread(test.graphs)
+    deviation = np.sqrt(np.maximum((spread / predicted) ** 2 - model.relative_spread**2, 0))
     return {
         **cell.key(fingerprint(data)),
         "quality": {name: asdict(q) for name, q in family_quality(predicted, test.latency_ms, test.families).items()},
@@ -71,6 +89,7 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
         "predict_s": round(time.perf_counter() - fitted, 3),
         "names": test.names.tolist(),
         "predicted_ms": [float(f"{value:.5g}") for value in predicted],
+        "deviation": [float(f"{value:.3g}") for value in deviation],
     }
 
 

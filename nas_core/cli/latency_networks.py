@@ -48,7 +48,7 @@ _COLUMNS = (
 def train(
     data: Annotated[Path, typer.Option(help="Folder of 'dataset', of the NNLQP release, or networks as .npz.")],
     out: Annotated[Path, typer.Option(help="The model (.safetensors).")],
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(list_network_models())}.")] = "nn-former",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(list_network_models())}.")] = "ensemble",
     runtime: Annotated[str | None, typer.Option(help=_RUNTIME)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and batches.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
@@ -136,10 +136,10 @@ def _fitted(model: NetworkLatencyModel, networks: NetworkLatencies, seed: int, f
 
 def _shown(bar: Any) -> Progress:
     def progress(step: int, steps: int, loss: float) -> None:
-        if bar.total is None:
+        if bar.total is None or step <= bar.n:  # the first member, or the next
             bar.reset(steps)
         bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
-        bar.update()
+        bar.update(step - bar.n)
 
     return progress
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import atomic_output
 
-__all__ = ["read_artifact", "write_artifact"]
+__all__ = ["below", "read_artifact", "write_artifact"]
 
 FORMAT = "nas-ext/predictor"
 VERSION = 1
@@ -67,3 +67,8 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
             " the predictor anew"
         )
     return header, tensors
+
+
+def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without that beginning."""
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

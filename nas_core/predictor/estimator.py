@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
@@ -239,9 +240,16 @@ class NNFormerPredictor:
             DataError: a weight is no finite number.
             NasExtError: the file cannot be written; a former one is kept.
         """
+        write_artifact(path, KIND, *self.contents())
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Header and tensors of the file, for files of several predictors.
+
+        Raises:
+            ConfigError: nothing was fitted yet. DataError: a weight is no finite number.
+        """
         fitted = self._whole("save")
-        header = {"seed": self.seed, "unseen": self.unseen, **fitted.header()}
-        write_artifact(path, KIND, header, fitted.tensors())
+        return {"seed": self.seed, "unseen": self.unseen, **fitted.header()}, fitted.tensors()
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> NNFormerPredictor:
@@ -254,14 +262,25 @@ class NNFormerPredictor:
             DataError: the file is missing, truncated, altered, of a newer version, or something else.
             ConfigError, UnknownChoiceError: an argument that cannot be.
         """
-        wanted = cls(device=device, unseen=unseen or "error")
+        cls(device=device, unseen=unseen or "error")  # refuses before the file is read
         header, tensors = read_artifact(path, KIND)
         try:
-            fitted = Fitted.restored(header, tensors, wanted.device)
-            made = cls(fitted.recipe, seed=header["seed"], device=device, unseen=header["unseen"])
+            return cls.restored(header, tensors, device, unseen)
         except (*_ALTERED, NasExtError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
+
+    @classmethod
+    def restored(
+        cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
+    ) -> NNFormerPredictor:
+        """Inverse of :meth:`contents`; arguments as of :meth:`load`.
+
+        Raises:
+            Exception: of many kinds, where something is missing or was altered.
+        """
+        fitted = Fitted.restored(header, tensors, usable_device(device))
+        made = cls(fitted.recipe, seed=header["seed"], device=device, unseen=header["unseen"])
         made._fitted = fitted
         if unseen is not None:
             made.unseen = unseen

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
+from nas_core.predictor.artifact import below
 from nas_core.predictor.inference import Scorer
 from nas_core.predictor.model import NNFormer
 from nas_core.predictor.recipes import Recipe
@@ -91,10 +92,10 @@ class Fitted:
         parts_of = {*map(str, range(recipe.members)), *(["statistics"] if recipe.statistics else [])}
         if foreign := {name.partition(".")[0] for name in tensors} - parts_of:
             raise DataError(f"tensors of {min(foreign)!r}, which the recipe does not have")
-        models = tuple(_model(recipe, _below(f"{i}.", tensors), device) for i in range(recipe.members))
+        models = tuple(_model(recipe, below(f"{i}.", tensors), device) for i in range(recipe.members))
         statistics = None
         if recipe.statistics:
-            parts = _below("statistics.", tensors)
+            parts = below("statistics.", tensors)
             statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
         known = frozenset(int(op) for op in header["known"])
         scale = TargetScale(*(tuple(float(x) for x in side) for side in header["scale"]))
@@ -119,7 +120,3 @@ def _require_finite(tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
             raise DataError(f"weight {name} of a network holds what is no finite number in float32; fit it anew")
-
-
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

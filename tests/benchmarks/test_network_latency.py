@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import network_latency
+from benchmarks._network_cells import within_spread
 from nas_core.files import read_json
 from tests.predictor.networks.toy import toy_networks
 
@@ -60,6 +62,23 @@ def test_other_data_and_settings_are_other_cells(data: Path) -> None:
     toy_networks(60, seed=1).save(data)
     bench(data, "--models", "trees", "--families", "conv")
     assert len(list(data.with_name("cells").iterdir())) == 3
+
+
+def test_share_within_the_spread(data: Path) -> None:
+    networks = toy_networks(60)
+    measured = dict(zip(networks.names.tolist(), networks.latency_ms.tolist(), strict=True))
+    off = {"in-domain": [0.9, 0.96, 0.98, 1.0, 1.0, 1.0, 1.02, 1.04, 1.1], "conv": [1.1, 1.2, 1.3, 1.0]}
+    records: list[dict[str, Any]] = []
+    for split, ratios in off.items():
+        names = networks.names[: len(ratios)].tolist()
+        predicted = [measured[name] / ratio for name, ratio in zip(names, ratios, strict=True)]
+        records.append({"split": split, "names": names, "predicted_ms": predicted})
+    assert within_spread(records, networks) == {"in-domain": 55.6, "conv": 25.0}
+    records[1]["deviation"] = [0.0, 0.2, 0.1, 0.0]
+    assert within_spread(records, networks)["conv"] == 50.0
+    assert within_spread(records[1:], networks) == {}
+    shares = bench(data, "--models", "ensemble", "--set", "epochs=1", "--families", "conv")
+    assert shares["within_spread_percent"]["ensemble"] == {}, "without in-domain cells none is known"
 
 
 @pytest.mark.parametrize("more", [("--families", "cnov"), ("--models", "flops", "--set", "rounds=3")])

@@ -86,6 +86,15 @@ def test_settings_reach_the_model(networks: Path, tmp_path: Path, capsys: Any) -
     assert load_network_model(path).described()["model"]["dim"] == 16
 
 
+def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.safetensors"
+    code, out, err = run(capsys, "train", "--data", networks, "--out", path, "--set", "epochs=1")
+    assert code == 0 and "ensemble model of latency in" in out, err
+    assert load_network_model(path).kind == "ensemble"
+    code, _, err = run(capsys, "train", "--data", networks, "--out", tmp_path / "n.safetensors", "--set", "dim=16")
+    assert code == 2 and "latency model 'ensemble' has no setting dim; it has: epochs" in err
+
+
 def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
     static = read_onnx(onnx_file).graph.static
     assert static is not None

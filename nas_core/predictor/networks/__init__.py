@@ -1,6 +1,7 @@
 """Latency of whole networks from their graphs: baselines and NN-Former behind one interface."""
 
 from nas_core.predictor.networks.base import NetworkLatencyModel
+from nas_core.predictor.networks.ensemble import EnsembleModel
 from nas_core.predictor.networks.graphsage import GraphSageModel, GraphSagePricedModel
 from nas_core.predictor.networks.linear import CountsModel, FlopsAccessModel, FlopsModel
 from nas_core.predictor.networks.nn_former import (
@@ -20,6 +21,7 @@ from nas_core.predictor.networks.trees import TreesModel
 
 __all__ = [
     "CountsModel",
+    "EnsembleModel",
     "FlopsAccessModel",
     "FlopsModel",
     "GraphSageModel",

@@ -53,6 +53,8 @@ class NetworkLatencyModel(ABC):
     """
 
     kind: ClassVar[str]
+    artifact: ClassVar[str] = KIND
+    """Kind of its file"""
     reads: ClassVar[tuple[str, ...]]
     """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
     config_class: ClassVar[type] = NoSettings
@@ -117,8 +119,9 @@ class NetworkLatencyModel(ABC):
         return self.predict_with_spread(graphs)[0]
 
     def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
-        """Milliseconds ``(G,)`` and their standard deviation ``(G,)``: over the members where the model has several,
-        else from the relative residuals of held-out networks, which families that were never seen exceed."""
+        """Milliseconds ``(G,)`` and their standard deviation ``(G,)``: the relative residuals of held-out networks and,
+        where the model has several members, their deviation, as independent parts. Families that were never seen exceed
+        the residuals; members disagree on them."""
         if not self.known:
             raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: call fit, or load one that is")
         data = Graphs.of(graphs)
@@ -126,9 +129,9 @@ class NetworkLatencyModel(ABC):
             return np.zeros(0), np.zeros(0)
         self._check(data)
         self._tell_unseen(data)
-        predicted, spread = self._predict(data)
+        predicted, deviation = self._predict(data)
         predicted = np.maximum(predicted, LEAST_MS)
-        return predicted, self.relative_spread * predicted if spread is None else spread
+        return predicted, np.hypot(self.relative_spread * predicted, 0 if deviation is None else deviation)
 
     def described(self) -> dict[str, Any]:
         """All settings, as plain types: equal ones learn equal models from equal data."""
@@ -145,7 +148,7 @@ class NetworkLatencyModel(ABC):
 
     @abstractmethod
     def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        """``(G,)``, and the spread over members ``(G,)`` where there are several."""
+        """``(G,)``, and the standard deviation over members ``(G,)`` where there are several."""
 
     def _check(self, graphs: Graphs) -> None:
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
@@ -181,11 +184,14 @@ class NetworkLatencyModel(ABC):
         """
         if not self.known:
             raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: there is nothing to save")
-        header = {"model": self.kind, "settings": self.described(), **self._header()}
-        write_artifact(path, KIND, header, self._tensors())
+        write_artifact(path, self.artifact, *self.contents())
 
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: str | Path) -> Self:
-        """Take what :func:`load_network_model` read from that file.
+    def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Header and tensors of the file."""
+        return {"model": self.kind, "settings": asdict(self.config), **self._header()}, self._tensors()
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        """Inverse of :meth:`contents`.
 
         Raises:
             Exception: of many kinds, where something is missing or was altered.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import DataError
 from nas_core.graph import Graphs
+from nas_core.predictor.estimator import KIND as PREDICTOR
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress
 from nas_core.predictor.networks.priced import Priced
@@ -30,6 +30,7 @@ class NNFormerUnpricedModel(NetworkLatencyModel):
     """
 
     kind = "nn-former-unpriced"
+    artifact = PREDICTOR
     reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "costs", "static")
     recipe: ClassVar[str | None] = "network-latency"
     changes: ClassVar[Mapping[str, Any]] = {}
@@ -51,18 +52,16 @@ class NNFormerUnpricedModel(NetworkLatencyModel):
         predicted, spread = self._predictor.predict_with_spread(graphs)
         return predicted, spread if self._recipe.members > 1 else None
 
-    def save(self, path: str | Path) -> None:
-        if not self.known:
-            raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: there is nothing to save")
-        about = {"model": self.kind, "settings": self.settings, **self._header()}
-        self._predictor.info |= {"network_latency": about}
-        self._predictor.save(path)
+    def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        self._predictor.info |= {"network_latency": {"model": self.kind, "settings": self.settings, **self._header()}}
+        return self._predictor.contents()
 
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: str | Path) -> Self:
-        self._restore_header(header)
-        if "prices" in header and not isinstance(self, Priced):
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        about = header["info"]["network_latency"]
+        self._restore_header(about)
+        if "prices" in about and not isinstance(self, Priced):
             raise DataError("prices of operators, which this kind does not have")
-        self._predictor = NNFormerPredictor.load(path, unseen="ignore")
+        self._predictor = NNFormerPredictor.restored(header, tensors, unseen="ignore")
         if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
             raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")
         return self

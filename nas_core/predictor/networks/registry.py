@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from torch import Tensor
+
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.predictor.artifact import read_artifact
+from nas_core.predictor.estimator import KIND as PREDICTOR
 from nas_core.predictor.networks.base import KIND, NetworkLatencyModel
 from nas_core.predictor.settings import parsed_settings
 
@@ -17,6 +20,7 @@ __all__ = [
     "network_model_class",
     "parsed_model_settings",
     "register_network_model",
+    "restored_network_model",
 ]
 
 _MODELS: dict[str, type[NetworkLatencyModel]] = {}
@@ -78,17 +82,33 @@ def load_network_model(path: str | Path) -> NetworkLatencyModel:
     """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext latency train' makes a latency model of networks")
-    whole, tensors = read_artifact(path, (KIND, "nn-former"))
-    header: Any = whole
-    if whole["kind"] != KIND:  # an NN-Former's file, which says more in its info
-        info = whole.get("info")
-        header = info.get("network_latency") if isinstance(info, dict) else None
-    if not isinstance(header, dict) or "model" not in header:
+    header, tensors = read_artifact(path, (KIND, PREDICTOR))
+    about = _about(header)
+    if about is None:
         raise DataError(f"{path} predicts no latency of whole networks; 'nas-ext latency train' makes such a model")
-    if header["model"] not in _MODELS:
-        raise DataError(f"{path} holds a model {header['model']!r}; this release has {', '.join(_MODELS)}")
+    if about["model"] not in _MODELS:
+        raise DataError(f"{path} holds a model {about['model']!r}; this release has {', '.join(_MODELS)}")
     try:
-        return network_model_class(header["model"])(**header["settings"]).restore(header, tensors, path)
+        return restored_network_model(header, tensors)
     except (*_ALTERED, NasExtError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: the latency model is damaged ({reason[:120]}); train it anew") from None
+
+
+def restored_network_model(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NetworkLatencyModel:
+    """Inverse of :meth:`NetworkLatencyModel.contents`, of any kind.
+
+    Raises:
+        Exception: of many kinds, where something is missing or was altered.
+    """
+    about = _about(header)
+    if about is None:
+        raise DataError("no latency model of networks")
+    return network_model_class(about["model"])(**about["settings"]).restore(header, tensors)
+
+
+def _about(header: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a header says of a latency model; NN-Former's are predictors, which say it in their ``info``."""
+    info = header.get("info")
+    found: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
+    return found if isinstance(found, dict) and isinstance(found.get("model"), str) else None

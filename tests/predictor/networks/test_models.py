@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from nas_core.latency import NetworkLatencies
+from nas_core.predictor.networks import NetworkLatencyModel
 from tests.contracts.network_model import NetworkModelContract
 
 NN_FORMER = {"dim": 32, "depth": 1, "epochs": 40, "lr": 5e-3, "batch_size": 4}
@@ -45,6 +49,24 @@ class TestNNFormerUnpriced(NetworkModelContract):
 class TestNNFormerGlobal(NetworkModelContract):
     kind = "nn-former-global"
     settings = NN_FORMER
+
+
+class TestEnsemble(NetworkModelContract):
+    kind = "ensemble"
+    settings = {"epochs": 6}  # noqa: RUF012 - never changed
+
+    def test_spread_grows_with_the_prediction(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
+        predicted, spread = fitted.predict_with_spread(data.graphs)
+        assert np.array_equal(predicted, fitted.predict(data.graphs))
+        assert (spread >= predicted * fitted.relative_spread).all()
+
+    def test_progress_ends_at_its_end(self, data: NetworkLatencies) -> None:
+        seen: list[tuple[int, int]] = []
+        self.make().fit(data, progress=lambda step, steps, _: seen.append((step, steps)))
+        begun = [i for i, (step, _) in enumerate(seen) if step == 1]
+        ends = [*begun[1:], len(seen)]
+        assert len(begun) == 2, "one run for each member"
+        assert [seen[end - 1] for end in ends] == [(end - start,) * 2 for start, end in zip(begun, ends, strict=True)]
 
 
 class TestNNFormerReleased(NetworkModelContract):

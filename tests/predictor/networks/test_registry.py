@@ -58,7 +58,10 @@ def test_members_give_the_spread() -> None:
     data = toy_networks(20)
     model = NNFormerModel(dim=16, depth=1, epochs=1, members=2).fit(data)
     predicted, spread = model.predict_with_spread(data.graphs)
-    assert spread != pytest.approx(predicted * model.relative_spread) and (spread > 0).all()
+    _, deviation = model._predictor.predict_with_spread(data.graphs)
+    factor = predicted / model._predictor.predict(data.graphs)
+    assert spread**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (factor * deviation) ** 2)
+    assert (spread > predicted * model.relative_spread).all()
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

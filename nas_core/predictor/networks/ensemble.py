@@ -1,0 +1,94 @@
+"""Several latency models of whole networks as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graphs
+from nas_core.latency import NetworkLatencies
+from nas_core.predictor.artifact import below
+from nas_core.predictor.networks.base import LEAST_MS, Floats, NetworkLatencyModel, Progress
+from nas_core.predictor.networks.graphsage import GraphSageModel
+from nas_core.predictor.networks.nn_former import NNFormerModel
+from nas_core.predictor.networks.registry import register_network_model, restored_network_model
+
+__all__ = ["EnsembleConfig", "EnsembleModel"]
+
+
+@dataclass(frozen=True)
+class EnsembleConfig:
+    epochs: int = 0
+    """Of each member; 0: as many as it has by itself"""
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0:
+            raise ConfigError(f"epochs are {self.epochs}; expected at least 1, or 0 for each member's own number")
+
+
+@register_network_model
+class EnsembleModel(NetworkLatencyModel):
+    """The geometric mean of NN-Former on prices and GraphSAGE, each trained by itself.
+
+    They fail on different families: one carries prices of operators over to a family that was never seen, the other
+    knows no prices. Where they disagree, the spread is wide.
+    """
+
+    kind = "ensemble"
+    reads = tuple(dict.fromkeys((*NNFormerModel.reads, *GraphSageModel.reads)))
+    config_class = EnsembleConfig
+    config: EnsembleConfig
+    member_classes: ClassVar[tuple[type[NetworkLatencyModel], ...]] = (NNFormerModel, GraphSageModel)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        changes = {"epochs": self.config.epochs} if self.config.epochs else {}
+        self.members: tuple[NetworkLatencyModel, ...] = tuple(cls(**changes) for cls in self.member_classes)
+
+    def described(self) -> dict[str, Any]:
+        return {**super().described(), "members": {member.kind: member.described() for member in self.members}}
+
+    def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
+        for member in self.members:
+            member.fit(data, seed=seed, progress=progress)
+        return super().fit(data, seed=seed)
+
+    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+        """The members have learned."""
+
+    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        logs = np.log([np.maximum(member._predict(graphs)[0], LEAST_MS) for member in self.members])
+        predicted: Floats = np.exp(logs.mean(0))
+        return predicted, predicted * logs.std(0, ddof=1)
+
+    def _check(self, graphs: Graphs) -> None:
+        super()._check(graphs)
+        for member in self.members:
+            member._check(graphs)
+
+    def _header(self) -> dict[str, Any]:
+        return {**super()._header(), "members": [member.contents()[0] for member in self.members]}
+
+    def _restore_header(self, header: Mapping[str, Any]) -> None:
+        super()._restore_header(header)
+        self._headers = list(header["members"])
+        if len(self._headers) != len(self.member_classes):
+            raise DataError(f"{len(self._headers)} members, expected {len(self.member_classes)}")
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {
+            f"{i}.{name}": tensor
+            for i, member in enumerate(self.members)
+            for name, tensor in member.contents()[1].items()
+        }
+
+    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        members = (restored_network_model(h, below(f"{i}.", tensors)) for i, h in enumerate(self._headers))
+        self.members = tuple(members)
+        if [type(member) for member in self.members] != list(self.member_classes):
+            raise DataError(f"members {', '.join(member.kind for member in self.members)}")

@@ -1,0 +1,77 @@
+"""NN-Former and GraphSAGE as one latency model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.networks import (
+    EnsembleModel,
+    GraphSageModel,
+    NNFormerModel,
+    load_network_model,
+    parsed_model_settings,
+)
+from tests.predictor.networks.toy import toy_networks
+
+
+@pytest.fixture(scope="module")
+def fitted() -> EnsembleModel:
+    return EnsembleModel(epochs=3).fit(toy_networks(30), seed=2)
+
+
+def test_the_geometric_mean_of_models_trained_alone(fitted: EnsembleModel) -> None:
+    data = toy_networks(40)
+    alone = [
+        cls(epochs=3).fit(toy_networks(30), seed=2).predict(data.graphs) for cls in (NNFormerModel, GraphSageModel)
+    ]
+    predicted, spread = fitted.predict_with_spread(data.graphs)
+    assert predicted == pytest.approx(np.sqrt(alone[0] * alone[1]))
+    disagreement = abs(np.log(alone[0] / alone[1])) / np.sqrt(2)
+    assert spread == pytest.approx(predicted * np.hypot(fitted.relative_spread, disagreement))
+
+
+def test_settings_are_those_of_each_member(fitted: EnsembleModel) -> None:
+    assert parsed_model_settings("ensemble", ["epochs=3"]) == {"epochs": 3}
+    assert fitted.described()["members"]["graphsage"]["epochs"] == 3
+    assert fitted.described()["members"]["nn-former"]["train"]["epochs"] == 3
+    own = EnsembleModel().described()["members"]
+    assert own == {"nn-former": NNFormerModel().described(), "graphsage": GraphSageModel().described()}
+    with pytest.raises(ConfigError, match="epochs are -1; expected at least 1, or 0"):
+        EnsembleModel(epochs=-1)
+
+
+def reversed_members(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    header["members"].reverse()
+    return {f"{1 - int(name[0])}{name[1:]}": tensor for name, tensor in tensors.items()}
+
+
+def one_member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    del header["members"][1]
+    return tensors
+
+
+def a_strange_member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    header["members"][1] = {"model": ["graphsage"]}
+    return tensors
+
+
+@pytest.mark.parametrize("alter", [reversed_members, one_member, a_strange_member])
+def test_altered_files_are_refused(
+    fitted: EnsembleModel, alter: Callable[[dict[str, Any], dict[str, Tensor]], dict[str, Tensor]], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    fitted.save(path)
+    whole, tensors = read_artifact(path, "network-latency")
+    header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
+    write_artifact(path, "network-latency", header, alter(header, tensors))
+    with pytest.raises(DataError, match="the latency model is damaged") as caught:
+        load_network_model(path)
+    assert "\n" not in str(caught.value)
