@@ -14,10 +14,16 @@ from torch import Tensor
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import atomic_output
 
-__all__ = ["below", "read_artifact", "write_artifact"]
+__all__ = ["NOT_BY_ITSELF", "OF_NETWORKS", "below", "read_artifact", "write_artifact"]
 
 FORMAT = "nas-ext/predictor"
 VERSION = 1
+OF_NETWORKS = "network-latency"
+"""Kind of the files of latency models of whole networks."""
+NOT_BY_ITSELF = (
+    "a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency predict' or"
+    " nni_ext.NetworkLatencyProfiler"
+)
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -50,7 +56,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{path} is no whole safetensors file ({error}); fit the predictor anew") from None
+        raise DataError(f"{path} is no whole safetensors file ({error}); train it anew") from None
     try:
         header = json.loads(metadata["nas_ext"])
         found = (header["format"], header["kind"])
@@ -58,6 +64,8 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         raise DataError(f"{path} is no predictor; 'nas-ext predictor train' makes one") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     if found[0] != FORMAT or found[1] not in kinds:
+        if found == (FORMAT, OF_NETWORKS):
+            raise DataError(f"{path} is {NOT_BY_ITSELF}")
         expected = " or ".join(map(repr, kinds))
         raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {expected} of {FORMAT!r}")
     version = header.get("version")

@@ -14,12 +14,14 @@ from torch.nn import functional
 
 from nas_core.graph import GraphError, Graphs
 
-__all__ = ["COSTS", "LogReadout", "cost_codes"]
+__all__ = ["COSTS", "LogReadout", "cost_codes", "scale_of", "standardised"]
 
 COSTS = 3
 """FLOPs, parameters, memory access"""
 _LEAST = 1e-9
 """Of a static feature, before its logarithm"""
+_CONSTANT = 1e-3
+"""Deviation of what all training networks share"""
 
 
 class LogReadout(nn.Module):
@@ -41,13 +43,13 @@ class LogReadout(nn.Module):
 
     def forward(self, total: Tensor, static: Tensor | None) -> Tensor:
         """``(B, 2 C)`` sums and ``(B, F)`` -> ``(B,)``."""
-        mean, deviation = self.scale.unbind(1)
         codes = [torch.log1p(total)]
         if self.static is not None and static is not None:
-            known = (static.clamp(min=_LEAST).log() - mean[:-1]) / deviation[:-1]
+            known = standardised(static.clamp(min=_LEAST).log(), self.scale[:-1])
             codes.append(functional.relu(self.static(known)))
+        mean, deviation = self.scale[-1]
         output = self.head(functional.relu(self.hidden(torch.cat(codes, -1)))).squeeze(-1).float()
-        milliseconds: Tensor = (output * deviation[-1] + mean[-1]).exp()
+        milliseconds: Tensor = (output * deviation + mean).exp()
         return milliseconds
 
     def start(self, graphs: Graphs, latency_ms: Tensor) -> None:
@@ -60,8 +62,19 @@ class LogReadout(nn.Module):
         if len(columns) + 1 != len(self.scale):
             raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")
         logarithms = torch.stack([*(x.clamp(min=_LEAST).log() for x in columns), latency_ms.float().log()])
-        found = torch.stack([logarithms.mean(1), logarithms.std(1).clamp(min=1e-3)], 1)
-        self.scale.copy_(found)
+        self.scale.copy_(scale_of(logarithms))
+
+
+def scale_of(values: Tensor) -> Tensor:
+    """``(F, G)`` -> ``(F, 2)`` mean and deviation over networks."""
+    return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
+
+
+def standardised(values: Tensor, scale: Tensor) -> Tensor:
+    """``(B, F)`` by a scale ``(F, 2)``. A feature that all training networks share is 0 whatever it is: weights of it
+    learned nothing, and a batch of 4 after batches of 1 would be a thousand deviations off."""
+    mean, deviation = scale.unbind(1)
+    return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
 
 
 def cost_codes(costs: Tensor) -> Tensor:

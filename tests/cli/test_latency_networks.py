@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from nas_core.cli import main
+from nas_core.cli.latency_networks import _shown
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import NetworkLatencies, last_of_each
@@ -93,6 +96,16 @@ def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any
     assert load_network_model(path).kind == "ensemble"
     code, _, err = run(capsys, "train", "--data", networks, "--out", tmp_path / "n.safetensors", "--set", "dim=16")
     assert code == 2 and "latency model 'ensemble' has no setting dim; it has: epochs" in err
+
+
+def test_the_bar_begins_anew_for_each_member() -> None:
+    written = io.StringIO()
+    with tqdm(file=written) as bar:
+        progress = _shown(bar)
+        for steps in (3, 5):
+            for step in range(1, steps + 1):
+                progress(step, steps, 0.5)
+            assert (bar.n, bar.total) == (steps, steps)
 
 
 def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:

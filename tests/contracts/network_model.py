@@ -15,7 +15,7 @@ from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.latency import NetworkLatencies
 from nas_core.predictor import mape
 from nas_core.predictor.networks import NetworkLatencyModel, load_network_model, network_model_class
-from tests.predictor.networks.toy import toy_graph, toy_networks
+from tests.predictor.networks.toy import batched, toy_graph, toy_networks
 
 
 class NetworkModelContract:
@@ -98,8 +98,32 @@ class NetworkModelContract:
         fitted.predict(data.graphs)
         assert not caplog.records
         assert fitted.predict([toy_graph(np.random.default_rng(0), (5,))])[0] > 0
-        told = [r.getMessage().count("attention") for r in caplog.records if r.levelname == "WARNING"]
-        assert told == ([] if fitted.reads == ("static",) else [1])
+        told = [r.getMessage() for r in caplog.records if "operations of kind" in r.getMessage()]
+        assert [text.count("attention") for text in told] == ([] if fitted.reads == ("static",) else [1])
+
+    def test_batches_that_no_training_network_has(
+        self, fitted: NetworkLatencyModel, data: NetworkLatencies, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        graphs = [data.graphs[i] for i in range(6)]
+        alone = fitted.predict(graphs)
+        assert not caplog.records
+        larger = fitted.predict([batched(graph, 4) for graph in graphs])
+        assert (larger > 0.5 * alone).all() and (larger < 10 * alone).all()
+        (told,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+        assert "a network has batch 4 where training networks have 1" in told and told.endswith("extrapolated")
+
+    def test_a_fit_that_fails_leaves_no_half_model(self, data: NetworkLatencies, tmp_path: Path) -> None:
+        model = self.make().fit(data, seed=1)
+        before, path = model.predict(data.graphs), tmp_path / "m.safetensors"
+        model.save(path)
+        bare = Graphs.of([Graph([0, 1], [(0, 1)])] * len(data))
+        with pytest.raises(GraphError):
+            model.fit(NetworkLatencies(bare, data.latency_ms, data.families, data.names, data.held_out))
+        try:
+            model.save(path)
+        except ConfigError as error:
+            assert "not fitted" in str(error)
+        assert load_network_model(path).predict(data.graphs).tolist() == before.tolist()
 
     def test_wrong_inputs_are_one_line(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
         bare = Graphs.of([Graph([0, 1], [(0, 1)])] * 12)

@@ -14,7 +14,7 @@ from nas_core.graph import FEATURES, GraphError, Graphs
 from nas_core.predictor import NNFormerPredictor, get_recipe
 from nas_core.predictor.batch import Batch
 from nas_core.predictor.config import NNFormerConfig
-from nas_core.predictor.log_readout import LogReadout
+from nas_core.predictor.log_readout import LogReadout, scale_of, standardised
 from nas_core.predictor.model import NNFormer
 from tests.predictor.graphs import random_graphs
 
@@ -58,6 +58,17 @@ def test_sums_and_static_features_are_read_as_logarithms() -> None:
     assert torch.isfinite(readout(total, torch.zeros(3, 2))).all()
     alone = LogReadout(8, 0)
     assert alone(total, None).shape == (3,)
+
+
+def test_what_all_training_networks_share_is_ignored() -> None:
+    readout = LogReadout(8, 2).eval()
+    values = torch.stack([torch.zeros(50), torch.linspace(-1, 1, 50), torch.linspace(0, 3, 50)])
+    readout.scale.copy_(scale_of(values))
+    total, ones, fours = 10 * torch.rand(3, 16), torch.ones(3, 2), torch.tensor([[4.0, 1.0]] * 3)
+    assert torch.equal(readout(total, ones), readout(total, fours))
+    assert not torch.equal(readout(total, ones), readout(total, fours.flip(1)))
+    scaled = standardised(torch.tensor([[7.0, 0.0, 1.5]]), readout.scale)
+    torch.testing.assert_close(scaled, torch.zeros(1, 3))
 
 
 def test_it_learns_what_operations_cost(tmp_path: Path) -> None:

@@ -15,20 +15,17 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 from nas_core.latency import NetworkLatencies
-from nas_core.predictor.artifact import write_artifact
+from nas_core.predictor.artifact import OF_NETWORKS, write_artifact
 from nas_core.predictor.checks import checked_seed
 from nas_core.predictor.metrics import accuracy_within, mape
+from nas_core.predictor.networks.unseen import ENCODINGS, beyond, checked_ranges, ranges_of, unseen_operations
 
-__all__ = ["KIND", "Floats", "NetworkLatencyModel", "NoSettings", "Progress"]
+__all__ = ["Floats", "NetworkLatencyModel", "NoSettings", "Progress"]
 
-KIND = "network-latency"
-"""Of the files, whatever the kind of model."""
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
 """No prediction is below."""
-_OPERATIONS = {"corrected": CORRECTED, "released": RELEASED}
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
@@ -53,7 +50,7 @@ class NetworkLatencyModel(ABC):
     """
 
     kind: ClassVar[str]
-    artifact: ClassVar[str] = KIND
+    artifact: ClassVar[str] = OF_NETWORKS
     """Kind of its file"""
     reads: ClassVar[tuple[str, ...]]
     """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
@@ -73,16 +70,17 @@ class NetworkLatencyModel(ABC):
         """Operations that training networks have."""
         self.relative_spread = 0.0
         """Half the width of the middle 68 % of measured / predicted."""
-        self._told: set[int] = set()
+        self._told: set[int | str] = set()
         self.info: dict[str, Any] = {}
         """Of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
+        ``ranges`` (of static features), ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
-        """Learn from all these networks. The spread is then that of the training's residuals, which are too small:
-        :meth:`calibrate` takes it from networks that were held out.
+        """Learn from all these networks; members do so in turn, each with its own steps of ``progress``. The spread is
+        then that of the training's residuals, which are too small: :meth:`calibrate` takes it from networks that were
+        held out.
 
         Raises:
             DataError: fewer than ten networks. GraphError: graphs without what the kind reads.
@@ -96,6 +94,7 @@ class NetworkLatencyModel(ABC):
         self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
         families = {name: int((data.families == name).sum()) for name in data.family_names}
         self.info = {"networks": len(data), "families": families, "seed": seed, "features": "corrected"}
+        self.info["ranges"] = ranges_of(data.graphs)
         self._spread_over(data)
         return self
 
@@ -110,8 +109,8 @@ class NetworkLatencyModel(ABC):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Milliseconds ``(G,)``, above 0. Operations that no training network has are told once, in a
-        warning, by kinds that see operations.
+        """Milliseconds ``(G,)``, above 0. What no training network has is told once, in a warning: operations, by
+        kinds that see them, batches, and more than twice or less than half of all static features.
 
         Raises:
             ConfigError: nothing was fitted yet. GraphError: graphs without what the kind reads.
@@ -159,14 +158,14 @@ class NetworkLatencyModel(ABC):
             raise GraphError(f"graphs with {graphs.static.shape[1]} static numbers; expected 4, as read_onnx gives")
 
     def _tell_unseen(self, graphs: Graphs) -> None:
-        if self.reads == ("static",):  # it sees no operations
-            return
-        unseen = {int(op) for op in np.unique(graphs.ops)} - self.known - self._told
-        if unseen:
-            self._told |= unseen
-            names = _OPERATIONS[self.features]
-            listed = ", ".join(names[op] if op < len(names) else str(op) for op in sorted(unseen))
-            _log.warning("no training network has operations of kind %s: such predictions are guesses", listed)
+        blind = self.reads == ("static",)
+        operations = {} if blind else unseen_operations(graphs, self.known, self.features)
+        if new := [name for op, name in operations.items() if op not in self._told]:
+            _log.warning("no training network has operations of kind %s: such predictions are guesses", ", ".join(new))
+        sizes = beyond(graphs, self.info.get("ranges", {}))
+        if far := [text for name, text in sizes.items() if name not in self._told]:
+            _log.warning("a network has %s: such predictions are extrapolated", "; ".join(far))
+        self._told |= operations.keys() | sizes.keys()
 
     def _spread_over(self, data: NetworkLatencies) -> Floats:
         predicted = self.predict(data.graphs)
@@ -206,8 +205,11 @@ class NetworkLatencyModel(ABC):
     def _restore_header(self, header: Mapping[str, Any]) -> None:
         self.known = frozenset(int(op) for op in header["known"])
         self.relative_spread, self.info = float(header["relative_spread"]), dict(header["info"])
-        if not self.known or self.info["features"] not in _OPERATIONS or not np.isfinite(self.relative_spread):
-            raise DataError(f"operations {sorted(self.known)}, encoding {self.info['features']!r}")
+        if not self.known or self.info["features"] not in ENCODINGS or not 0 <= self.relative_spread < np.inf:
+            raise DataError(
+                f"operations {sorted(self.known)}, encoding {self.info['features']!r}, spread {self.relative_spread}"
+            )
+        checked_ranges(self.info)
 
     @abstractmethod
     def _tensors(self) -> dict[str, Tensor]:

@@ -23,8 +23,10 @@ __all__ = ["EnsembleConfig", "EnsembleModel"]
 
 @dataclass(frozen=True)
 class EnsembleConfig:
+    """Of all members."""
+
     epochs: int = 0
-    """Of each member; 0: as many as it has by itself"""
+    """Passes over the networks; 0: as many as each member has by itself."""
 
     def __post_init__(self) -> None:
         if self.epochs < 0:
@@ -46,16 +48,24 @@ class EnsembleModel(NetworkLatencyModel):
     member_classes: ClassVar[tuple[type[NetworkLatencyModel], ...]] = (NNFormerModel, GraphSageModel)
 
     def __init__(self, **settings: Any) -> None:
+        if unknown := set(settings) - {"epochs"}:
+            members = " or ".join(repr(cls.kind) for cls in self.member_classes)
+            raise ConfigError(
+                f"latency model {self.kind!r} has no setting {', '.join(sorted(unknown))}; it has: epochs. Others are"
+                f" settings of one model: choose {members}"
+            )
         super().__init__(**settings)
+        self.members = self._new_members()
+
+    def _new_members(self) -> tuple[NetworkLatencyModel, ...]:
         changes = {"epochs": self.config.epochs} if self.config.epochs else {}
-        self.members: tuple[NetworkLatencyModel, ...] = tuple(cls(**changes) for cls in self.member_classes)
+        return tuple(cls(**changes) for cls in self.member_classes)
 
     def described(self) -> dict[str, Any]:
         return {**super().described(), "members": {member.kind: member.described() for member in self.members}}
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
-        for member in self.members:
-            member.fit(data, seed=seed, progress=progress)
+        self.members = tuple(member.fit(data, seed=seed, progress=progress) for member in self._new_members())
         return super().fit(data, seed=seed)
 
     def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
@@ -77,8 +87,6 @@ class EnsembleModel(NetworkLatencyModel):
     def _restore_header(self, header: Mapping[str, Any]) -> None:
         super()._restore_header(header)
         self._headers = list(header["members"])
-        if len(self._headers) != len(self.member_classes):
-            raise DataError(f"{len(self._headers)} members, expected {len(self.member_classes)}")
 
     def _tensors(self) -> dict[str, Tensor]:
         return {
@@ -88,7 +96,12 @@ class EnsembleModel(NetworkLatencyModel):
         }
 
     def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        members = (restored_network_model(h, below(f"{i}.", tensors)) for i, h in enumerate(self._headers))
-        self.members = tuple(members)
+        prefixes = [f"{i}." for i in range(len(self._headers))]
+        if foreign := [name for name in tensors if not name.startswith(tuple(prefixes))]:
+            raise DataError(f"tensor {min(foreign)!r}, which no member has")
+        members = zip(self._headers, prefixes, strict=True)
+        self.members = tuple(restored_network_model(header, below(prefix, tensors)) for header, prefix in members)
         if [type(member) for member in self.members] != list(self.member_classes):
             raise DataError(f"members {', '.join(member.kind for member in self.members)}")
+        if any(member.known != self.known for member in self.members):
+            raise DataError("members that know other operations")

@@ -13,6 +13,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import GraphError, Graphs
 from nas_core.predictor.costs import KINDS, log_static
+from nas_core.predictor.log_readout import scale_of
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress
 from nas_core.predictor.networks.priced import Priced
@@ -60,8 +61,7 @@ class GraphSageModel(NetworkLatencyModel):
         with own_streams(torch.device("cpu")):
             torch.manual_seed(seed)
             self._net = net = SageNet(config, graphs.attributes.shape[1]).train()
-            both = torch.cat([static, targets.log().unsqueeze(-1)], -1)
-            net.scale = torch.stack([both.mean(0), both.std(0).clamp(min=1e-3)], -1)
+            net.scale = scale_of(torch.cat([static, targets.log().unsqueeze(-1)], -1).T)
             optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay, fused=True)
             steps = config.epochs * math.ceil(count / config.batch_size)
             schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))

@@ -10,6 +10,7 @@ import numpy as np
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
+from nas_core.predictor.artifact import NOT_BY_ITSELF
 from nas_core.predictor.costs import KINDS, costs_by_kind, shrunk_prices
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.networks.base import LEAST_MS, Floats, NetworkLatencyModel, Progress
@@ -66,8 +67,5 @@ def check_unpriced(predictor: NNFormerPredictor, path: str | Path) -> NNFormerPr
     """
     about = predictor.info.get("network_latency")
     if isinstance(about, dict) and "prices" in about:
-        raise ConfigError(
-            f"{path} is a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency"
-            " predict' or nni_ext.NetworkLatencyProfiler"
-        )
+        raise ConfigError(f"{path} is {NOT_BY_ITSELF}")
     return predictor

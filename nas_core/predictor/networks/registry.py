@@ -9,9 +9,9 @@ from typing import Any, get_type_hints
 from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
-from nas_core.predictor.artifact import read_artifact
+from nas_core.predictor.artifact import OF_NETWORKS, read_artifact
 from nas_core.predictor.estimator import KIND as PREDICTOR
-from nas_core.predictor.networks.base import KIND, NetworkLatencyModel
+from nas_core.predictor.networks.base import NetworkLatencyModel
 from nas_core.predictor.settings import parsed_settings
 
 __all__ = [
@@ -82,7 +82,7 @@ def load_network_model(path: str | Path) -> NetworkLatencyModel:
     """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext latency train' makes a latency model of networks")
-    header, tensors = read_artifact(path, (KIND, PREDICTOR))
+    header, tensors = read_artifact(path, (OF_NETWORKS, PREDICTOR))
     about = _about(header)
     if about is None:
         raise DataError(f"{path} predicts no latency of whole networks; 'nas-ext latency train' makes such a model")

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from nas_core.predictor.checks import Range, check_fields
 from nas_core.predictor.costs import KINDS
+from nas_core.predictor.log_readout import standardised
 from nas_core.predictor.model import sinusoids
 from nas_core.predictor.packed import PackedBatch
 
@@ -92,9 +93,9 @@ class SageNet(nn.Module):
             x = layer(x, sources, targets, degree)
         graph = torch.repeat_interleave(batch.sizes)
         summed = x.new_zeros(len(batch.sizes), x.shape[-1]).index_add_(0, graph, x)
-        mean, deviation = self.scale.unbind(1)
-        beside = functional.relu(self.static((static - mean[:4]) / deviation[:4]))
+        beside = functional.relu(self.static(standardised(static, self.scale[:-1])))
         hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), beside], -1)))
         hidden = functional.dropout(hidden, self.config.dropout, self.training)
-        output: Tensor = self.head(hidden).squeeze(-1) * deviation[4] + mean[4]
+        mean, deviation = self.scale[-1]
+        output: Tensor = self.head(hidden).squeeze(-1) * deviation + mean
         return output

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graph, GraphError
+from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.networks import (
     EnsembleModel,
@@ -48,6 +52,44 @@ def test_settings_are_those_of_each_member(fitted: EnsembleModel) -> None:
         EnsembleModel(epochs=-1)
 
 
+def test_a_fit_that_is_interrupted_changes_nothing() -> None:
+    data = toy_networks(30)
+    model = EnsembleModel(epochs=1).fit(data)
+    before = model.predict_with_spread(data.graphs)
+    calls: list[int] = []
+
+    def stopped(step: int, steps: int, loss: float) -> None:
+        calls.append(step)
+        if calls.count(1) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(replace(data, latency_ms=100 * data.latency_ms), progress=stopped)
+    assert [x.tolist() for x in model.predict_with_spread(data.graphs)] == [x.tolist() for x in before]
+
+
+def test_graphs_that_a_member_cannot_read(fitted: EnsembleModel) -> None:
+    graph = toy_networks(30).graphs[0]
+    assert graph.attributes is not None
+    narrow = Graph(
+        graph.ops,
+        graph.edges,
+        attributes=graph.attributes[:, :5],
+        shapes=graph.shapes,
+        costs=graph.costs,
+        static=graph.static,
+    )
+    with pytest.raises(GraphError, match="5 attributes"):
+        fitted.predict([narrow])
+
+
+def test_it_is_no_predictor_by_itself(fitted: EnsembleModel, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    fitted.save(path)
+    with pytest.raises(DataError, match="not a predictor by itself; use it with 'nas-ext latency predict'"):
+        NNFormerPredictor.load(path)
+
+
 def reversed_members(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     header["members"].reverse()
     return {f"{1 - int(name[0])}{name[1:]}": tensor for name, tensor in tensors.items()}
@@ -63,7 +105,37 @@ def a_strange_member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict
     return tensors
 
 
-@pytest.mark.parametrize("alter", [reversed_members, one_member, a_strange_member])
+def a_tensor_more(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {**tensors, "2.weight": torch.ones(1)}
+
+
+def other_operations(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    header["known"] = [1]
+    return tensors
+
+
+def a_negative_spread(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    header["relative_spread"] = -5
+    return tensors
+
+
+def reversed_ranges(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    header["info"]["ranges"]["GFLOPs"].reverse()
+    return tensors
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        reversed_members,
+        one_member,
+        a_strange_member,
+        a_tensor_more,
+        other_operations,
+        a_negative_spread,
+        reversed_ranges,
+    ],
+)
 def test_altered_files_are_refused(
     fitted: EnsembleModel, alter: Callable[[dict[str, Any], dict[str, Tensor]], dict[str, Tensor]], tmp_path: Path
 ) -> None:

@@ -39,6 +39,17 @@ def toy_latency_ms(graph: Graph) -> float:
     return float((prices * graph.costs[:, 0] / 1e9 + 0.2 * graph.costs[:, 2] / 1e6 + 0.01 * (graph.ops > 0)).sum())
 
 
+def batched(graph: Graph, batch: int) -> Graph:
+    """The same network for several images at once: parameters are read once."""
+    assert graph.costs is not None and graph.static is not None and graph.shapes is not None
+    costs, static, shapes = graph.costs.copy(), graph.static.copy(), graph.shapes.copy()
+    costs[:, 0] *= batch
+    costs[:, 2] = batch * (costs[:, 2] - costs[:, 1]) + costs[:, 1]
+    static[:] = [batch, costs[:, 0].sum() / 1e9, static[2], costs[:, 2].sum() / 1e7]
+    shapes[:, 0] = batch
+    return Graph(graph.ops, graph.edges, attributes=graph.attributes, shapes=shapes, costs=costs, static=static)
+
+
 def toy_networks(count: int = 60, seed: int = 0) -> NetworkLatencies:
     """Three families: convolutions, products, and both."""
     stream = np.random.default_rng(seed)
