@@ -1,0 +1,64 @@
+"""Published networks: what is measured, what is predicted, and which are unlike the training's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import published_networks
+from nas_core.files import read_json
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor.networks import TreesModel
+from tests.predictor.networks.toy import toy_networks
+
+pytestmark = [pytest.mark.timm, pytest.mark.onnx]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    fitted = TreesModel(rounds=3).fit(toy_networks(60))
+    fitted.info["machine"] = describe_machine("cpu", 1)
+    fitted.save(tmp_path / "m.safetensors")
+    return tmp_path / "m.safetensors"
+
+
+def test_a_network_beside_its_prediction(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = model.with_name("r.json")
+    options = ["--model", str(model), "--networks", "mobilenetv3_small_050", "--visits", "2", "--batches", "1", "2"]
+    assert published_networks.main([*options, "--out", str(out)]) == 0
+    found = read_json(out)
+    one, two = found["rows"]
+    assert min(one["measured_ms"], two["measured_ms"]) > 0 and two["gflops"] == pytest.approx(
+        2 * one["gflops"], rel=0.01
+    )
+    assert "batch" in two["unlike"] and "batch" not in one["unlike"]
+    for row in found["rows"]:
+        expected = 100 * (row["predicted_ms"] / row["measured_ms"] - 1)
+        assert row["error_percent"] == pytest.approx(expected, abs=0.5)
+    assert found["unlike"]["networks"] == 2 and found["like_training_networks"] == {}
+    assert "mobilenetv3_small_050    batch 2" in capsys.readouterr().out
+
+
+def test_wrong_inputs_are_one_line(model: Path) -> None:
+    fitted = TreesModel(rounds=3).fit(toy_networks(60))
+    fitted.info["machine"] = {"device_name": "Abacus"}
+    fitted.save(model)
+    with pytest.raises(SystemExit, match="the model is of Abacus, this machine is"):
+        published_networks.main(["--model", str(model), "--out", str(model.with_name("r.json"))])
+    with pytest.raises(SystemExit, match="published_networks: error: file not found"):
+        published_networks.main(["--model", str(model.with_name("none.safetensors"))])
+
+
+def test_summary_of_rows() -> None:
+    rows = [
+        {"measured_ms": 10.0, "predicted_ms": 10.5, "spread_ms": 1.0},
+        {"measured_ms": 10.0, "predicted_ms": 8.0, "spread_ms": 1.0},
+    ]
+    assert published_networks.summary(rows) == {
+        "networks": 2,
+        "mape_percent": 12.5,
+        "median_percent": 12.5,
+        "acc10_percent": 50.0,
+        "within_spread_percent": 50.0,
+    }
