@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from nas_core.errors import NasExtError
@@ -28,7 +29,7 @@ from nas_core.latency.network_set.runtimes import OnnxWorkload
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.optional import require
 from nas_core.predictor.metrics import accuracy_within, mape
-from nas_core.predictor.networks import NetworkLatencyModel, load_network_model
+from nas_core.predictor.networks import EnsembleModel, NetworkLatencyModel, load_network_model
 from nas_core.predictor.networks.shipped import device_of, shipped_model
 from nas_core.predictor.networks.unseen import beyond, unseen_operations
 from nas_core.torchvision_fix import apply_torchvision_fix
@@ -58,6 +59,8 @@ class Published:
         graphs = Graphs.of([read.graph])
         predicted, spread = model.predict_with_spread(graphs)
         self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
+        members = model.members if isinstance(model, EnsembleModel) else ()
+        self.members_ms = {member.kind: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known, model.features).values()
         self.unlike = [*beyond(graphs, model.info.get("ranges", {})), *operations]
         self._work, self._timing, self._passes_ms = OnnxWorkload(content, inputs, timing), timing, list[float]()
@@ -78,20 +81,32 @@ class Published:
             "predicted_ms": round(self.predicted_ms, 3),
             "spread_ms": round(self.spread_ms, 3),
             "error_percent": round(100 * (self.predicted_ms / measured - 1), 1),
+            "members_ms": self.members_ms,
             "unlike": self.unlike,
         }
 
 
-def summary(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of the model, and where it has members of each alone."""
     measured = np.array([row["measured_ms"] for row in rows])
     predicted = np.array([row["predicted_ms"] for row in rows])
     within = abs(measured - predicted) <= [row["spread_ms"] for row in rows]
     return {
         "networks": len(rows),
+        **_quality(predicted, measured),
+        "within_spread_percent": round(100 * float(within.mean()), 1),
+        "members": {
+            kind: _quality(np.array([row["members_ms"][kind] for row in rows]), measured)
+            for kind in rows[0]["members_ms"]
+        },
+    }
+
+
+def _quality(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> dict[str, float]:
+    return {
         "mape_percent": round(mape(predicted, measured), 2),
         "median_percent": round(100 * float(np.median(abs(predicted / measured - 1))), 2),
         "acc10_percent": round(accuracy_within(predicted, measured), 1),
-        "within_spread_percent": round(100 * float(within.mean()), 1),
     }
 
 
@@ -123,9 +138,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise SystemExit(f"published_networks: error: {error}") from None
     rows = [network.row() for network in found]
     like, unlike = ([row for row in rows if bool(row["unlike"]) == strange] for strange in (False, True))
+    by_batch = {str(batch): summary([row for row in rows if row["batch"] == batch]) for batch in options.batches}
     result = {
         "machine": machine,
         "model": {"kind": model.kind, "networks": model.info["networks"], "families": model.info["families"]},
+        "batches": by_batch,
         "like_training_networks": summary(like) if like else {},
         "unlike": summary(unlike) if unlike else {},
         "rows": rows,
@@ -134,6 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for row in rows:
         told = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['spread_ms']:.2f}"
         print(f"{row['network']:24} batch {row['batch']} {told}, {row['error_percent']:+.1f} %", *row["unlike"])
+    for batch, found_there in by_batch.items():
+        print(f"batch {batch}:", found_there)
     print("like training networks:", result["like_training_networks"])
     print("unlike:", result["unlike"])
     return 0

@@ -52,8 +52,8 @@ def test_wrong_inputs_are_one_line(model: Path) -> None:
 
 def test_summary_of_rows() -> None:
     rows = [
-        {"measured_ms": 10.0, "predicted_ms": 10.5, "spread_ms": 1.0},
-        {"measured_ms": 10.0, "predicted_ms": 8.0, "spread_ms": 1.0},
+        {"measured_ms": 10.0, "predicted_ms": 10.5, "spread_ms": 1.0, "members_ms": {"one": 10.0}},
+        {"measured_ms": 10.0, "predicted_ms": 8.0, "spread_ms": 1.0, "members_ms": {"one": 7.0}},
     ]
     assert published_networks.summary(rows) == {
         "networks": 2,
@@ -61,4 +61,5 @@ def test_summary_of_rows() -> None:
         "median_percent": 12.5,
         "acc10_percent": 50.0,
         "within_spread_percent": 50.0,
+        "members": {"one": {"mape_percent": 15.0, "median_percent": 15.0, "acc10_percent": 50.0}},
     }
