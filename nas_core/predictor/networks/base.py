@@ -19,9 +19,9 @@ from nas_core.latency import NetworkLatencies
 from nas_core.predictor.artifact import OF_NETWORKS, write_artifact
 from nas_core.predictor.checks import checked_seed
 from nas_core.predictor.metrics import accuracy_within, mape
-from nas_core.predictor.networks.unseen import ENCODINGS, beyond, checked_ranges, ranges_of, unseen_operations
+from nas_core.predictor.networks.unseen import ENCODINGS, beyond, check_ranges, ranges_of, unseen_operations
 
-__all__ = ["Floats", "NetworkLatencyModel", "NoSettings", "Progress"]
+__all__ = ["Floats", "NetworkLatencyModel", "NoSettings", "Progress", "about_of"]
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
@@ -195,8 +195,8 @@ class NetworkLatencyModel(ABC):
         Raises:
             Exception: of many kinds, where something is missing or was altered.
         """
-        self._restore_header(header)
-        self._restore_tensors(tensors)
+        self._restore_header(about_of(header))
+        self._restore(header, tensors)
         return self
 
     def _header(self) -> dict[str, Any]:
@@ -209,12 +209,25 @@ class NetworkLatencyModel(ABC):
             raise DataError(
                 f"operations {sorted(self.known)}, encoding {self.info['features']!r}, spread {self.relative_spread}"
             )
-        checked_ranges(self.info)
+        check_ranges(self.info)
 
     @abstractmethod
     def _tensors(self) -> dict[str, Tensor]:
         """All arrays that were learned."""
 
     @abstractmethod
-    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Inverse of :meth:`_tensors`."""
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Inverse of :meth:`_tensors`; what all kinds have of the header is restored already."""
+
+
+def about_of(header: Mapping[str, Any]) -> dict[str, Any]:
+    """What a header says of a latency model; NN-Former's are predictors, which say it in their ``info``.
+
+    Raises:
+        DataError: it says nothing of one.
+    """
+    info = header.get("info")
+    found: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("model"), str):
+        raise DataError("no latency model of networks")
+    return found

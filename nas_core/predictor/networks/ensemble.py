@@ -84,10 +84,6 @@ class EnsembleModel(NetworkLatencyModel):
     def _header(self) -> dict[str, Any]:
         return {**super()._header(), "members": [member.contents()[0] for member in self.members]}
 
-    def _restore_header(self, header: Mapping[str, Any]) -> None:
-        super()._restore_header(header)
-        self._headers = list(header["members"])
-
     def _tensors(self) -> dict[str, Tensor]:
         return {
             f"{i}.{name}": tensor
@@ -95,12 +91,13 @@ class EnsembleModel(NetworkLatencyModel):
             for name, tensor in member.contents()[1].items()
         }
 
-    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        prefixes = [f"{i}." for i in range(len(self._headers))]
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        headers = header["members"]
+        prefixes = [f"{i}." for i in range(len(headers))]
         if foreign := [name for name in tensors if not name.startswith(tuple(prefixes))]:
             raise DataError(f"tensor {min(foreign)!r}, which no member has")
-        members = zip(self._headers, prefixes, strict=True)
-        self.members = tuple(restored_network_model(header, below(prefix, tensors)) for header, prefix in members)
+        members = zip(headers, prefixes, strict=True)
+        self.members = tuple(restored_network_model(own, below(prefix, tensors)) for own, prefix in members)
         if [type(member) for member in self.members] != list(self.member_classes):
             raise DataError(f"members {', '.join(member.kind for member in self.members)}")
         if any(member.known != self.known for member in self.members):

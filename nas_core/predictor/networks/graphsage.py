@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -96,7 +96,7 @@ class GraphSageModel(NetworkLatencyModel):
     def _tensors(self) -> dict[str, Tensor]:
         return dict(self._net.state_dict())
 
-    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         attributes = (tensors["embed.weight"].shape[1] - KINDS - 80) // 10
         with torch.device("meta"):
             net = SageNet(self.config, attributes)

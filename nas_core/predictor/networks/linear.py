@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ class CostsModel(NetworkLatencyModel):
     def _tensors(self) -> dict[str, Tensor]:
         return {"weights": torch.from_numpy(self.weights)}
 
-    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self.weights = tensors["weights"].numpy().astype(np.float64)
         if self.weights.shape != (self._width + 1,) or not np.isfinite(self.weights).all() or self.weights.min() < 0:
             raise DataError(f"weights of shape {self.weights.shape}, or one below 0")

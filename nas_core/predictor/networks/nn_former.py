@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -11,7 +11,7 @@ from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.estimator import KIND as PREDICTOR
 from nas_core.predictor.estimator import NNFormerPredictor
-from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress
+from nas_core.predictor.networks.base import Floats, NetworkLatencyModel, Progress, about_of
 from nas_core.predictor.networks.priced import Priced
 from nas_core.predictor.networks.registry import register_network_model
 from nas_core.predictor.recipes import get_recipe
@@ -53,24 +53,20 @@ class NNFormerUnpricedModel(NetworkLatencyModel):
         return predicted, spread if self._recipe.members > 1 else None
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        self._predictor.info |= {"network_latency": {"model": self.kind, "settings": self.settings, **self._header()}}
-        return self._predictor.contents()
+        about, tensors = super().contents()
+        header, _ = self._predictor.contents()
+        about["settings"] = self.settings
+        return {**header, "info": {**header["info"], "network_latency": about}}, tensors
 
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        about = header["info"]["network_latency"]
-        self._restore_header(about)
-        if "prices" in about and not isinstance(self, Priced):
+    def _tensors(self) -> dict[str, Tensor]:
+        return self._predictor.contents()[1]
+
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        if "prices" in about_of(header) and not isinstance(self, Priced):
             raise DataError("prices of operators, which this kind does not have")
         self._predictor = NNFormerPredictor.restored(header, tensors, unseen="ignore")
         if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
             raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")
-        return self
-
-    def _tensors(self) -> dict[str, Tensor]:
-        raise NotImplementedError("the predictor writes its own file")
-
-    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        raise NotImplementedError("the predictor reads its own file")
 
 
 @register_network_model

@@ -11,7 +11,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.predictor.artifact import OF_NETWORKS, read_artifact
 from nas_core.predictor.estimator import KIND as PREDICTOR
-from nas_core.predictor.networks.base import NetworkLatencyModel
+from nas_core.predictor.networks.base import NetworkLatencyModel, about_of
 from nas_core.predictor.settings import parsed_settings
 
 __all__ = [
@@ -83,9 +83,12 @@ def load_network_model(path: str | Path) -> NetworkLatencyModel:
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext latency train' makes a latency model of networks")
     header, tensors = read_artifact(path, (OF_NETWORKS, PREDICTOR))
-    about = _about(header)
-    if about is None:
-        raise DataError(f"{path} predicts no latency of whole networks; 'nas-ext latency train' makes such a model")
+    try:
+        about = about_of(header)
+    except DataError:
+        raise DataError(
+            f"{path} predicts no latency of whole networks; 'nas-ext latency train' makes such a model"
+        ) from None
     if about["model"] not in _MODELS:
         raise DataError(f"{path} holds a model {about['model']!r}; this release has {', '.join(_MODELS)}")
     try:
@@ -101,14 +104,5 @@ def restored_network_model(header: Mapping[str, Any], tensors: Mapping[str, Tens
     Raises:
         Exception: of many kinds, where something is missing or was altered.
     """
-    about = _about(header)
-    if about is None:
-        raise DataError("no latency model of networks")
+    about = about_of(header)
     return network_model_class(about["model"])(**about["settings"]).restore(header, tensors)
-
-
-def _about(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a header says of a latency model; NN-Former's are predictors, which say it in their ``info``."""
-    info = header.get("info")
-    found: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
-    return found if isinstance(found, dict) and isinstance(found.get("model"), str) else None

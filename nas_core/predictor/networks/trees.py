@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -78,7 +79,7 @@ class TreesModel(NetworkLatencyModel):
     def _tensors(self) -> dict[str, Tensor]:
         return {"trees": self._trees.to_tensor()}
 
-    def _restore_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self._trees = BoostedTrees.from_tensor(tensors["trees"])
         if self._trees.booster.num_feature() != 4:
             raise DataError(f"trees over {self._trees.booster.num_feature()} numbers; expected 4")

@@ -11,7 +11,7 @@ from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 
-__all__ = ["ENCODINGS", "Ranges", "beyond", "checked_ranges", "ranges_of", "unseen_operations"]
+__all__ = ["ENCODINGS", "Ranges", "beyond", "check_ranges", "ranges_of", "unseen_operations"]
 
 ENCODINGS = {"corrected": CORRECTED, "released": RELEASED}
 """Names of the operations by encoding."""
@@ -54,8 +54,8 @@ def beyond(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
     return found
 
 
-def checked_ranges(info: Mapping[str, Any]) -> Ranges:
-    """Those of a file; files of earlier releases have none.
+def check_ranges(info: Mapping[str, Any]) -> None:
+    """Of a file; files of earlier releases have none.
 
     Raises:
         DataError: they are no ranges.
@@ -67,4 +67,3 @@ def checked_ranges(info: Mapping[str, Any]) -> Ranges:
         numbers = isinstance(edges, list) and len(edges) == 2 and all(type(x) in (int, float) for x in edges)
         if not numbers or not 0 <= edges[0] <= edges[1]:
             raise DataError(f"a range {edges!r}")
-    return given
