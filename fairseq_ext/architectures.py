@@ -18,6 +18,8 @@ def base_architecture(args: Namespace) -> None:
 
 
 def _defaults(args: Namespace, **values: Any) -> None:
+    if hasattr(args, "search_space_json") and not hasattr(args, "linear_encoder_length"):
+        args.linear_encoder_length = args.linear_max_length  # trained when one scale served all linear attention
     defaults = {
         "mos_experts": 2,
         "mos_router_hidden": 128,
@@ -34,6 +36,7 @@ def _defaults(args: Namespace, **values: Any) -> None:
         "share_decoder_input_output_embed": False,
         "max_relative_length": 0,
         "linear_max_length": None,
+        "linear_encoder_length": None,
         "linear_normalize": "denominator",
         "max_source_positions": 1024,
         "max_target_positions": 1024,

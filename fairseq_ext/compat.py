@@ -114,6 +114,8 @@ def wrong_input(error: BaseException) -> str | None:
         return f"{reason}; check the path of the checkpoint"
     if "Could not infer language pair" in reason:
         return "no languages found in the data folder; give the folder that fairseq-preprocess has written"
+    if "since max_positions=" in reason:
+        return f"{reason}; or train a model that reads longer sentences"
     if reason.startswith("--finetune-from-model"):
         return f"{reason}; give a checkpoint, such as one of 'nas-ext extract'"
     return None

@@ -22,7 +22,7 @@ _TASKS = ("masked_lm", "sentence_prediction")
 
 def exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
     """The subnet of ``architecture``, with inherited weights, and all that decoding it needs."""
-    source, target = model.max_positions()
+    source, target = (int(getattr(model.args, f"max_{side}_positions")) for side in ("source", "target"))
     parts = translation_parts(model.net, architecture, source, target)
     languages = {"source": task.cfg.source_lang, "target": task.cfg.target_lang}
     words = {"source": task.source_dictionary, "target": task.target_dictionary}

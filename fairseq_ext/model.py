@@ -20,9 +20,11 @@ from torch import Tensor
 
 from fairseq_ext.architectures import architectures, base_architecture
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors
+from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
 from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.genes import linear_limits
 from nas_core.supernet.sampling import draw
 from nas_core.supernet.subnet import Memory, Subnet
 from nas_core.supernet.translation import TranslationNet
@@ -49,7 +51,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
 
     def max_positions(self) -> int:
-        return int(self._owner[0].args.max_source_positions)
+        return self._owner[0].longest("source")
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
@@ -76,6 +78,10 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
                 cache = net.start(subnet, encoder_out["memory"][0], encoder_out["order"][0])
                 incremental_state["nas_ext_cache"] = cache
             cache = incremental_state["nas_ext_cache"]
+            if cache.length + 1 == self.max_positions():
+                logger.warning(
+                    "a translation is as long as this model can decode, %d tokens, and ends there", cache.length + 1
+                )
             features = net.step_features(subnet, prev_output_tokens[:, -1], cache)[:, None]
         if features_only:
             return features, {"attn": [None], "output": subnet.output}
@@ -86,7 +92,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
             incremental_state["nas_ext_cache"].reorder(new_order)
 
     def max_positions(self) -> int:
-        return int(self._owner[0].args.max_target_positions)
+        return self._owner[0].longest("target")
 
 
 def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
@@ -128,11 +134,13 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
             base_architecture(args)
             space = resolve_space(args)
             architecture = resolve_subnet(args, space)
+            own_space = space if architecture is None else SearchSpace.of(architecture, like=space)
+            resolve_linear_lengths(args, own_space, task)
             source, target = task.source_dictionary, task.target_dictionary
             config = model_config(args, source.pad(), static=architecture is not None)
             widest = space.largest()
             net = TranslationNet(
-                space if architecture is None else SearchSpace.of(architecture, like=space),
+                own_space,
                 len(source),
                 len(target),
                 config,
@@ -183,6 +191,13 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
         encoder_out = self.encoder(src_tokens, src_lengths)
         decoded: tuple[Tensor, dict[str, Any]] = self.decoder(prev_output_tokens, encoder_out, **kwargs)
         return decoded
+
+    def longest(self, side: str) -> int:
+        """Tokens that sentences of ``source`` or ``target`` may have: what was asked for, or what the decoder's linear
+        attention, if there is any, can read."""
+        most = int(getattr(self.args, f"max_{side}_positions"))
+        bound = dict(zip(("source", "target"), linear_limits(self.space), strict=True))[side]
+        return min(most, self.net.config.linear.longest) if bound else most
 
     def max_positions(self) -> tuple[int, int]:
         return self.encoder.max_positions(), self.decoder.max_positions()

@@ -35,7 +35,9 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     add("--share-all-embeddings", action="store_true", default=None, help="one table for source, target and output")
     add("--share-decoder-input-output-embed", action="store_true", default=None, help="one table for target and output")
     add("--max-relative-length", type=int, metavar="R", help="softmax self-attention tells distances up to R apart")
-    add("--linear-max-length", type=int, metavar="M", help="longest sequence of linear attention, part of the model")
+    add("--linear-max-length", type=int, metavar="M", help="scale and longest sentence of linear attention in the"
+        " decoder, part of the model; default: the longest training sentence, rounded up. In the encoder the scale is"
+        " each sentence's own length")  # fmt: skip
     add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
     add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
@@ -81,14 +83,6 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         router_dropout=args.mos_router_dropout,
         share_router=False if args.mos_own_router else None,
     )
-    longest = max(args.max_source_positions, args.max_target_positions)
-    if args.linear_max_length is None:
-        args.linear_max_length = longest
-    if args.linear_max_length < longest:
-        raise ConfigError(
-            f"--linear-max-length {args.linear_max_length} is below --max-source-positions or --max-target-positions"
-            f" ({longest}); linear attention reads no longer sequence, lower those too"
-        )
     if args.max_relative_length < 0:
         raise ConfigError(f"--max-relative-length is {args.max_relative_length}; expected 0 (none) or more")
     return TranslationConfig(
@@ -101,6 +95,7 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         padding_idx=padding_idx,
         mos=mos,
         linear=LinearAttention(args.linear_max_length, args.linear_normalize),
+        linear_encoder_length=args.linear_encoder_length,
         relative_length=args.max_relative_length,
     )
 

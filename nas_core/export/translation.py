@@ -26,6 +26,7 @@ from nas_core.layers.cosformer import CosformerState
 from nas_core.layers.cosformer.angles import Turns, turns
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
+from nas_core.supernet.genes import linear_limits
 from nas_core.supernet.subnet import DecoderCache, Subnet
 from nas_core.supernet.translation import TranslationNet
 
@@ -76,8 +77,8 @@ class DecoderStep(nn.Module):
         super().__init__()
         self.net, self.architecture = net, architecture
         self.masks = _mask_reads(net.select(architecture))
-        longest = net.config.linear.max_length
-        at = turns(torch.arange(longest), longest, torch.float32)
+        rows = torch.arange(len(net.target_positions.table))
+        at = turns(rows, net.config.linear.longest, torch.float32)
         self.register_buffer("turns", torch.cat([at.sin, at.cos], 1), persistent=False)
         self.register_buffer("positions", net.target_positions.table, persistent=False)
 
@@ -101,7 +102,7 @@ class _StateAt(CosformerState):
     """A state whose step is at an angle that is a tensor: a graph has no position of its own."""
 
     def __init__(self, pair: tuple[Tensor, Tensor], config: LinearAttention, at: Turns) -> None:
-        super().__init__(*pair, config.max_length, 0, config.normalize)
+        super().__init__(*pair, config.longest, 0, config.normalize)
         self.at = at
 
     def _features(self, x: Tensor, position: int) -> Tensor:
@@ -151,10 +152,12 @@ def _pair(
 def translation_parts(
     net: TranslationNet, architecture: Architecture, source_limit: int, target_limit: int
 ) -> tuple[Part, Part]:
-    """``encoder`` and ``decoder_step`` of a subnet, for sentences of at most so many tokens; linear attention may lower
-    the limits."""
-    linear = net.config.linear.max_length
-    source_limit, target_limit = min(source_limit, linear), min(target_limit, linear)
+    """``encoder`` and ``decoder_step`` of a subnet, for sentences of at most so many tokens; linear attention of its
+    decoder may lower the limits."""
+    longest = net.config.linear.longest
+    of_source, of_target = linear_limits(SearchSpace.of(architecture, like=net.space))
+    source_limit = min(source_limit, longest) if of_source else source_limit
+    target_limit = min(target_limit, longest) if of_target else target_limit
     static = static_net(net, architecture, source_limit, target_limit)
     subnet = static.select(architecture)
     vocabularies = len(subnet.source_embedding), len(subnet.output)

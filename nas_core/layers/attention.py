@@ -32,16 +32,30 @@ ATTENTION = ("softmax", "linear")
 class LinearAttention:
     """Settings of linear attention, see :func:`nas_core.layers.cosformer.cosformer_attention`."""
 
-    max_length: int = 1024
-    """Longest sequence; part of the model, since weights depend on it."""
+    max_length: int | None = 1024
+    """M of the cosine and the longest sequence; part of the model, since weights depend on it. None: each sequence's
+    own length, for self-attention that sees all of it."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
 
     def __post_init__(self) -> None:
-        if self.max_length < 1:
+        if self.max_length is not None and self.max_length < 1:
             raise ConfigError(f"max_length of linear attention is {self.max_length}; expected at least 1")
         if self.normalize not in NORMALIZE:
             raise unknown_choice("normalisation of linear attention", self.normalize, NORMALIZE)
+
+    @property
+    def longest(self) -> int:
+        """M of attention that decodes.
+
+        Raises:
+            ConfigError: it has none.
+        """
+        if self.max_length is None:
+            raise ConfigError(
+                "linear attention that decodes needs a max_length: it cannot know how long a sequence gets"
+            )
+        return self.max_length
 
 
 class SelfAttentionWeights(NamedTuple):
@@ -196,7 +210,7 @@ def self_step(x: Tensor, weights: SelfAttentionWeights, past: Past | None) -> tu
     if weights.linear is not None:
         config = weights.linear
         state = past if isinstance(past, CosformerState) else None
-        state = state or CosformerState.empty(k, v.shape[-1], config.max_length, config.normalize)
+        state = state or CosformerState.empty(k, v.shape[-1], config.longest, config.normalize)
         return joined(state.step(q, k, v), weights.out_proj), state
     if isinstance(past, tuple):
         k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)

@@ -6,7 +6,6 @@ Shapes: B batch, N tokens, C channels, P patch size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -64,7 +63,7 @@ class ElasticVisionLayer(nn.Module):
         attention: the kinds that an architecture may choose from. Several have separate weights, under their names;
             of a single one the parameters have no such name, so that a static subnet is this class too.
         relative: farthest distance and head dimension of relative positions in softmax attention.
-        linear: settings of linear attention; its ``max_length`` is replaced by the number of tokens.
+        linear: settings of linear attention; by default scaled by the number of tokens.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class ElasticVisionLayer(nn.Module):
         linear: LinearAttention | None = None,
     ) -> None:
         super().__init__()
-        settings = linear or LinearAttention()
+        settings = linear or LinearAttention(max_length=None)
         self.self_attn = one_or_several(
             attention,
             lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, settings if kind == "linear" else None, relative),
@@ -111,11 +110,9 @@ class ElasticVisionLayer(nn.Module):
 
 
 def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
-    """Self-attention whose linear kind has M = N."""
+    """Self-attention in the form that suits the moment."""
     if torch.onnx.is_in_onnx_export() or torch.compiler.is_exporting() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return _exportable(x, weights)
-    if weights.linear is not None:
-        weights = weights._replace(linear=replace(weights.linear, max_length=x.shape[1]))
     return self_attention(x, weights, None, dropout)
 
 
@@ -125,7 +122,8 @@ def _exportable(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
     length = x.shape[1]
     q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
     if weights.linear is not None:
-        y = cosformer_attention(q, k, v, max_length=length, normalize=weights.linear.normalize, form="chunked")
+        config = weights.linear
+        y = cosformer_attention(q, k, v, max_length=config.max_length, normalize=config.normalize, form="chunked")
         return joined(y, weights.out_proj)
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     if weights.relative is not None:

@@ -8,7 +8,7 @@ from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["attention_options", "check_translation_space"]
+__all__ = ["attention_options", "check_translation_space", "linear_limits"]
 
 _SIZES = (
     "qkv_dim",
@@ -54,6 +54,18 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
         return [tuple(str(option) for option in row) for row in chosen.options]
     layers = max(int(option) for option in _options(space, f"{gene.split('.')[0]}.layers"))
     return [(str(space.fixed.get(gene, "softmax")),)] * layers
+
+
+def linear_limits(space: SearchSpace) -> tuple[bool, bool]:
+    """Whether the M of the decoder's linear attention bounds the source, and the target, of networks of this space.
+
+    Attention of the decoder to itself reads the target, attention across reads both; the encoder's knows its sentence.
+    """
+    decoder, cross = (
+        any("linear" in kinds for kinds in attention_options(space, gene))
+        for gene in ("decoder.self_attention", "decoder.cross_attention")
+    )
+    return cross, decoder or cross
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:

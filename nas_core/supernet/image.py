@@ -51,7 +51,7 @@ class VisionNet(nn.Module):
         self.embed_dim, self.patch_size = largest.number("embed_dim"), largest.number("patch_size")
         self.grid = self._grid_of(config.image_size or (largest.number("image_size"),) * 2)
         clip, head_dim = largest.number("relative_clip"), largest.number("head_dim")
-        relative, linear = (clip, head_dim) if clip else None, LinearAttention(normalize=config.normalize)
+        relative, linear = (clip, head_dim) if clip else None, LinearAttention(None, config.normalize)
         self.prefix_tokens = int(config.class_token)
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
         std = self.embed_dim**-0.5

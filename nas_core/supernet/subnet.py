@@ -41,7 +41,9 @@ class TranslationConfig:
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of the layers with linear attention."""
+    """Settings of linear attention in the decoder: of its self-attention and of that to the source."""
+    linear_encoder_length: int | None = None
+    """M of the encoder's linear attention; None: each sentence's own length."""
     relative_length: int = 0
     """Farthest distance that softmax self-attention tells apart (Shaw et al. 2018, added to the keys); 0: none."""
 
@@ -98,7 +100,7 @@ class LayerMemory(NamedTuple):
         if weights.linear is None:
             return self.keys_values
         tokens, config = None if self.mask is None else self.mask[:, 0, 0], weights.linear
-        return CosformerState.of(*self.keys_values, config.max_length, tokens, self.positions, config.normalize)
+        return CosformerState.of(*self.keys_values, config.longest, tokens, self.positions, config.normalize)
 
 
 class DecoderCache:

@@ -10,6 +10,7 @@ Shapes: B batch, S/T source and target length, C channels, V vocabulary.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -89,7 +90,10 @@ class TranslationNet(nn.Module):
         if config.relative_length:
             fewest = min(int(heads) for heads in self.space.choice(f"{side}.self_heads").options[layer])
             relative = config.relative_length, self.qkv_dim // fewest
-        return AttentionConfig(kinds, cross, config.linear, relative)
+        linear = config.linear
+        if side == "encoder":
+            linear = replace(linear, max_length=config.linear_encoder_length)
+        return AttentionConfig(kinds, cross, linear, relative)
 
     def _build_embeddings(self, source_vocab: int, target_vocab: int, source: int, target: int) -> None:
         config = self.config

@@ -1,14 +1,25 @@
 """fairseq's own commands on networks with softmax and linear attention."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_ext.checkpoint import read_checkpoint
+from fairseq_ext.host import HOST
+from fairseq_ext.lengths import resolve_linear_lengths
+from nas_core.errors import ConfigError
 from nas_core.space import Architecture, found_translation, get_space
+from nas_core.space.mformer import ATTENTION_GENES
 from tests.fairseq_ext.running import DECODING, USER_DIR, run
+
+LINEAR = ["linear"] * 3
+
+
+def everywhere_linear() -> Architecture:
+    return Architecture({**get_space("mformer_small").largest().to_dict(), **dict.fromkeys(ATTENTION_GENES, LINEAR)})
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +41,7 @@ def test_a_supernet_trains_and_every_kind_decodes(command, corpus, tmp_path, sam
     checkpoint = tmp_path / "checkpoint_last.pt"
     state = read_checkpoint(checkpoint)["model"]
     assert {"softmax", "linear"} <= {part for name in state for part in name.split(".")}
-    space = get_space("mformer_small")
-    everywhere = Architecture(
-        {
-            **space.largest().to_dict(),
-            **{f"{side}_attention": ["linear"] * 3 for side in ("encoder.self", "decoder.self", "decoder.cross")},
-        }
-    )
-    for name, architecture in (("softmax", space.largest()), ("linear", everywhere)):
+    for name, architecture in (("softmax", get_space("mformer_small").largest()), ("linear", everywhere_linear())):
         file = tmp_path / f"{name}.json"
         architecture.save(file)
         overrides = repr({"eval_subnet": str(file)})
@@ -65,7 +69,7 @@ def test_a_found_network_is_static(corpus, tmp_path):
 
 def test_wrong_options_are_one_line(command, tmp_path):
     for options, message in (
-        (["--linear-max-length", 32], "--linear-max-length 32"),
+        (["--linear-max-length", 0], "linear attention is 0"),
         (["--max-relative-length", -1], "--max-relative-length is -1"),
     ):
         done = run("train", *command, "--save-dir", tmp_path, *options)
@@ -73,11 +77,83 @@ def test_wrong_options_are_one_line(command, tmp_path):
         assert not list(Path(tmp_path).iterdir())
 
 
-def test_positions_are_part_of_the_checkpoint(command, corpus, tmp_path):
-    assert run("train", *command, "--save-dir", tmp_path).code == 0
-    model = read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]
-    assert (model.linear_max_length, model.linear_normalize) == (64, "denominator")
-    assert torch.is_tensor(read_checkpoint(tmp_path / "checkpoint_last.pt")["model"]["net.reference_widths"])
+@pytest.fixture(scope="module")
+def checkpoint(command, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mformer")
+    done = run("train", *command, "--save-dir", folder)
+    assert done.code == 0, done.err
+    return folder / "checkpoint_last.pt"
+
+
+def test_the_decoders_scale_is_that_of_the_data_and_part_of_the_checkpoint(checkpoint):
+    """The longest sentence has nine words and its end: 10, rounded up to 16."""
+    model = read_checkpoint(checkpoint)["cfg"]["model"]
+    assert (model.linear_max_length, model.linear_encoder_length) == (16, None)
+    assert model.linear_normalize == "denominator"
+    assert torch.is_tensor(read_checkpoint(checkpoint)["model"]["net.reference_widths"])
+
+
+def opened(checkpoint, corpus):
+    return HOST.open(checkpoint, data=str(corpus))._model
+
+
+def test_what_is_read_and_decoded_ends_where_linear_attention_does(checkpoint, corpus, tmp_path):
+    model = opened(checkpoint, corpus)
+    assert model.max_positions() == (16, 16)
+    linear = [layer.self_attn.linear for layer in model.net.select(everywhere_linear()).encoder_layers]
+    assert {each.max_length for each in linear} == {None}
+    file = tmp_path / "linear.json"
+    everywhere_linear().save(file)
+    overrides = repr({"eval_subnet": str(file)})
+    done = run(
+        "generate", corpus, "--path", checkpoint, *DECODING, "--model-overrides", overrides, "--max-len-b", 200,
+        "--min-len", 15,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    lengths = [len(text.split()) for _, text in done.hypotheses().values()]
+    assert lengths == [15] * 20  # and the end
+    assert "as long as this model can decode, 16 tokens" in done.out + done.err
+
+
+def test_a_sentence_beyond_the_longest_is_one_line(command, tmp_path):
+    """Validation of sentences with up to ten tokens by a decoder that reads eight."""
+    done = run("train", *command, "--save-dir", tmp_path, "--linear-max-length", 8)
+    assert done.code and "Traceback" not in done.err
+    assert "since max_positions=(8, 8)" in done.err and "--skip-invalid-size-inputs-valid-test" in done.err
+
+
+def test_where_only_the_encoder_is_linear_nothing_is_cut(command, corpus, checkpoint, tmp_path):
+    encoder_alone = Architecture({**get_space("mformer_small").largest().to_dict(), "encoder.self_attention": LINEAR})
+    encoder_alone.save(tmp_path / "encoder.json")
+    done = run(
+        "train", *command[:5], *command[7:], "--task", "translation", "--subnet", tmp_path / "encoder.json",
+        "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert opened(tmp_path / "checkpoint_last.pt", corpus).max_positions() == (64, 64)
+
+
+def test_a_checkpoint_from_before_keeps_its_one_scale(checkpoint, corpus, tmp_path):
+    """One that was trained with a fixed scale in the encoder, too, says nothing of the encoder."""
+    state = torch.load(checkpoint, weights_only=True)
+    state["cfg"]["model"].linear_max_length = 64
+    del state["cfg"]["model"].linear_encoder_length
+    torch.save(state, tmp_path / "old.pt")
+    net = opened(tmp_path / "old.pt", corpus).net
+    subnet = net.select(everywhere_linear())
+    assert {layer.self_attn.linear.max_length for layer in subnet.encoder_layers} == {64}
+    assert {layer.cross_attn.linear.max_length for layer in subnet.decoder_layers} == {64}
+
+
+def test_without_data_the_scale_has_to_be_given():
+    from argparse import Namespace
+
+    args = Namespace(linear_max_length=None, max_source_positions=32, max_target_positions=48, train_subset="train")
+    nothing = SimpleNamespace(cfg=SimpleNamespace(data=None, source_lang="a", target_lang="b", dataset_impl=None))
+    with pytest.raises(ConfigError, match="--linear-max-length M"):
+        resolve_linear_lengths(args, get_space("mformer_small"), nothing)
+    resolve_linear_lengths(args, get_space("mformer_wmt14_en_de"), nothing)  # linear in the encoder alone
+    assert args.linear_max_length == 48
 
 
 @pytest.mark.slow

@@ -71,6 +71,40 @@ def test_positions_of_two_sequences(form: str) -> None:
     torch.testing.assert_close(got, cosformer_naive(q, k, v, **options), atol=1e-10, rtol=1e-10)
 
 
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("form", [*FORMS, "naive"])
+def test_the_own_length_is_that_of_each_sequence_alone(form: str, normalize: str) -> None:
+    """Outputs and gradients, wherever the padding is and whatever it holds."""
+    q, k, v = (torch.randn(4, 3, 300, 6, dtype=torch.double, requires_grad=True) for _ in range(3))
+    mask = torch.ones(4, 300, dtype=torch.bool)
+    mask[1, 9:], mask[2, :263], mask[3, 1:] = False, False, False
+    weighting = torch.randn(4, 3, 300, 6, dtype=torch.double) * mask[:, None, :, None]
+    together = cosformer_attention(q, k, v, max_length=None, key_mask=mask, normalize=normalize, form=form)
+    assert together.isfinite().all()
+    got = torch.autograd.grad((together * weighting).sum(), (q, k, v))
+    for row in range(4):
+        kept = mask[row]
+        parts = [x[row : row + 1, :, kept] for x in (q, k, v)]
+        alone = cosformer_naive(*parts, max_length=int(kept.sum()), normalize=normalize)
+        torch.testing.assert_close(together[row : row + 1, :, kept], alone, atol=1e-9, rtol=1e-9)
+        expected = torch.autograd.grad((alone * weighting[row : row + 1, :, kept]).sum(), (q, k, v))
+        for name, a, b in zip("qkv", got, expected, strict=True):
+            torch.testing.assert_close(a[row], b[row], atol=1e-9, rtol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("length", [5, 10, 30])
+def test_the_own_length_weighs_short_sentences_and_a_fixed_one_far_above_does_not(length: int) -> None:
+    q, k, v = (x.detach() for x in inputs(length, length))
+    plain = cosformer_attention(q, k, v, max_length=10**9)
+
+    def change(max_length: int | None) -> float:
+        y = cosformer_attention(q, k, v, max_length=max_length)
+        return float((y - plain).norm() / plain.norm())
+
+    assert change(None) > 0.05
+    assert change(512) < 0.002
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_float32_loses_little_over_long_sequences(causal: bool) -> None:
     tensors = [x.detach() for x in inputs(3000, 3000)]
@@ -103,11 +137,12 @@ def test_packed_sequences_equal_each_alone() -> None:
     offsets = torch.tensor([0, *lengths]).cumsum(0)
     torch.manual_seed(0)
     q, k, v = (torch.randn(sum(lengths), 2, 4) for _ in range(3))
-    for causal in (False, True):
-        together = cosformer_packed(q, k, v, offsets, max_length=200, causal=causal)
+    for causal, longest in ((False, 200), (True, 200), (False, None)):
+        together = cosformer_packed(q, k, v, offsets, max_length=longest, causal=causal)
         for start, stop in itertools.pairwise(offsets):
             parts = [x[start:stop].transpose(0, 1)[None] for x in (q, k, v)]
-            alone = cosformer_attention(*parts, max_length=200, causal=causal)[0].transpose(0, 1)
+            own = int(stop - start) if longest is None else longest
+            alone = cosformer_attention(*parts, max_length=own, causal=causal)[0].transpose(0, 1)
             torch.testing.assert_close(together[start:stop], alone, atol=1e-5, rtol=1e-4)
     with pytest.raises(ConfigError, match="offsets"):
         cosformer_packed(q, k, v, torch.tensor([0, 5, 3]), max_length=200)
@@ -136,11 +171,15 @@ def test_wrong_inputs() -> None:
         ({"causal": True, "key_positions": torch.arange(5)}, "causal"),
         ({"key_positions": torch.arange(4)}, "positions"),
         ({"key_positions": torch.arange(5) + 8}, "max_length 9"),
+        ({"max_length": None, "causal": True}, "max_length is None"),
+        ({"max_length": None, "key_positions": torch.arange(5)}, "max_length is None"),
     ):
         with pytest.raises(ConfigError, match=message):
             cosformer_attention(q, k, v, **{"max_length": 9, **change})
     with pytest.raises(ConfigError, match="equal lengths"):
         cosformer_attention(q[:, :, :3], k, v, max_length=9, causal=True)
+    with pytest.raises(ConfigError, match="give max_length to read another"):
+        cosformer_attention(q[:, :, :3], k, v, max_length=None)
     with pytest.raises(ConfigError, match="expected \\(B, H, T, D\\)"):
         cosformer_attention(q, k[..., :2], v, max_length=9)
     with pytest.raises(ConfigError, match="one floating type"):

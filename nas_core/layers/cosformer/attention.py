@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers.cosformer.angles import EPS, check, finished, turns, working_dtype
+from nas_core.layers.cosformer.angles import EPS, check, finished, own_scale, turns, working_dtype
 from nas_core.layers.cosformer.chunked import chunked_sums
 from nas_core.layers.cosformer.naive import cosformer_naive
 from nas_core.layers.cosformer.streaming import streamed
@@ -21,7 +21,7 @@ def cosformer_attention(
     k: Tensor,
     v: Tensor,
     *,
-    max_length: int,
+    max_length: int | None,
     causal: bool = False,
     key_mask: Tensor | None = None,
     query_positions: Tensor | None = None,
@@ -33,14 +33,18 @@ def cosformer_attention(
     """Linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
     ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``, in time
-    linear in the length. The authors' code takes M from each call, so that a model decodes with other weights than it
-    was trained with; here M is ``max_length``, one number for the life of a model.
+    linear in the length. What the cosine does depends on M: close to the length of a sequence it weighs near positions
+    more than far ones, far above it nothing is weighed (at M = 512 the output for 30 tokens changes by 0.08 %, at 30 by
+    a quarter). The authors' code takes M from each call, so that a model decodes with other weights than it was trained
+    with. Here attention that sees the whole sequence takes its own length (``max_length=None``), and what decodes
+    takes one number for the life of a model.
 
     Args:
         q: queries ``(B, H, T, D)``.
         k: keys ``(B, H, S, D)``.
         v: values ``(B, H, S, Dv)``.
-        max_length: M, at least T and S.
+        max_length: M, at least T and S; or None: the number of tokens of each sequence, for attention of a sequence
+            over itself that is not causal.
         causal: each position reads itself and earlier ones; T = S.
         key_mask: ``(B, S)`` bool, True at tokens; other keys are left out exactly.
         query_positions: ``(T,)`` or ``(B, T)``, default 0, 1, ..; not with ``causal``. Positions of queries and keys
@@ -55,7 +59,8 @@ def cosformer_attention(
         ``(B, H, T, Dv)``, of the type of ``q``; sums are in float32 also for halves.
 
     Raises:
-        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, positions with ``causal``.
+        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, positions with ``causal``, no
+            ``max_length`` where one is needed.
         UnknownChoiceError: no such form or normalisation.
     """
     if form not in FORMS:
@@ -72,8 +77,11 @@ def cosformer_attention(
         exporting = torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
         form = "chunked" if q.is_cuda or exporting else "streaming"
     kind = working_dtype(q)
-    query = turns(_positions(query_positions, q), max_length, kind)
-    key = turns(_positions(key_positions, k), max_length, kind)
+    if max_length is None:
+        query = key = turns(*own_scale(k, key_mask), kind)
+    else:
+        query = turns(_positions(query_positions, q), max_length, kind)
+        key = turns(_positions(key_positions, k), max_length, kind)
     with torch.autocast(q.device.type, enabled=False):
         if form == "streaming":
             return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
@@ -90,13 +98,14 @@ def _positions(given: Tensor | None, x: Tensor) -> Tensor:
 
 
 def cosformer_packed(
-    q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, *, max_length: int, causal: bool = False, **options: object
+    q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, *, max_length: int | None, causal: bool = False, **options: object
 ) -> Tensor:
     """Self-attention of sequences of different lengths one behind the other, without padding in memory outside.
 
     Args:
         q: ``(L, H, D)``, all positions of all sequences; so are ``k`` and ``v``.
         offsets: ``(B + 1,)``, where each sequence begins, and L.
+        max_length: as in :func:`cosformer_attention`; None: each sequence's own length.
         options: of :func:`cosformer_attention`.
 
     Returns:

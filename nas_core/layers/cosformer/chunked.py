@@ -17,7 +17,7 @@ BLOCK = 128
 
 
 def chunked_sums(
-    q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int, causal: bool
+    q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int | None, causal: bool
 ) -> tuple[Tensor, Tensor]:
     """``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, in the working type. Memory for sums at
     the beginning of each block: ``2 D Dv / BLOCK`` numbers per position and head."""
@@ -31,6 +31,7 @@ def chunked_sums(
     if not causal:
         sums = turned_q @ (turned_k.transpose(-1, -2) @ values)
         return sums[..., :-1], sums[..., -1:]
+    assert max_length is not None
     length = q.shape[2]
     blocks = [_blocks(x, length) for x in (queries, keys, values, turned_q, turned_k)]
     queries, keys, values, turned_q, turned_k = blocks

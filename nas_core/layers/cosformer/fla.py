@@ -13,7 +13,7 @@ __all__ = ["fla_sums"]
 
 
 def fla_sums(
-    q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int, causal: bool
+    q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int | None, causal: bool
 ) -> tuple[Tensor, Tensor]:
     """As ``chunked_sums``; causal attention on CUDA alone."""
     if not q.is_cuda or not causal:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from nas_core.layers.cosformer.angles import EPS, check, finished, working_dtype
+from nas_core.layers.cosformer.angles import EPS, check, finished, own_scale, working_dtype
 
 __all__ = ["cosformer_naive"]
 
@@ -17,7 +17,7 @@ def cosformer_naive(
     k: Tensor,
     v: Tensor,
     *,
-    max_length: int,
+    max_length: int | None,
     causal: bool = False,
     key_mask: Tensor | None = None,
     query_positions: Tensor | None = None,
@@ -31,8 +31,13 @@ def cosformer_naive(
     kind = working_dtype(q)
     i = torch.arange(q.shape[2], device=q.device) if query_positions is None else query_positions
     j = torch.arange(k.shape[2], device=q.device) if key_positions is None else key_positions
+    scale: int | Tensor | None = max_length
+    if scale is None:
+        i, scale = own_scale(k, key_mask)
+        j = i
     apart = (i[..., :, None] - j[..., None, :]).double()
-    reweighed = torch.cos(math.pi / 2 / max_length * apart).to(kind)
+    longest = scale.double()[..., None] if isinstance(scale, Tensor) else scale
+    reweighed = torch.cos(math.pi / 2 / longest * apart).to(kind)
     weights = torch.relu(q.to(kind)) @ torch.relu(k.to(kind)).mT
     weights = weights * (reweighed[:, None] if reweighed.ndim == 3 else reweighed)
     if causal:

@@ -47,7 +47,7 @@ def streamed(
     query: Turns,
     key: Turns,
     mask: Tensor | None,
-    max_length: int,
+    max_length: int | None,
     causal: bool,
     normalize: str,
     eps: float,
@@ -56,6 +56,7 @@ def streamed(
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
     kind, within = working_dtype(q), None
     if causal:
+        assert max_length is not None
         steps = torch.arange(block, device=q.device, dtype=torch.float64)
         within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
     weights = None if mask is None else mask[:, None, :, None].to(kind)
