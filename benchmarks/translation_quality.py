@@ -93,7 +93,7 @@ class Job:
             output = self.run(
                 f"generate-{name}", "fairseq-generate", self.bin, "--user-dir", user_dir, "--path", checkpoint,
                 "--beam", 4, "--lenpen", 0.6, "--remove-bpe", "sentencepiece", "--max-tokens", 4000, "--cpu",
-                "--required-batch-size-multiple", 1, "--max-len-a", 1.5, "--max-len-b", 10,
+                "--max-len-a", 1.5, "--max-len-b", 10,
             )  # fmt: skip
             targets = dict(re.findall(r"^T-(\d+)\t(.*)$", output, re.M))
             found = {key: text for key, _, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.M)}

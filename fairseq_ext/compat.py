@@ -110,6 +110,11 @@ def wrong_input(error: BaseException) -> str | None:
     if "cannot mmap an empty file" in reason and "load_langpair_dataset" in calls:
         where = calls["load_langpair_dataset"]
         return f"split {where['split']!r} in {where['data_path']} is empty; it needs one sentence pair or more"
+    if "The dataset is empty" in reason:
+        return (
+            "no sentence of the data set is left: all are longer than --max-source-positions, --max-target-positions or"
+            " --max-tokens; raise these"
+        )
     if "Model file not found" in reason:
         return f"{reason}; check the path of the checkpoint"
     if "Could not infer language pair" in reason:

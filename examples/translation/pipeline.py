@@ -14,7 +14,6 @@ from examples.translation.progress import LineCount, TrainingProgress
 from examples.translation.settings import Settings
 from examples.translation.stages import Runner, tool
 from examples.translation.training import (
-    ALL_SENTENCES,
     PACE_SECONDS,
     late_stop,
     train_command,
@@ -208,7 +207,7 @@ class Pipeline:
                 "--source-lang", self.about["source"], "--target-lang", self.about["target"],
                 "--path", self.out / "subnets" / f"{subnet.key}.pt", "--beam", self.settings.beam,
                 "--lenpen", self.settings.lenpen, "--max-len-a", 1.5, "--max-len-b", 20, "--max-tokens", 4096,
-                "--num-workers", 0, *ALL_SENTENCES,
+                "--num-workers", 0,
                 *(["--cpu"] if self.device == "cpu" else []),
             ]  # fmt: skip
             generated = self.run.command(argv)
