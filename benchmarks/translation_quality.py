@@ -116,9 +116,8 @@ class Job:
 def latency_model(job: Job) -> Path:
     data, model = job.work / "latency.jsonl", job.work / "latency.json"
     if not model.exists():
-        vocab = len(next(job.bin.glob("dict.*.txt")).read_text(encoding="utf-8").splitlines()) + 4
         job.run(
-            "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--vocab", vocab, "--out", data,
+            "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--data", job.bin, "--out", data,
             "--samples", 120, "--source-length", 16, "--target-length", 16, "--beam", 4, "--threads", 1,
             "--clock", "cpu",
         )  # fmt: skip

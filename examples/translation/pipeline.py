@@ -125,10 +125,9 @@ class Pipeline:
 
     def latency(self) -> None:
         s = self.settings
-        vocab = results.vocabulary(self.out / "bin", self.about["source"])
         measured, model = self.out / "latency.jsonl", self.out / "latency.json"
         argv = [
-            tool("nas-ext"), "latency", "collect", "--space", s.space, "--vocab", vocab, "--out", measured,
+            tool("nas-ext"), "latency", "collect", "--space", s.space, "--data", self.out / "bin", "--out", measured,
             "--samples", s.samples, "--source-length", self.about["source_length"],
             "--target-length", self.about["target_length"], "--beam", s.beam, "--threads", s.latency_threads,
             "--seed", s.seed, "--device", self.device,
