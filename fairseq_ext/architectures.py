@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fairseq_ext.inherit import inherit
 from nas_core.space import found_translation
 
 __all__ = ["architectures", "base_architecture"]
@@ -80,6 +81,7 @@ def architectures() -> Iterator[tuple[str, Callable[[Namespace], None]]]:
     for name, values in _all_settings():
 
         def fill(args: Namespace, values: dict[str, Any] = values) -> None:
+            inherit(args)
             rest = dict(values)
             found = rest.pop("found", None)
             its_space = getattr(args, "search_space", None) in (None, values["search_space"])

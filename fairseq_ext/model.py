@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fairseq_ext.architectures import architectures, base_architecture
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors
+from fairseq_ext.inherit import differing_options
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
 from nas_core.space import Architecture, SearchSpace
@@ -210,9 +211,10 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
                 if missing
                 else f"{extra} is not part of this model"
             )
+            other = differing_options(self.args)
             raise CheckpointError(
                 f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
-                " with, or take a subnet out of a supernet with 'nas-ext extract'"
+                f" with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext extract'"
             )
 
 

@@ -43,7 +43,7 @@ def add_model_arguments(parser: ArgumentParser) -> None:
 
 def resolve_space(args: Namespace) -> SearchSpace:
     """The space, written into ``args`` in full so that a checkpoint does not depend on a name or a file."""
-    stored = getattr(args, "search_space_json", None)
+    stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
     space = space_from_dict(json.loads(stored), "checkpoint") if stored else get_space(args.search_space)
     args.search_space_json = json.dumps(space_to_dict(space))
     return space
