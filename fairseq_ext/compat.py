@@ -58,6 +58,20 @@ def check_backend(args: Any) -> None:
         raise ConfigError(f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp")
 
 
+def check_sharing(args: Any, source: Any, target: Any) -> None:
+    """Some architectures share all embeddings unless told otherwise.
+
+    Raises:
+        ConfigError: all embeddings are shared, and the two dictionaries are not one.
+    """
+    if getattr(args, "share_all_embeddings", False) and source != target:
+        raise ConfigError(
+            f"--share-all-embeddings, given or the default of --arch {getattr(args, 'arch', '')}, needs one joint"
+            " dictionary, and those of source and target differ; run fairseq-preprocess with --joined-dictionary, or"
+            " add --no-share-all-embeddings"
+        )
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """fairseq's commands show a traceback for any exception; there, a wrong input ends with one line and exit code 2.

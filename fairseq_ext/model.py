@@ -19,7 +19,7 @@ from fairseq.models import (
 from torch import Tensor
 
 from fairseq_ext.architectures import architectures, base_architecture
-from fairseq_ext.compat import check_backend, check_precision, one_line_errors
+from fairseq_ext.compat import check_backend, check_precision, check_sharing, one_line_errors
 from fairseq_ext.inherit import differing_options
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
@@ -126,6 +126,7 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
             if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
                 check_precision(args)
                 check_backend(args)
+                check_sharing(args, task.source_dictionary, task.target_dictionary)
             base_architecture(args)
             space = resolve_space(args)
             architecture = resolve_subnet(args, space)

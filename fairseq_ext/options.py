@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
@@ -12,7 +12,7 @@ from nas_core.layers.attention import LinearAttention
 from nas_core.layers.cosformer.angles import NORMALIZE
 from nas_core.layers.mos import KINDS
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
-from nas_core.supernet.sampling import DRAWS
+from nas_core.supernet.sampling import DRAWS, EXTREMES
 from nas_core.supernet.subnet import TranslationConfig
 
 
@@ -28,11 +28,18 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
     add("--mos-own-router", action="store_true", default=None, help="layer-wise: one router per linear, not per layer")
     add("--architecture-draw", choices=DRAWS, help="draw each gene uniformly, or architectures, or HAT's random stream")
+    add(
+        "--extremes",
+        choices=EXTREMES,
+        help="smallest and largest subnet of sandwich sampling and of validation: of the space, whose decoder layers"
+        " read one and three encoder layers, or as in HAT's and MoS's code, which read two in both",
+    )
     add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
     add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
     add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
     add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
-    add("--share-all-embeddings", action="store_true", default=None, help="one table for source, target and output")
+    sharing = "one table for source, target and output; needs a joined dictionary"
+    add("--share-all-embeddings", action=BooleanOptionalAction, default=None, help=sharing)
     add("--share-decoder-input-output-embed", action="store_true", default=None, help="one table for target and output")
     add("--max-relative-length", type=int, metavar="R", help="softmax self-attention tells distances up to R apart")
     add("--linear-max-length", type=int, metavar="M", help="longest sequence of linear attention, part of the model")
