@@ -107,6 +107,9 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
             self.rank(model)
         names = ", ".join(self.validated(model))
         logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
+        if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
+            ends = {"space": "the space's own", "hat": "as in HAT's code"}[_extremes(model)]
+            logger.info("sandwich: mean loss of a random subnet, the largest and the smallest (%s)", ends)
         return model
 
     def rank(self, model: TranslationModel) -> None:

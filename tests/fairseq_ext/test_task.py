@@ -149,6 +149,7 @@ def test_sandwich_and_validation_with_the_extremes_of_hats_code(arguments, tmp_p
     assert done.code == 0, done.err
     assert done.drawn == list(sandwich(SPACE, draw(SPACE, 0), "hat").values())
     assert done.drawn[1:] != [SPACE.largest(), SPACE.smallest()]
+    assert "sandwich: mean loss of a random subnet, the largest and the smallest (as in HAT's code)" in done.out
     (values,) = done.stats("valid")
     model, _ = checkpoint_utils.load_model_ensemble([str(tmp_path / "checkpoint_last.pt")])
     task = Namespace(cfg=Namespace(valid_random=0))
