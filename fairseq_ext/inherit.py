@@ -47,7 +47,7 @@ def inherit(args: Namespace) -> None:
     if path is None:
         return
     args.begun_from = str(path)
-    if not getattr(args, "finetune_from_model", None) and getattr(args, "restore_file", _LAST) == _LAST:
+    if not getattr(args, "finetune_from_model", None) and _restored(args) == _LAST:
         return  # the same command goes on
     stored = _stored(path)
     if stored is None:
@@ -82,13 +82,16 @@ def differing_options(args: Namespace) -> str:
 
 def _begun_from(args: Namespace) -> Path | None:
     """The checkpoint that fairseq will load, if it is there."""
-    restored = getattr(args, "restore_file", None) or _LAST
-    if restored != _LAST:
-        candidates = [restored]
+    if _restored(args) != _LAST:
+        candidates = [_restored(args)]
     else:
         last = Path(getattr(args, "save_dir", None) or "checkpoints") / _LAST
         candidates = [last, getattr(args, "finetune_from_model", None) or last]
     return next((path for path in map(Path, candidates) if path.is_file()), None)
+
+
+def _restored(args: Namespace) -> str:
+    return getattr(args, "restore_file", None) or _LAST
 
 
 def _stored(path: Path) -> Namespace | None:
