@@ -93,7 +93,7 @@ class Job:
             output = self.run(
                 f"generate-{name}", "fairseq-generate", self.bin, "--user-dir", user_dir, "--path", checkpoint,
                 "--beam", 4, "--lenpen", 0.6, "--remove-bpe", "sentencepiece", "--max-tokens", 4000, "--cpu",
-                "--required-batch-size-multiple", 1, "--max-len-a", 1.5, "--max-len-b", 10,
+                "--max-len-a", 1.5, "--max-len-b", 10,
             )  # fmt: skip
             targets = dict(re.findall(r"^T-(\d+)\t(.*)$", output, re.M))
             found = {key: text for key, _, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.M)}
@@ -116,9 +116,8 @@ class Job:
 def latency_model(job: Job) -> Path:
     data, model = job.work / "latency.jsonl", job.work / "latency.json"
     if not model.exists():
-        vocab = len(next(job.bin.glob("dict.*.txt")).read_text(encoding="utf-8").splitlines()) + 4
         job.run(
-            "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--vocab", vocab, "--out", data,
+            "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--data", job.bin, "--out", data,
             "--samples", 120, "--source-length", 16, "--target-length", 16, "--beam", 4, "--threads", 1,
             "--clock", "cpu",
         )  # fmt: skip

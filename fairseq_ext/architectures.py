@@ -1,4 +1,9 @@
-"""The names of ``--arch`` and what they set: options that a command does not give take these values."""
+"""The names of ``--arch`` and what they set: options that a command does not give take these values.
+
+``mos_/hat_transformer_wmt_en_de`` and ``_iwslt_de_en`` have what the code of HAT and of Mixture-of-Supernets trains
+these tasks with (dropout, sharing of embeddings, smallest and largest subnet); the others share no embeddings unless
+told to.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fairseq_ext.inherit import inherit
+from fairseq_ext.options import keep_trained_scale
 from nas_core.space import found_translation
 
 __all__ = ["architectures", "base_architecture"]
@@ -18,8 +25,7 @@ def base_architecture(args: Namespace) -> None:
 
 
 def _defaults(args: Namespace, **values: Any) -> None:
-    if hasattr(args, "search_space_json") and not hasattr(args, "linear_encoder_length"):
-        args.linear_encoder_length = args.linear_max_length  # trained when one scale served all linear attention
+    keep_trained_scale(args)
     defaults = {
         "mos_experts": 2,
         "mos_router_hidden": 128,
@@ -28,6 +34,7 @@ def _defaults(args: Namespace, **values: Any) -> None:
         "mos_own_router": False,
         "subnet": None,
         "architecture_draw": "gene",
+        "extremes": "space",
         "dropout": 0.1,
         "attention_dropout": 0.0,
         "activation_dropout": 0.0,
@@ -49,8 +56,14 @@ def _defaults(args: Namespace, **values: Any) -> None:
 
 _SIZES: dict[str, dict[str, Any]] = {
     "": {"search_space": "hat_wmt14_en_de"},
-    "_wmt_en_de": {"search_space": "hat_wmt14_en_de", "dropout": 0.3, "attention_dropout": 0.1},
-    "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.3},
+    "_wmt_en_de": {
+        "search_space": "hat_wmt14_en_de",
+        "dropout": 0.3,
+        "attention_dropout": 0.1,
+        "share_all_embeddings": True,
+        "extremes": "hat",
+    },
+    "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.375, "extremes": "hat"},
     "_small": {"search_space": "hat_small", "dropout": 0.1},
 }
 
@@ -83,7 +96,10 @@ def architectures() -> Iterator[tuple[str, Callable[[Namespace], None]]]:
     for name, values in _all_settings():
 
         def fill(args: Namespace, values: dict[str, Any] = values) -> None:
+            inherit(args)
             rest = dict(values)
+            if getattr(args, "share_decoder_input_output_embed", None):
+                rest.pop("share_all_embeddings", None)
             found = rest.pop("found", None)
             its_space = getattr(args, "search_space", None) in (None, values["search_space"])
             if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):

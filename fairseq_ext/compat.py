@@ -58,6 +58,20 @@ def check_backend(args: Any) -> None:
         raise ConfigError(f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp")
 
 
+def check_sharing(args: Any, source: Any, target: Any) -> None:
+    """Some architectures share all embeddings unless told otherwise.
+
+    Raises:
+        ConfigError: all embeddings are shared, and the two dictionaries are not one.
+    """
+    if getattr(args, "share_all_embeddings", False) and source != target:
+        raise ConfigError(
+            f"--share-all-embeddings, given or the default of --arch {getattr(args, 'arch', '')}, needs one joint"
+            " dictionary, and those of source and target differ; run fairseq-preprocess with --joined-dictionary, or"
+            " add --no-share-all-embeddings"
+        )
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """fairseq's commands show a traceback for any exception; there, a wrong input ends with one line and exit code 2.
@@ -110,6 +124,11 @@ def wrong_input(error: BaseException) -> str | None:
     if "cannot mmap an empty file" in reason and "load_langpair_dataset" in calls:
         where = calls["load_langpair_dataset"]
         return f"split {where['split']!r} in {where['data_path']} is empty; it needs one sentence pair or more"
+    if "The dataset is empty" in reason:
+        return (
+            "no sentence of the data set is left: all are longer than --max-source-positions, --max-target-positions or"
+            " --max-tokens; raise these"
+        )
     if "Model file not found" in reason:
         return f"{reason}; check the path of the checkpoint"
     if "Could not infer language pair" in reason:

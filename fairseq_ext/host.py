@@ -147,6 +147,15 @@ class FairseqHost:
         path = Path(checkpoint)
         return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
+    def vocabularies(self, data: Path) -> tuple[int, int] | None:
+        """See :class:`nas_core.supernet.vocabularies.DataHost`."""
+        if not any(data.glob("dict.*.txt")):
+            return None
+        _prepare()
+        from fairseq_ext.data import vocabulary_sizes
+
+        return vocabulary_sizes(data)
+
 
 def _prepare() -> None:
     import fairseq_ext  # noqa: F401  registers models and tasks

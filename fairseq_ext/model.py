@@ -19,12 +19,13 @@ from fairseq.models import (
 from torch import Tensor
 
 from fairseq_ext.architectures import architectures, base_architecture
-from fairseq_ext.compat import check_backend, check_precision, one_line_errors
+from fairseq_ext.compat import check_backend, check_precision, check_sharing, one_line_errors
+from fairseq_ext.inherit import differing_options
 from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.genes import linear_limits
+from nas_core.supernet.genes import linear_encoder, linear_limits
 from nas_core.supernet.sampling import draw
 from nas_core.supernet.subnet import Memory, Subnet
 from nas_core.supernet.translation import TranslationNet
@@ -131,6 +132,7 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
             if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
                 check_precision(args)
                 check_backend(args)
+                check_sharing(args, task.source_dictionary, task.target_dictionary)
             base_architecture(args)
             space = resolve_space(args)
             architecture = resolve_subnet(args, space)
@@ -195,9 +197,13 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
     def longest(self, side: str) -> int:
         """Tokens that sentences of ``source`` or ``target`` may have: what was asked for, or what the decoder's linear
         attention, if there is any, can read."""
-        most = int(getattr(self.args, f"max_{side}_positions"))
-        bound = dict(zip(("source", "target"), linear_limits(self.space), strict=True))[side]
-        return min(most, self.net.config.linear.longest) if bound else most
+        config, sides = self.net.config, dict(zip(("source", "target"), linear_limits(self.space), strict=True))
+        limits = [int(getattr(self.args, f"max_{side}_positions"))]
+        if sides[side]:
+            limits.append(config.linear.longest)
+        if side == "source" and config.linear_encoder_length is not None and linear_encoder(self.space):
+            limits.append(config.linear_encoder_length)
+        return min(limits)
 
     def max_positions(self) -> tuple[int, int]:
         return self.encoder.max_positions(), self.decoder.max_positions()
@@ -225,9 +231,10 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
                 if missing
                 else f"{extra} is not part of this model"
             )
+            other = differing_options(self.args)
             raise CheckpointError(
                 f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
-                " with, or take a subnet out of a supernet with 'nas-ext extract'"
+                f" with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext extract'"
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
@@ -12,7 +12,7 @@ from nas_core.layers.attention import LinearAttention
 from nas_core.layers.cosformer.angles import NORMALIZE
 from nas_core.layers.mos import KINDS
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
-from nas_core.supernet.sampling import DRAWS
+from nas_core.supernet.sampling import DRAWS, EXTREMES
 from nas_core.supernet.subnet import TranslationConfig
 
 
@@ -28,16 +28,24 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
     add("--mos-own-router", action="store_true", default=None, help="layer-wise: one router per linear, not per layer")
     add("--architecture-draw", choices=DRAWS, help="draw each gene uniformly, or architectures, or HAT's random stream")
+    add(
+        "--extremes",
+        choices=EXTREMES,
+        help="smallest and largest subnet of sandwich sampling and of validation: of the space, whose decoder layers"
+        " read one and three encoder layers, or as in HAT's and MoS's code, which read two in both",
+    )
     add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
     add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
     add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
     add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
-    add("--share-all-embeddings", action="store_true", default=None, help="one table for source, target and output")
+    sharing = "one table for source, target and output; needs a joined dictionary"
+    add("--share-all-embeddings", action=BooleanOptionalAction, default=None, help=sharing)
     add("--share-decoder-input-output-embed", action="store_true", default=None, help="one table for target and output")
     add("--max-relative-length", type=int, metavar="R", help="softmax self-attention tells distances up to R apart")
     add("--linear-max-length", type=int, metavar="M", help="scale and longest sentence of linear attention in the"
         " decoder, part of the model; default: the longest training sentence, rounded up. In the encoder the scale is"
         " each sentence's own length")  # fmt: skip
+    add("--linear-encoder-length", type=int, metavar="M", help="one scale for the encoder's linear attention instead")
     add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
     add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
@@ -45,7 +53,7 @@ def add_model_arguments(parser: ArgumentParser) -> None:
 
 def resolve_space(args: Namespace) -> SearchSpace:
     """The space, written into ``args`` in full so that a checkpoint does not depend on a name or a file."""
-    stored = getattr(args, "search_space_json", None)
+    stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
     space = space_from_dict(json.loads(stored), "checkpoint") if stored else get_space(args.search_space)
     args.search_space_json = json.dumps(space_to_dict(space))
     return space
@@ -100,6 +108,12 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
     )
 
 
+def keep_trained_scale(args: Namespace) -> None:
+    """Settings from when one scale served all linear attention keep that in the encoder, as it was trained."""
+    if hasattr(args, "search_space_json") and not hasattr(args, "linear_encoder_length"):
+        args.linear_encoder_length = getattr(args, "linear_max_length", None)
+
+
 def model_arguments(state: dict[str, Any], path: str) -> Namespace:
     """The model's options inside a loaded fairseq checkpoint.
 
@@ -112,4 +126,5 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
         raise CheckpointError(
             f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer*; give one of those"
         )
+    keep_trained_scale(args)
     return args

@@ -30,6 +30,11 @@ logger = logging.getLogger(__name__)
 
 _LOSSES = ("loss", "nll_loss")
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
+_SAMPLING_HELP = (
+    "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
+    " its gradient are the mean of the three, as in the code of Mixture-of-Supernets for translation; the paper's"
+    " equation 2 is their sum"
+)
 _SELECT = ChoiceEnum(["mean", "smallest", "largest"])
 
 
@@ -37,7 +42,7 @@ _SELECT = ChoiceEnum(["mean", "smallest", "largest"])
 class SupernetTranslationConfig(TranslationConfig):  # type: ignore[misc]
     supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
         default="spos",
-        metadata={"help": "same as --sampling: one random subnet per update, or also the largest and the smallest"},
+        metadata={"help": f"same as --sampling: {_SAMPLING_HELP}"},
     )
     valid_random: int = field(
         default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
@@ -56,7 +61,11 @@ class SupernetTranslationConfig(TranslationConfig):  # type: ignore[misc]
         default=5, metadata={"help": "stop when that tau has risen more often than this in a row"}
     )
     select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
-        default="mean", metadata={"help": "whose validation loss is 'loss' and so selects checkpoint_best.pt"}
+        default="mean",
+        metadata={
+            "help": "whose validation loss is 'loss' and so selects checkpoint_best.pt; in the code of HAT and of"
+            " Mixture-of-Supernets the smallest"
+        },
     )
 
 
@@ -64,8 +73,9 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
     """fairseq's translation task for a supernet.
 
     Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation
-    2) trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, so
-    that learning rates, clipping and the reported loss keep their meaning.
+    2) trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, as
+    in the authors' code for translation (the equation, and their code for BERT, sum), so that learning rates, clipping
+    and the reported loss keep their meaning. Which are the largest and the smallest is ``--extremes`` of the model.
 
     Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
     ``--select-checkpoint`` says. With ``--stability-architectures`` training stops when subnets keep their order.
@@ -81,7 +91,9 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         super().add_args(parser)
         with suppress(ArgumentError):
             choices = [choice.value for choice in _SAMPLING]
-            parser.add_argument("--sampling", dest="supernet_sampling", choices=choices, default=SUPPRESS)
+            parser.add_argument(
+                "--sampling", dest="supernet_sampling", choices=choices, default=SUPPRESS, help=_SAMPLING_HELP
+            )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         model = super().build_model(cfg, from_checkpoint)
@@ -95,6 +107,9 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
             self.rank(model)
         names = ", ".join(self.validated(model))
         logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
+        if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
+            ends = {"space": "the space's own", "hat": "as in HAT's code"}[_extremes(model)]
+            logger.info("sandwich: mean loss of a random subnet, the largest and the smallest (%s)", ends)
         return model
 
     def rank(self, model: TranslationModel) -> None:
@@ -120,7 +135,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
 
     def validated(self, model: TranslationModel) -> dict[str, Architecture]:
         """The fixed architectures that are validated, by name; one if the space holds only one."""
-        return validation_set(model.space, self.cfg.valid_random)
+        return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
 
     def train_step(
         self,
@@ -139,7 +154,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
             return result
         model.train()
         model.set_num_updates(update_num)
-        named = sandwich(supernet.space, supernet.train_architecture)
+        named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
         outputs = {}
         total, size = 0.0, 0
         for index, (name, architecture) in enumerate(named.items()):
@@ -178,6 +193,10 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         for key in sorted(names):
             value = sum(float(log.get(key, 0)) for log in logging_outputs)
             metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / math.log(2), total, round=3)
+
+
+def _extremes(model: TranslationModel) -> str:
+    return str(getattr(model.args, "extremes", "space"))
 
 
 def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:

@@ -14,7 +14,6 @@ from examples.translation.progress import LineCount, TrainingProgress
 from examples.translation.settings import Settings
 from examples.translation.stages import Runner, tool
 from examples.translation.training import (
-    ALL_SENTENCES,
     PACE_SECONDS,
     late_stop,
     train_command,
@@ -126,10 +125,9 @@ class Pipeline:
 
     def latency(self) -> None:
         s = self.settings
-        vocab = results.vocabulary(self.out / "bin", self.about["source"])
         measured, model = self.out / "latency.jsonl", self.out / "latency.json"
         argv = [
-            tool("nas-ext"), "latency", "collect", "--space", s.space, "--vocab", vocab, "--out", measured,
+            tool("nas-ext"), "latency", "collect", "--space", s.space, "--data", self.out / "bin", "--out", measured,
             "--samples", s.samples, "--source-length", self.about["source_length"],
             "--target-length", self.about["target_length"], "--beam", s.beam, "--threads", s.latency_threads,
             "--seed", s.seed, "--device", self.device,
@@ -208,7 +206,7 @@ class Pipeline:
                 "--source-lang", self.about["source"], "--target-lang", self.about["target"],
                 "--path", self.out / "subnets" / f"{subnet.key}.pt", "--beam", self.settings.beam,
                 "--lenpen", self.settings.lenpen, "--max-len-a", 1.5, "--max-len-b", 20, "--max-tokens", 4096,
-                "--num-workers", 0, *ALL_SENTENCES,
+                "--num-workers", 0,
                 *(["--cpu"] if self.device == "cpu" else []),
             ]  # fmt: skip
             generated = self.run.command(argv)

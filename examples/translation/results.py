@@ -72,12 +72,6 @@ def _quiet() -> Iterator[None]:
         root.handlers[:] = handlers
 
 
-def vocabulary(bin_folder: Path, source: str) -> int:
-    """Size of the joint dictionary, with fairseq's four special tokens."""
-    lines = (bin_folder / f"dict.{source}.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
-    return len(lines) + 4
-
-
 def save_translations(generated: str, out: Path, key: str, about: Mapping[str, Any]) -> None:
     """Keep the translations of one subnet as plain text, in the order of the test set."""
     lines = translate.hypotheses(generated, out / "corpus", about["pairs"]["test"])

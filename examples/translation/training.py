@@ -12,8 +12,6 @@ from examples.translation.settings import Settings
 from examples.translation.stages import tool
 from nas_core.errors import DataError
 
-ALL_SENTENCES = ("--required-batch-size-multiple", 1)
-"""fairseq's default, 8, leaves out up to seven sentences of a data set when batches are cut."""
 PACE_SECONDS = 25
 """Length of the trial that finds the pace of training, apart from its start."""
 _START_SECONDS = 10.0
@@ -37,7 +35,7 @@ def train_command(
         "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--clip-norm", 1.0,
         "--lr", s.lr, "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(s.warmup, max(1, updates // 4)),
         "--total-num-update", updates, "--max-update", updates,
-        "--max-tokens", s.batch_tokens, "--max-tokens-valid", 4096, *ALL_SENTENCES,
+        "--max-tokens", s.batch_tokens, "--max-tokens-valid", 4096,
         "--skip-invalid-size-inputs-valid-test", "--seed", s.seed, "--num-workers", 0,
         "--save-dir", out / "supernet", "--no-epoch-checkpoints",
         "--log-format", "json", "--log-interval", 20,

@@ -47,6 +47,7 @@ from nas_core.latency.data import LatencyData
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.metrics import table as quality_table
 from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.supernet.vocabularies import vocabularies
 
 __all__ = ["app"]
 
@@ -63,9 +64,14 @@ def collect(
     space: Annotated[str, typer.Option(help="Name of a search space, or a YAML file.")],
     out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
     samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
-    vocab: Annotated[int | None, typer.Option(min=1, help="Words of both vocabularies.")] = None,
-    source_vocab: Annotated[int | None, typer.Option(min=1, help="Words of the source vocabulary.")] = None,
-    target_vocab: Annotated[int | None, typer.Option(min=1, help="Words of the target vocabulary.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of fairseq-preprocess: its dictionaries say the size of vocabularies.")
+    ] = None,
+    vocab: Annotated[
+        int | None, typer.Option(min=1, help="Entries of both vocabularies, special ones included; default 32000.")
+    ] = None,
+    source_vocab: Annotated[int | None, typer.Option(min=1, help="Entries of the source vocabulary.")] = None,
+    target_vocab: Annotated[int | None, typer.Option(min=1, help="Entries of the target vocabulary.")] = None,
     source_length: Annotated[int, typer.Option(min=1, help="Words of the sentence.")] = _TRANSLATION.source_length,
     target_length: Annotated[int, typer.Option(min=1, help="Decoder steps.")] = _TRANSLATION.target_length,
     beam: Annotated[int, typer.Option(min=1, help="Hypotheses at a time.")] = _TRANSLATION.beam,
@@ -112,6 +118,10 @@ def collect(
         partition=partition,
     )
     searched = get_space(space)
+    if data is not None:
+        if vocab or source_vocab or target_vocab:
+            raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
+        source_vocab, target_vocab = vocabularies(data)
     both = vocab or _TRANSLATION.source_vocab
     workload = TranslationConfig(
         source_vocab=source_vocab or both,
@@ -133,10 +143,10 @@ def collect(
         described, how = predicted.described, ", predicted and not measured"
     build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
-    data = dataset.data()
+    measured = dataset.data()
     typer.echo(
-        f"{len(data)} architectures of {searched.name} in {out}: {data.latency_ms.min():.2f} to"
-        f" {data.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {threads} thread(s){how}"
+        f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
+        f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {threads} thread(s){how}"
     )
 
 

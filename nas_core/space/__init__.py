@@ -3,7 +3,7 @@
 from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.choice import Choice
 from nas_core.space.files import load_space, save_space, space_from_dict, space_to_dict
-from nas_core.space.hat import hat_draw, read_hat_yaml, translation_space
+from nas_core.space.hat import hat_draw, hat_extremes, read_hat_yaml, translation_space
 from nas_core.space.image import image_space, static_image_space
 from nas_core.space.image_found import image_architecture, list_image_architectures
 from nas_core.space.mformer import found_translation, with_attention
@@ -19,6 +19,7 @@ __all__ = [
     "found_translation",
     "get_space",
     "hat_draw",
+    "hat_extremes",
     "image_architecture",
     "image_space",
     "list_image_architectures",

@@ -149,6 +149,27 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
     return Architecture(genes)
 
 
+def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
+    """The smallest and the largest architecture as the code of HAT and Mixture-of-Supernets has them: every decoder
+    layer of either reads the last two encoder layers (option 1), where the space's own read one and three.
+
+    A layer that has no such option keeps what it has in the space's own.
+    """
+    smallest, largest = (_reading_two(space, own) for own in (space.smallest(), space.largest()))
+    return smallest, largest
+
+
+def _reading_two(space: SearchSpace, architecture: Architecture) -> Architecture:
+    genes = architecture.to_dict()
+    for choice in space.choices:
+        if choice.name == "decoder.arbitrary_cross":
+            own = architecture[choice.name]
+            layers = own if isinstance(own, tuple) else (own,)
+            read = [1 if 1 in options else one for one, options in zip(layers, choice.options, strict=False)]
+            genes[choice.name] = read if isinstance(own, tuple) else read[0]
+    return Architecture(genes)
+
+
 _HAT_KEYS = {
     "encoder.embed_dim": "encoder-embed-dim-subtransformer",
     "encoder.layers": "encoder-layer-num-subtransformer",

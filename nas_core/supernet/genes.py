@@ -8,7 +8,7 @@ from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["attention_options", "check_translation_space", "linear_limits"]
+__all__ = ["attention_options", "check_translation_space", "linear_encoder", "linear_limits"]
 
 _SIZES = (
     "qkv_dim",
@@ -61,11 +61,17 @@ def linear_limits(space: SearchSpace) -> tuple[bool, bool]:
 
     Attention of the decoder to itself reads the target, attention across reads both; the encoder's knows its sentence.
     """
-    decoder, cross = (
-        any("linear" in kinds for kinds in attention_options(space, gene))
-        for gene in ("decoder.self_attention", "decoder.cross_attention")
-    )
+    decoder, cross = (_linear(space, gene) for gene in ("decoder.self_attention", "decoder.cross_attention"))
     return cross, decoder or cross
+
+
+def linear_encoder(space: SearchSpace) -> bool:
+    """Whether an encoder layer may have linear attention."""
+    return _linear(space, "encoder.self_attention")
+
+
+def _linear(space: SearchSpace, gene: str) -> bool:
+    return any("linear" in kinds for kinds in attention_options(space, gene))
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:

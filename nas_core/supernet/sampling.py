@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from nas_core.space import Architecture, SearchSpace, hat_draw
+from nas_core.errors import unknown_choice
+from nas_core.space import Architecture, SearchSpace, hat_draw, hat_extremes
 
 DRAWS = ("gene", "architecture", "hat")
 """Ways to draw: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""
+
+EXTREMES = ("space", "hat")
+"""The smallest and the largest architecture: those of the space, or those of HAT's and MoS's released code, which
+differ in the encoder layers that a decoder layer reads."""
 
 
 def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> Architecture:
@@ -21,16 +26,24 @@ def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> A
     return space.sample(np.random.default_rng([seed, update]), how)
 
 
-def sandwich(space: SearchSpace, random: Architecture) -> dict[str, Architecture]:
+def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:
     """The three architectures of a sandwich step (Yu et al. 2020; Mixture-of-Supernets, equation 2), by name."""
-    return {"random": random, "largest": space.largest(), "smallest": space.smallest()}
+    smallest, largest = _extremes(space, extremes)
+    return {"random": random, "largest": largest, "smallest": smallest}
 
 
-def validation_set(space: SearchSpace, random: int, seed: int = 0) -> dict[str, Architecture]:
+def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str = "space") -> dict[str, Architecture]:
     """The architectures whose validation loss is followed: smallest, largest and ``random`` fixed draws, by name; just
     the one if the space holds one."""
     if space.cardinality() == 1:
         return {"largest": space.largest()}
     rng = np.random.default_rng(seed)
     drawn = {f"random{index + 1}": space.sample(rng) for index in range(random)}
-    return {"smallest": space.smallest(), "largest": space.largest(), **drawn}
+    smallest, largest = _extremes(space, extremes)
+    return {"smallest": smallest, "largest": largest, **drawn}
+
+
+def _extremes(space: SearchSpace, how: str) -> tuple[Architecture, Architecture]:
+    if how not in EXTREMES:
+        raise unknown_choice("smallest and largest architecture", how, EXTREMES)
+    return hat_extremes(space) if how == "hat" else (space.smallest(), space.largest())

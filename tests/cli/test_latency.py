@@ -5,8 +5,10 @@ import json
 import pytest
 
 from nas_core.cli import main
+from nas_core.errors import MissingHostError
 from nas_core.latency import load_model
 from nas_core.space import get_space
+from nas_core.supernet import host
 
 SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
 
@@ -54,6 +56,28 @@ def test_collect_goes_on(measured, tmp_path, capsys):
         [json.loads(line).get("key") for line in file.read_text().splitlines()] for file in (measured, path)
     )
     assert first == second
+
+
+def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
+    class Host:
+        def vocabularies(self, data):
+            return (50, 30) if (data / "words").exists() else None
+
+    monkeypatch.setattr(host, "each_host", lambda: iter([("other", object()), ("toy", Host())]))
+    (tmp_path / "bin").mkdir()
+    path, short = tmp_path / "lat.jsonl", SHORT[1:]
+    command = ["collect", "--space", "hat_small", "--out", path, "--samples", 2, *short, "--data"]
+    for data, message in ((tmp_path / "none", "no folder"), (tmp_path / "bin", "holds no vocabularies")):
+        code, out, err = run(capsys, *command, data)
+        assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+    (tmp_path / "bin" / "words").touch()
+    code, _, err = run(capsys, *command, tmp_path / "bin", "--vocab", 40)
+    assert code == 2 and "not both" in err and not path.exists()
+    assert run(capsys, *command, tmp_path / "bin")[0] == 0
+    workload = json.loads(path.read_text().splitlines()[0])["settings"]["workload"]
+    assert (workload["source_vocab"], workload["target_vocab"]) == (50, 30)
+    monkeypatch.setattr(host, "each_host", lambda: iter([("gone", MissingHostError("pip install it"))]))
+    assert "pip install it" in run(capsys, *command, tmp_path / "bin")[2]
 
 
 def test_mlp_model(measured, tmp_path, capsys, monkeypatch):

@@ -64,7 +64,6 @@ def arguments(corpus: Path, space_file: Path) -> list[object]:
         "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1,
         "--optimizer", "adam", "--lr", 0.01, "--batch-size", 16, "--cpu", "--num-workers", 0,
         "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
-        "--required-batch-size-multiple", 1,
     ]  # fmt: skip
 
 

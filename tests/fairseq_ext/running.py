@@ -42,10 +42,8 @@ SPACE = translation_space(
 )
 UPDATES = 120
 """Length of the shared trainings: enough that sentences get different translations."""
-DECODING = ["--user-dir", USER_DIR, "--beam", 4, "--required-batch-size-multiple", 1, "--num-workers", 0]
-DECODING += ["--max-len-a", 0, "--max-len-b", 12, "--cpu"]
-"""Options of decoding. By default fairseq leaves out sentences of a small data set, and cuts hypotheses by the longest
-source of their batch."""
+DECODING = ["--user-dir", USER_DIR, "--beam", 4, "--num-workers", 0, "--max-len-a", 0, "--max-len-b", 12, "--cpu"]
+"""Options of decoding. By default fairseq cuts hypotheses by the longest source of their batch."""
 
 
 @dataclass

@@ -153,7 +153,7 @@ def test_a_checkpoint_of_fairseq_train(tmp_path: Path) -> None:
         "--encoder-layers", 1, "--encoder-embed-dim", 8, "--encoder-ffn-embed-dim", 12, "--encoder-attention-heads", 2,
         "--tokens-per-sample", LONGEST, "--sample-break-mode", "complete", "--optimizer", "adam", "--lr", 0.01,
         "--batch-size", 8, "--max-update", 2, "--cpu", "--num-workers", 0, "--save-dir", tmp_path / "saved",
-        "--no-epoch-checkpoints", "--required-batch-size-multiple", 1,
+        "--no-epoch-checkpoints",
     )  # fmt: skip
     assert done.code == 0, done.err
     checkpoint = tmp_path / "saved" / "checkpoint_last.pt"

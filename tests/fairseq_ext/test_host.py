@@ -30,8 +30,7 @@ def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architectur
     overrides = repr({"eval_subnet": str(architecture_file)} if which == "some" else {})
     done = run(
         "validate", corpus, "--path", trained("neuron"), "--user-dir", USER_DIR, "--cpu", "--batch-size", 16,
-        "--task", "translation", "--required-batch-size-multiple", 1,
-        "--model-overrides", overrides, "--log-format", "json",
+        "--task", "translation", "--model-overrides", overrides, "--log-format", "json",
     )  # fmt: skip
     assert done.code == 0, done.err
     theirs = {key.removeprefix("valid_"): value for key, value in done.stats("valid")[-1].items()}

@@ -13,7 +13,7 @@ from fairseq_ext.model import TranslationModel
 from fairseq_ext.options import model_config, resolve_space, resolve_subnet
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
-from tests.fairseq_ext.running import SPACE, USER_DIR, build, subnet
+from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, build, run, subnet
 
 ARCHITECTURES = {
     "mos_transformer": ("neuron", "hat_wmt14_en_de"),
@@ -50,6 +50,33 @@ def test_architectures_fill_in_what_is_not_given(name):
     args = Namespace(mos="layer", search_space="mine.yml")
     ARCH_CONFIG_REGISTRY[name](args)
     assert (args.mos, args.search_space) == ("layer", "mine.yml")
+
+
+@pytest.mark.parametrize("mos", ["mos", "hat"])
+def test_presets_of_the_papers_train_as_their_code_does(mos):
+    found = {}
+    for task in ("wmt_en_de", "iwslt_de_en", "small"):
+        args = found[task] = Namespace()
+        ARCH_CONFIG_REGISTRY[f"{mos}_transformer_{task}"](args)
+    settings = ("dropout", "attention_dropout", "share_all_embeddings", "extremes")
+    assert {task: tuple(getattr(args, name) for name in settings) for task, args in found.items()} == {
+        "wmt_en_de": (0.3, 0.1, True, "hat"),
+        "iwslt_de_en": (0.375, 0.0, False, "hat"),
+        "small": (0.1, 0.0, False, "space"),
+    }
+    own = Namespace(share_decoder_input_output_embed=True)
+    ARCH_CONFIG_REGISTRY[f"{mos}_transformer_wmt_en_de"](own)
+    assert not own.share_all_embeddings
+
+
+def test_sharing_needs_one_dictionary(pair, corpus, space_file, tmp_path):
+    assert len(pair.source_dictionary) == len(pair.target_dictionary)  # so that shapes alone do not tell
+    training = [corpus, "--user-dir", USER_DIR, "--arch", "hat_transformer_wmt_en_de", "--search-space", space_file]
+    training += ["--optimizer", "adam", "--batch-size", 4, "--max-update", 1, "--cpu", "--save-dir", tmp_path]
+    done = run("train", *training, "--source-lang", "src", "--target-lang", "tgt")
+    assert_one_line(done, "--arch hat_transformer_wmt_en_de", "--joined-dictionary", "--no-share-all-embeddings")
+    done = run("train", *training, "--no-share-all-embeddings", "--no-save", "--disable-validation")
+    assert done.code == 0, done.err
 
 
 def test_importing_twice_is_harmless():

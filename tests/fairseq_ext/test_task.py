@@ -1,7 +1,10 @@
 """``--task supernet_translation``: ways of training and of validating."""
 
+from argparse import Namespace
+
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
@@ -138,6 +141,21 @@ def test_sandwich_by_command(arguments, tmp_path):
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
     assert states[0]["cfg"]["task"]["supernet_sampling"] == "sandwich"
     assert states[0]["cfg"]["generation"]["sampling"] is False
+
+
+def test_sandwich_and_validation_with_the_extremes_of_hats_code(arguments, tmp_path):
+    options = ["--task", "supernet_translation", "--sampling", "sandwich", "--extremes", "hat", "--valid-random", 0]
+    done = run("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path)
+    assert done.code == 0, done.err
+    assert done.drawn == list(sandwich(SPACE, draw(SPACE, 0), "hat").values())
+    assert done.drawn[1:] != [SPACE.largest(), SPACE.smallest()]
+    assert "sandwich: mean loss of a random subnet, the largest and the smallest (as in HAT's code)" in done.out
+    (values,) = done.stats("valid")
+    model, _ = checkpoint_utils.load_model_ensemble([str(tmp_path / "checkpoint_last.pt")])
+    task = Namespace(cfg=Namespace(valid_random=0))
+    found = SupernetTranslationTask.validated(task, model[0])
+    assert found == validation_set(SPACE, 0, extremes="hat") != validation_set(SPACE, 0)
+    assert {"valid_smallest_loss", "valid_largest_loss"} <= values.keys()
 
 
 def test_one_architecture_is_validated_once(arguments, architecture_file, tmp_path):

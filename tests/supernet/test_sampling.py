@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nas_core.errors import UnknownChoiceError
-from nas_core.space import SearchSpace, get_space, hat_draw
+from nas_core.space import Choice, SearchSpace, get_space, hat_draw, hat_extremes
 from nas_core.supernet import draw, sandwich, validation_set
 from nas_core.supernet.sampling import DRAWS
 
@@ -86,6 +86,32 @@ def test_validation_set_is_fixed() -> None:
     assert list(validation_set(SPACE, 2).items()) == list(found.items())[:4]
     assert validation_set(SPACE, 3, seed=1)["random1"] != found["random1"]
     assert list(validation_set(SPACE, 0)) == ["smallest", "largest"]
+
+
+def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() -> None:
+    drawn, cross = draw(SPACE, 5), "decoder.arbitrary_cross"
+    for found in (sandwich(SPACE, drawn, "hat"), validation_set(SPACE, 2, extremes="hat")):
+        for name, own in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
+            one = SPACE.validate(found[name])
+            assert one[cross] == (1,) * one.number("decoder.layers") != own[cross]
+            assert {**one.to_dict(), cross: None} == {**own.to_dict(), cross: None}
+    assert sandwich(SPACE, drawn, "hat")["random"] == drawn
+    assert list(validation_set(SPACE, 2, extremes="hat").items())[2:] == list(validation_set(SPACE, 2).items())[2:]
+    with pytest.raises(UnknownChoiceError, match="Did you mean 'hat'"):
+        sandwich(SPACE, drawn, "hats")
+
+
+def test_layers_that_cannot_read_two_keep_their_own() -> None:
+    choices = [
+        Choice.make("layers", (2, 1)),
+        Choice("decoder.arbitrary_cross", ((-1, 2), (-1, 1, 2)), "layers"),
+    ]
+    smallest, largest = hat_extremes(SearchSpace("some", choices))
+    assert (smallest["decoder.arbitrary_cross"], largest["decoder.arbitrary_cross"]) == ((-1,), (2, 1))
+    once = SearchSpace("once", [Choice.make("decoder.arbitrary_cross", (-1, 1, 2))])
+    assert [one["decoder.arbitrary_cross"] for one in hat_extremes(once)] == [1, 1]
+    plain = SearchSpace("none", choices[:1])
+    assert hat_extremes(plain) == (plain.smallest(), plain.largest())
 
 
 def test_a_static_network_is_validated_once() -> None:

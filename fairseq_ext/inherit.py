@@ -1,0 +1,109 @@
+"""Settings of the checkpoint that a training starts from: what the command leaves open is taken from there.
+
+``fairseq-train --finetune-from-model subnet.pt`` (or ``--restore-file``) then needs no option that says what the
+network in that file is like.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from fairseq_ext.checkpoint import read_state
+from fairseq_ext.options import model_arguments
+from nas_core.errors import CheckpointError
+
+__all__ = ["differing_options", "inherit"]
+
+logger = logging.getLogger(__name__)
+
+_INHERITED = (
+    "share_all_embeddings",
+    "share_decoder_input_output_embed",
+    "normalize_before",
+    "max_relative_length",
+    "linear_max_length",
+    "linear_encoder_length",
+    "linear_normalize",
+    "max_source_positions",
+    "max_target_positions",
+)
+_NAMED = (*_INHERITED, "mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
+"""What an error names; experts are what an architecture's name stands for, so they are not taken from a file."""
+_LAST = "checkpoint_last.pt"
+
+
+def inherit(args: Namespace) -> None:
+    """Fill in what is not given, before the architecture's defaults; nothing for a model that is read from a file.
+
+    A checkpoint that cannot be read, or is of another model, is left to fairseq, which loads it later.
+    """
+    vars(args).pop("begun_from", None)
+    if hasattr(args, "search_space_json"):
+        return
+    path = _begun_from(args)
+    if path is None:
+        return
+    args.begun_from = str(path)
+    if not getattr(args, "finetune_from_model", None) and _restored(args) == _LAST:
+        return  # the same command goes on
+    stored = _stored(path)
+    if stored is None:
+        return
+    taken = [name for name in _INHERITED if getattr(args, name, None) is None and hasattr(stored, name)]
+    for name in taken:
+        setattr(args, name, getattr(stored, name))
+    said = [_option(name, stored) for name in taken if getattr(stored, name) not in (None, False, 0)]
+    if getattr(args, "search_space", None) is None:
+        args.search_space = json.loads(stored.search_space_json)["name"]
+        args.inherited_space_json = stored.search_space_json
+        said.append(f"--search-space {args.search_space}")
+        if getattr(args, "subnet", None) is None and getattr(stored, "subnet_json", None):
+            args.subnet_json = stored.subnet_json
+            said.append("its architecture")
+    if said:
+        logger.info("taken from %s: %s", path, ", ".join(said))
+
+
+def differing_options(args: Namespace) -> str:
+    """The options with which the checkpoint that training starts from was trained, and this command was not; empty if
+    there are none, or no such checkpoint."""
+    begun_from = getattr(args, "begun_from", None)
+    stored = _stored(Path(begun_from)) if begun_from else None
+    if stored is None:
+        return ""
+    static = bool(getattr(stored, "subnet_json", None))
+    named = [name for name in _NAMED if not (static and name.startswith("mos"))]
+    other = [name for name in named if hasattr(stored, name) and getattr(stored, name) != getattr(args, name, None)]
+    return ", ".join(_option(name, stored) for name in other)
+
+
+def _begun_from(args: Namespace) -> Path | None:
+    """The checkpoint that fairseq will load, if it is there."""
+    if _restored(args) != _LAST:
+        candidates = [_restored(args)]
+    else:
+        last = Path(getattr(args, "save_dir", None) or "checkpoints") / _LAST
+        candidates = [last, getattr(args, "finetune_from_model", None) or last]
+    return next((path for path in map(Path, candidates) if path.is_file()), None)
+
+
+def _restored(args: Namespace) -> str:
+    return getattr(args, "restore_file", None) or _LAST
+
+
+def _stored(path: Path) -> Namespace | None:
+    try:
+        return model_arguments(read_state(path, mmap=True), str(path))
+    except CheckpointError:
+        return None
+
+
+def _option(name: str, settings: Any) -> str:
+    option, value = f"--{name.replace('_', '-')}", getattr(settings, name)
+    if isinstance(value, bool):
+        return option if value else f"no {option}"
+    return f"{option} {value}"

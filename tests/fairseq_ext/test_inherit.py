@@ -1,0 +1,114 @@
+"""Training that goes on from a subnet takes from its file what the command leaves open."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
+
+from nas_core.cli import main
+from nas_core.space import Architecture, save_space
+from nas_core.space.mformer import KINDS, with_attention
+from tests.fairseq_ext.running import DECODING, SPACE, assert_one_line, run, subnet
+
+MIXED = with_attention(SPACE, "tiny_mixed", KINDS, KINDS, KINDS)
+TRAINED_WITH = [
+    "--share-all-embeddings", "--normalize-before", "--max-relative-length", 3, "--linear-normalize", "rms",
+    "--max-source-positions", 64, "--max-target-positions", 48,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def joint(corpus, tmp_path_factory):
+    """The corpus with one dictionary for both languages."""
+    folder = tmp_path_factory.mktemp("joint")
+    names = [f"--{split}pref={corpus.parent / split}" for split in ("train", "valid", "test")]
+    done = run(
+        "preprocess", "-s", "src", "-t", "tgt", *names, "--joined-dictionary", "--destdir", folder, "--workers", 1
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain(arguments):
+    """A training command that says nothing about the network."""
+    options = list(map(str, arguments[1:]))
+    for name, values in (("--arch", 1), ("--search-space", 1), ("--mos-router-hidden", 1)):
+        del options[options.index(name) : options.index(name) + 1 + values]
+    options.remove("--share-decoder-input-output-embed")
+    return [*options, "--arch", "hat_transformer_small", "--max-update", 1]
+
+
+@pytest.fixture(scope="module")
+def made(joint, plain, tmp_path_factory):
+    """A supernet of unusual settings, ``architecture.json``, and that subnet of it."""
+    folder = tmp_path_factory.mktemp("made")
+    save_space(MIXED, folder / "mixed.yml")
+    genes = subnet().to_dict() | {"encoder.self_attention": ["linear", "softmax"]}
+    genes |= {"decoder.self_attention": ["softmax", "linear"], "decoder.cross_attention": ["softmax", "softmax"]}
+    MIXED.validate(Architecture(genes)).save(folder / "architecture.json")
+    options = ["--search-space", folder / "mixed.yml", "--save-dir", folder, *TRAINED_WITH]
+    done = run("train", joint, *plain, *options)
+    assert done.code == 0, done.err
+    command = ["extract", "--checkpoint", folder / "checkpoint_last.pt", "--arch", folder / "architecture.json"]
+    assert main([str(word) for word in [*command, "--out", folder / "subnet.pt"]]) == 0
+    (folder / "mixed.yml").unlink()
+    return folder
+
+
+def settings(path):
+    return torch.load(path, weights_only=True)["cfg"]["model"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_training_goes_on_with_nothing_but_the_file(joint, plain, made, tmp_path, named):
+    which = ["--subnet", made / "architecture.json"] if named else []
+    start = ["--finetune-from-model", made / "subnet.pt", "--save-dir", tmp_path]
+    done = run("train", joint, *plain, *which, *start)
+    assert done.code == 0, done.err
+    assert "taken from" in done.out and "--share-all-embeddings" in done.out
+    assert set(done.drawn) == {Architecture.load(made / "architecture.json")}
+    before, after = settings(made / "subnet.pt"), settings(tmp_path / "checkpoint_last.pt")
+    for name in ("share_all_embeddings", "normalize_before", "max_relative_length", "linear_max_length",
+                 "linear_normalize", "max_source_positions", "max_target_positions", "search_space_json",
+                 "subnet_json"):  # fmt: skip
+        assert getattr(before, name) == getattr(after, name), name
+    assert not hasattr(after, "inherited_space_json")
+    (tmp_path / "subnet.pt").write_bytes((made / "subnet.pt").read_bytes())
+    gone = ["--finetune-from-model", tmp_path / "none.pt", "--save-dir", tmp_path, "--max-update", 2]
+    again = run("train", joint, *plain, *which, *gone)
+    assert again.code == 0 and "@ 1 updates" in again.out, again.err
+    assert run("generate", joint, "--path", tmp_path / "checkpoint_last.pt", *DECODING).code == 0
+
+
+def test_restoring_a_file_takes_its_settings(joint, plain, made, tmp_path):
+    start = ["--restore-file", made / "subnet.pt", "--reset-optimizer", "--reset-dataloader", "--reset-lr-scheduler"]
+    done = run("train", joint, *plain, *start, "--reset-meters", "--save-dir", tmp_path)
+    assert done.code == 0, done.err
+    assert settings(tmp_path / "checkpoint_last.pt").normalize_before
+
+
+def test_what_is_given_is_kept_and_named_where_it_does_not_fit(joint, plain, made, tmp_path):
+    start = ["--finetune-from-model", made / "subnet.pt", "--save-dir", tmp_path]
+    done = run("train", joint, *plain, *start, "--max-relative-length", 2, "--max-target-positions", 60)
+    assert_one_line(done, "does not fit", "--max-relative-length 3", "--max-target-positions 48")
+    assert "--share-all-embeddings" not in done.err.split("nas-ext: error:")[1]
+    done = run("train", joint, *plain, "--restore-file", made / "checkpoint_last.pt", "--save-dir", tmp_path,
+               "--arch", "mos_transformer_small")  # fmt: skip
+    assert_one_line(done, "does not fit", "--mos none")
+    done = run("train", joint, *plain, "--search-space", "hat_small", "--save-dir", made)  # continued, not begun
+    assert_one_line(done, "does not fit", "--share-all-embeddings, --normalize-before, --max-relative-length 3")
+
+
+def test_nothing_is_taken_without_a_file_or_from_a_foreign_one(made, tmp_path):
+    (tmp_path / "text.pt").write_text("no checkpoint")
+    torch.save({"model": {}, "cfg": {"model": Namespace(arch="transformer")}}, tmp_path / "foreign.pt")
+    for name in ("none.pt", "text.pt", "foreign.pt"):
+        args = Namespace(finetune_from_model=str(tmp_path / name), save_dir=str(tmp_path / "c"))
+        ARCH_CONFIG_REGISTRY["hat_transformer_small"](args)
+        assert (args.search_space, args.share_all_embeddings, args.subnet) == ("hat_small", False, None)
+    loaded = settings(made / "subnet.pt")
+    loaded.finetune_from_model, before = str(made / "checkpoint_last.pt"), vars(loaded).copy()
+    ARCH_CONFIG_REGISTRY["hat_transformer_small"](loaded)
+    assert vars(loaded) == before | {"finetune_from_model": str(made / "checkpoint_last.pt")}
