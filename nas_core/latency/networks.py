@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output
 from nas_core.graph import Graphs
 
 __all__ = ["NetworkLatencies", "last_of_each"]
@@ -134,7 +133,7 @@ class NetworkLatencies:
                 return cls(graphs, **{name: file[name] for name in _ROWS})
         except FileNotFoundError:
             raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-        except (zipfile.BadZipFile, AttributeError, ValueError, KeyError, TypeError, EOFError, OSError) as error:
+        except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
 
 
