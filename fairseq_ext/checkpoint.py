@@ -17,7 +17,7 @@ from omegaconf import OmegaConf, open_dict
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from fairseq_ext.options import model_arguments
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output
 from nas_core.space import Architecture
 
 _TASK_OPTIONS = ("supernet_sampling", "valid_random", "select_checkpoint")
@@ -33,7 +33,7 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     prepare_fairseq()
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except (RuntimeError, EOFError, ValueError, OSError, KeyError, pickle.UnpicklingError) as error:
+    except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
     if not isinstance(state, dict) or "model" not in state:

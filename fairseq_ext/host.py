@@ -13,6 +13,7 @@ import torch
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from nas_core.device import usable_device
 from nas_core.errors import DataError
+from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report
 
@@ -130,7 +131,7 @@ class FairseqHost:
             with zipfile.ZipFile(checkpoint) as archive:
                 record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
                 content = archive.read(record)
-        except (OSError, zipfile.BadZipFile, StopIteration):
+        except (*DAMAGED_ARCHIVE, StopIteration):
             return False
         return b"optimizer_history" in content and b"cfg" in content
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import lzma
 import os
 import stat
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from typing import Any
 from nas_core.errors import DataError, NasExtError
 
 __all__ = [
+    "DAMAGED_ARCHIVE",
     "append_jsonl",
     "atomic_output",
     "make_folder",
@@ -29,6 +34,12 @@ __all__ = [
     "write_atomic",
     "write_json",
 ]
+
+DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError, TypeError,
+    AttributeError, ArithmeticError, MemoryError, RuntimeError,
+)  # fmt: skip
+"""What reading an altered zip archive raises, such as an .npz file or a checkpoint."""
 
 _log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import signal
 import sys
 import threading
@@ -32,6 +33,8 @@ POLL_S = {"local": 0.1, "slurm": 2.0}
 """Between two looks at the jobs; submitit itself asks Slurm's accounting at most once a minute."""
 CANCEL_S = 10.0
 """How long cancelled jobs are waited for."""
+_OUTCOMES = re.compile(r"[0-9a-f]{32}\.jsonl")
+"""Files of jobs."""
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
 """Called once in each job: plain arguments -> what gives the plain result of one plain item. A function of a module
@@ -135,7 +138,8 @@ class JobPool:
         """
         make_folder(self.folder)
         for left in self.folder.glob("*.jsonl"):  # of a process that was killed: its jobs look for them, and end
-            left.unlink()
+            if _OUTCOMES.fullmatch(left.name):
+                left.unlink()
         size = min(self.config.per_job, -(-len(items) // self.config.jobs)) or 1
         parts = [list(items[start : start + size]) for start in range(0, len(items), size)]
         shares = [_Share(self, opener, dict(arguments), part) for part in parts]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError, unknown_choice
+from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.graph import nasbench201_ops
 from naslib_ext.compat import load
 
@@ -93,7 +94,7 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
+    except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} cannot be read as a table ({error}); give an .npz file with ops (G, 6)") from None
     ops = arrays.pop("ops", np.zeros(0))
     if ops.ndim != 2 or ops.shape[1] != 6 or ops.dtype.kind not in "iu":

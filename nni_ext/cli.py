@@ -30,9 +30,15 @@ def meta_command() -> None:
 
 
 @app.command("check")
-def check_command(path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is one of ours.")]) -> None:
-    """Check an experiment's tuner and search space without starting it, and show what it would try first."""
+def check_command(
+    path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is one of ours.")],
+    import_code: Annotated[
+        bool, typer.Option("--import-code", help="Import a className that is not ours: its code runs here.")
+    ] = False,
+) -> None:
+    """Check an experiment's tuner and search space without starting it, and show what it would try first. Code of the
+    experiment is not run."""
     from nni_ext.register import check_experiment
 
-    for label, value in check_experiment(path).items():
+    for label, value in check_experiment(path, import_code).items():
         typer.echo(f"{label}: {value}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ __all__ = ["Record"]
 
 FOLDER = "nas-ext"
 FINALISTS = 8
+_KEY = re.compile("[0-9a-f]+")
+"""Of an architecture."""
 
 
 class Record:
@@ -83,7 +86,8 @@ class Record:
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
         """Those so far; the files of former ones go."""
-        former = {f"finalists/{entry.get('key')}.json" for entry in finalists_before(self.folder)}
+        keys = (str(entry.get("key")) for entry in finalists_before(self.folder))
+        former = {f"finalists/{key}.json" for key in keys if _KEY.fullmatch(key)}  # no other file, whatever it says
         save_finalists(self.folder, finalists)
         for file in former - {finalist.file for finalist in finalists}:
             (self.folder / file).unlink(missing_ok=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nni_ext.compat import nni_module
+
+if TYPE_CHECKING:
+    from nni_ext.tuner import SearchTuner
 
 __all__ = ["META", "check_experiment", "register", "registered_in", "unregister"]
 
@@ -63,12 +67,16 @@ def registered_in() -> Path:
     return path
 
 
-def check_experiment(path: Path) -> dict[str, Any]:
-    """What the tuner of an experiment YAML would try first.
+def check_experiment(path: Path, import_code: bool = False) -> dict[str, Any]:
+    """What the tuner of an experiment YAML would try first. Our tuners come from this package, whatever the YAML's
+    ``codeDirectory`` is; a class of other code is not imported, as that would run it.
+
+    Args:
+        import_code: import it all the same, for tuners derived from ours.
 
     Raises:
-        DataError: the file is missing or no experiment of NNI. ConfigError: its tuner is none of ours, or not known to
-            NNI. NasExtError: whatever the tuner does not take.
+        DataError: the file is missing or no experiment of NNI. ConfigError: its tuner is none of ours, not known to
+            NNI, or would have to be imported. NasExtError: whatever the tuner does not take.
     """
     config_class = nni_module("nni.experiment.config", _FEATURE).ExperimentConfig
     if not path.is_file():
@@ -82,24 +90,51 @@ def check_experiment(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is no experiment NNI takes ({type(error).__name__}: {reason})") from None
     finally:  # NNI leaves the folder of a file that it did not take as the base of all later paths
         nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
-    factory = nni_module("nni.tools.package_utils.tuner_factory", _FEATURE)
-    settings = {} if config.tuner is None else config.tuner.json()
-    try:
-        if settings.get("name"):
-            tuner = factory.create_builtin_class_instance(settings["name"], settings.get("classArgs"), "tuners")
-        elif settings.get("className"):
-            tuner = factory.create_customized_class_instance(settings)
-        else:
-            raise ConfigError(f"{path} names no tuner; give one, such as 'tuner: {{name: RankNAS}}'")
-    except (RuntimeError, ImportError, AttributeError) as error:
-        raise ConfigError(f"{path}: {error}; 'nas-ext nni register' makes our tuners known to NNI") from None
-    from nni_ext.tuner import SearchTuner
-
-    if not isinstance(tuner, SearchTuner):
-        raise ConfigError(f"the tuner of {path} is {type(tuner).__name__}, which is none of ours: nothing was checked")
+    tuner = _made(path, {} if config.tuner is None else config.tuner.json(), import_code)
     try:
         tuner.update_search_space(config.search_space)
         first: dict[str, Any] = tuner.generate_parameters(0)
     except NasExtError as error:
         raise type(error)(f"{path}: {error}") from None
     return first
+
+
+def _made(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:
+    """The tuner of a YAML's ``tuner``, with its arguments."""
+    from nni_ext import tuners
+    from nni_ext.tuner import SearchTuner
+
+    name, given = settings.get("name"), settings.get("className")
+    if not name and not given:
+        raise ConfigError(f"{path} names no tuner; give one, such as 'tuner: {{name: RankNAS}}'")
+    ours = {f"{tuners.__name__}.{cls}": getattr(tuners, cls) for cls in tuners.__all__}
+    wanted = _known_class(path, name) if name else given
+    arguments = settings.get("classArgs") or {}
+    if wanted in ours:
+        tuner = ours[wanted](**arguments)
+    elif name:
+        raise ConfigError(f"the tuner of {path} is {wanted}, which is none of ours: nothing was checked")
+    elif not import_code:
+        raise ConfigError(
+            f"the tuner of {path} is {wanted} in {settings.get('codeDirectory')}, and a check does not run code of an"
+            " experiment; if you trust it, --import-code imports it"
+        )
+    else:
+        factory = nni_module("nni.tools.package_utils.tuner_factory", _FEATURE)
+        try:
+            tuner = factory.create_customized_class_instance(settings)
+        except NasExtError:
+            raise
+        except Exception as error:  # of code that is not ours
+            raise ConfigError(f"{path}: {wanted} cannot be made ({type(error).__name__}: {error})") from None
+    if not isinstance(tuner, SearchTuner):
+        raise ConfigError(f"the tuner of {path} is {type(tuner).__name__}, which is none of ours: nothing was checked")
+    return tuner
+
+
+def _known_class(path: Path, name: str) -> str:
+    """What NNI takes for that name."""
+    meta = nni_module("nni.tools.package_utils", _FEATURE).get_algo_meta(name)
+    if meta is None:
+        raise ConfigError(f"{path}: NNI knows no tuner {name}; 'nas-ext nni register' makes ours known to it")
+    return str(meta.class_name)

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output
 from nas_core.space import Architecture, space_to_dict, static_image_space
 from timm_ext.model import VisionModel
 
@@ -50,7 +50,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, OSError, KeyError, pickle.UnpicklingError) as error:
+    except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
     if not isinstance(state, dict) or not isinstance(state.get("state_dict"), dict):

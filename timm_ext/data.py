@@ -18,6 +18,7 @@ from timm.data import create_dataset
 from torch.utils.data import Dataset
 
 from nas_core.errors import ConfigError, DataError
+from nas_core.files import DAMAGED_ARCHIVE
 
 __all__ = ["ImageSet", "JpegFile", "Source", "open_images", "open_splits"]
 
@@ -48,7 +49,7 @@ class JpegFile:
             raise DataError(
                 f"no file {path}; give an npz of images, or a folder with one sub-folder per class"
             ) from None
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
         self.path, self.classes = path, len(names)
         if len(self.offset) != len(self.label) + 1 or int(self.offset[-1]) != len(self.data):

@@ -11,6 +11,7 @@ import numpy as np
 
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError
+from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report, Supernet
 
@@ -151,7 +152,7 @@ class TimmHost:
             with zipfile.ZipFile(checkpoint) as archive:
                 record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
                 content = archive.read(record)
-        except (OSError, zipfile.BadZipFile, StopIteration):
+        except (*DAMAGED_ARCHIVE, StopIteration):
             return False
         return _MARK in content or (b"net.patch_embed.weight" in content and b"state_dict" in content)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from examples.translation.pipeline import Pipeline
 from examples.translation.settings import parse
 from nas_core.errors import NasExtError
+from nas_core.locks import only_process
 
 FOLDERS = ("corpus", "bin", "supernet", "search", "subnets", "logs", "stages")
 FILES = ("settings.json", "pace.json", "latency.jsonl", "latency.json", "results.json", "report.html", "results.csv")
@@ -29,11 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = parse(argv)
         settings.check_folder()
         pipeline = Pipeline(settings)
-        if settings.restart:
-            _clear(settings.out)
-        settings.settle()
-        with _ended_like_interrupted():
-            pipeline.main()
+        lock = settings.out.with_name(f".{settings.out.name}.lock")
+        with only_process(lock, f"runs the demo in {settings.out}", "give another folder with --out"):
+            if settings.restart:
+                _clear(settings.out)
+            settings.settle()
+            with _ended_like_interrupted():
+                pipeline.main()
     except NasExtError as error:
         print(f"demo: error: {error}", file=sys.stderr)
         return 2

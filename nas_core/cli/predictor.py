@@ -20,7 +20,15 @@ from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, kendall_tau, list_recipes, mape
 from nas_core.predictor.curve import LearningCurve
 from nas_core.predictor.estimator import UNSEEN, Progress
-from nas_core.predictor.files import OUTPUTS, Records, new_file, prediction_rows, read_records, write_predictions
+from nas_core.predictor.files import (
+    OUTPUTS,
+    Records,
+    new_file,
+    only_training,
+    prediction_rows,
+    read_records,
+    write_predictions,
+)
 from nas_core.predictor.holdout import holdout_split
 from nas_core.predictor.inference import Scorer
 from nas_core.predictor.networks.priced import check_unpriced
@@ -68,13 +76,14 @@ def train(
     needed = needed_by(records.graphs, chosen)  # of all records: the held-out ones have to fit the model too
     predictor = NNFormerPredictor(chosen.replaced(needed), seed=seed, device=device)
     learned, held_out = holdout_split(records.graphs, holdout, seed)
-    losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
-    quality = _quality(predictor, records.take(held_out))
-    predictor.info |= {"reader": reader, "target": target, "held_out": quality}
-    predictor.save(out)
-    for path in drawn:
-        _draw(losses, path, predictor.recipe.members)
-    losses.remove()
+    with only_training(out):
+        losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
+        quality = _quality(predictor, records.take(held_out))
+        predictor.info |= {"reader": reader, "target": target, "held_out": quality}
+        predictor.save(out)
+        for path in drawn:
+            _draw(losses, path, predictor.recipe.members)
+        losses.remove()
     _tell(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -11,11 +14,12 @@ from typing import Any
 import torch
 
 from nas_core import __version__
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.export.check import check_onnx, check_program
-from nas_core.export.parts import Exportable, Part
+from nas_core.export.parts import Exportable, ExportError, Part
 from nas_core.export.program import OPSET, trace, write_onnx
 from nas_core.files import os_errors, read_json, write_json
+from nas_core.locks import only_process
 from nas_core.optional import require
 
 __all__ = ["DESCRIPTION", "FORMAT", "TARGETS", "Written", "check_out", "write_export"]
@@ -24,6 +28,10 @@ TARGETS = ("onnx", "torch-export")
 FORMAT = "nas-ext/export"
 DESCRIPTION = "model.json"
 _ENDINGS = {"onnx": ".onnx", "torch-export": ".pt2"}
+_NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.txt", re.ASCII)
+"""All names that an export can have written: what a ``model.json`` calls one of its files may be anything."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,13 +62,18 @@ def check_out(out: Path, to: str) -> None:
 
 
 def _is_export(out: Path) -> bool:
-    """Whether the folder has an export's files and no others."""
-    if not (out / DESCRIPTION).is_file():
+    """Whether the folder has an export's files and no others: of names that an export gives, no folders, no links."""
+    try:
+        content = read_json(out / DESCRIPTION)
+    except DataError:
         return False
-    content = read_json(out / DESCRIPTION)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    listed = content.get("files") if isinstance(content, dict) and content.get("format") == FORMAT else None
+    if not isinstance(listed, list):
         return False
-    return {path.name for path in out.iterdir()} <= {DESCRIPTION, *map(str, content.get("files", []))}
+    return all(
+        path.name in (DESCRIPTION, *listed) and _NAMES.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+        for path in out.iterdir()
+    )
 
 
 def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
@@ -68,11 +81,18 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
 
     Raises:
         ExportError: a file does not compute what torch does; nothing is left behind. ConfigError, UnknownChoiceError,
-        MissingHostError: see :func:`check_out`. NasExtError: the folder cannot be written.
+        MissingHostError: see :func:`check_out`; another process exports into it. NasExtError: it cannot be written.
     """
     check_out(out, to)
+    for name in (*(f"{part.name}{_ENDINGS[to]}" for part in model.parts), *model.texts):
+        if not _NAMES.fullmatch(name) or name == DESCRIPTION:
+            raise ExportError(
+                f"the adapter of this model calls a file {name!r}; expected letters, digits and _ for a part, dict.txt"
+                " or dict.NAME.txt for a text"
+            )
     out = out.resolve()
-    with os_errors("write", out):
+    lock = out.with_name(f".{out.name}.lock")
+    with os_errors("write", out), only_process(lock, f"exports into {out}", "give another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
         try:
@@ -129,8 +149,16 @@ def _put(beside: Path, out: Path) -> None:
     old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".old"))
     out.replace(old)
     try:
+        if any(old.iterdir()) and not _is_export(old):  # by whoever wrote there while the model was exported
+            raise ConfigError(f"--out {out} has got other files since; give a new or an empty folder")
         beside.replace(out)
-    except OSError:
+    except BaseException:
         old.replace(out)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for path in old.iterdir():
+            if _NAMES.fullmatch(path.name):
+                path.unlink()
+        old.rmdir()
+    if old.exists():
+        _log.warning("%s: what is left of the earlier export was kept in %s", out, old)

@@ -17,6 +17,7 @@ from nas_core.jobs import Failure
 from nas_core.latency.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure, time_passes_ms
+from nas_core.locks import only_process
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["Measured", "collect", "planned_architectures", "reference_architecture"]
@@ -64,15 +65,32 @@ def collect(
             first one was measured on, and ``build`` is not used.
 
     Raises:
-        ConfigError: the file was begun with other settings or on another machine, or the space holds fewer
-        architectures. DataError: the file is damaged or something else. NasExtError: a measurement elsewhere failed;
-        those before it are kept.
+        ConfigError: the file was begun with other settings or on another machine, another process measures into it, or
+        the space holds fewer architectures. DataError: the file is damaged or something else. NasExtError: a
+        measurement elsewhere failed; those before it are kept.
     """
     settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
     machine = describe_machine(timing.device, timing.threads) if measure_many is None else {}
     planned = planned_architectures(space, samples, seed)
+    lock = Path(path).with_name(f"{Path(path).name}.lock")
+    with only_process(lock, f"is measuring into {path}", "give another file on another machine"):
+        return _collected(Path(path), space, build, planned, timing, settings, machine, progress, measure_many)
+
+
+def _collected(
+    path: Path,
+    space: SearchSpace,
+    build: BuildWorkload,
+    planned: list[Architecture],
+    timing: TimingConfig,
+    settings: dict[str, Any],
+    machine: dict[str, Any],
+    progress: bool | None,
+    measure_many: MeasureMany | None,
+) -> LatencyDataset:
+    """As :func:`collect`, by the only process that writes to the file."""
     dataset = None
-    if Path(path).exists() and read_jsonl(path):
+    if path.exists() and read_jsonl(path):
         dataset = LatencyDataset.read(path)
         dataset.must_match(space, settings, machine or dataset.machine)
         done = set(dataset.architectures())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ __all__ = ["LatencyDataset"]
 
 FORMAT = "nas-ext/latency-data"
 VERSION = 1
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -122,18 +125,30 @@ class LatencyDataset:
         return [Architecture(record["genes"]) for record in self.records]
 
     def data(self) -> LatencyData:
-        """For fitting: latencies in the machine's median state over the whole collection.
+        """For fitting: latencies in the machine's median state over the whole collection. Of an architecture that the
+        file holds several times, as one joined from others may, the first measurement alone counts: what was learned
+        must not be judged by it.
 
         Raises:
             DataError: there is no record. ArchitectureError: one lies outside the file's space.
         """
         if not self.records:
             raise DataError(f"{self.path} holds no measurement yet; 'nas-ext latency collect' adds them")
-        state_ms = float(np.median([record["reference_ms"] for record in self.records]))
-        latency = np.array([record["latency_ms"] for record in self.records]) * (state_ms / self.reference_ms)
+        rows = self.space.rows(self.architectures())
+        first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+        if repeated := len(rows) - len(first):
+            _log.warning(
+                "%s: %d of %d measurements are of architectures that it holds before; they are left out",
+                self.path,
+                repeated,
+                len(rows),
+            )
+        records = [self.records[index] for index in first]
+        state_ms = float(np.median([record["reference_ms"] for record in records]))
+        latency = np.array([record["latency_ms"] for record in records]) * (state_ms / self.reference_ms)
         info = {"machine": self.machine, "settings": self.settings, "reference_ms": state_ms}
         order = np.arange(len(latency), dtype=np.float64)
-        return LatencyData(self.space, "rows", self.space.rows(self.architectures()), latency, order, True, info)
+        return LatencyData(self.space, "rows", rows[first], latency, order, True, info)
 
     def _header(self) -> dict[str, Any]:
         return {

@@ -7,13 +7,13 @@ Rows are in the order in which they were measured. The tables come from a supers
 from __future__ import annotations
 
 import csv
-import zipfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError, SpaceError
+from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.latency.data import LatencyData
 from nas_core.space import SearchSpace, get_space
 
@@ -102,7 +102,10 @@ def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.flo
         got = f"has no table {table!r}" if table else "holds several tables"
         raise DataError(f"{path} {got}; choose one of: {', '.join(tables) or 'none'}")
     with _open(path) as file:
-        return [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
+        try:
+            return [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
+        except DAMAGED_ARCHIVE as error:
+            raise DataError(f"{path}: table {table!r} is damaged ({error})") from None
 
 
 def _open(path: str | Path) -> np.lib.npyio.NpzFile:
@@ -110,7 +113,7 @@ def _open(path: str | Path) -> np.lib.npyio.NpzFile:
         file = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
+    except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} is no .npz file ({error})") from None
     if not isinstance(file, np.lib.npyio.NpzFile):
         raise DataError(f"{path} is no .npz file of tables")

@@ -7,7 +7,6 @@ table that holds only averages, the space's summary encoding; architectures and 
 from __future__ import annotations
 
 import json
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from io import BytesIO
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError, unknown_choice
-from nas_core.files import read_json, write_atomic, write_json
+from nas_core.files import DAMAGED_ARCHIVE, read_json, write_atomic, write_json
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
@@ -184,6 +183,8 @@ def load_model(path: str | Path, space: SearchSpace | None = None) -> LatencyMod
         SpaceError: the model was fitted for another space.
     """
     header, arrays = _read(path)
+    if not isinstance(header, dict):
+        raise DataError(f"{path} is no latency model; 'nas-ext latency fit' makes one")
     if header.get("format") != FORMAT:
         raise DataError(
             f"{path} is no latency model (format {header.get('format')!r}); 'nas-ext latency fit' makes one"
@@ -200,7 +201,7 @@ def load_model(path: str | Path, space: SearchSpace | None = None) -> LatencyMod
         model.info = dict(header["info"])
     except NasExtError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise DataError(f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it anew") from None
     model.fitted = True
     if space is not None and space != saved:
@@ -219,13 +220,16 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = content.pop("arrays", {})
         if not isinstance(arrays, dict):
             raise DataError(f"{path}: latency model is damaged (no arrays); fit it anew")
-        return content, {name: np.asarray(values) for name, values in arrays.items()}
+        try:
+            return content, {name: np.asarray(values) for name, values in arrays.items()}
+        except ValueError as error:
+            raise DataError(f"{path}: latency model is damaged ({error}); fit it anew") from None
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays.pop("header")))
     except FileNotFoundError:
         raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+    except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} is no latency model or is damaged ({error}); fit it anew") from None
     return header, arrays

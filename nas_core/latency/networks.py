@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import zipfile
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output
 from nas_core.graph import Graphs
 
 __all__ = ["NetworkLatencies", "last_of_each"]
 
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,26 @@ class NetworkLatencies:
         chosen = np.asarray(indices)
         rows = {name: getattr(self, name)[chosen] for name in _ROWS}
         return NetworkLatencies(self.graphs.take(chosen), **rows)
+
+    def without_repeats(self, source: str | Path) -> NetworkLatencies:
+        """The first of each network, told in a warning that names the ``source``: one that was learned must not judge.
+        Networks are equal if their names and their graphs are.
+        """
+        if len(set(self.names.tolist())) == len(self):
+            return self
+        keys = zip(self.names.tolist(), self.graphs.distinct()[1].tolist(), strict=True)
+        first: dict[tuple[str, int], int] = {}
+        for index, key in enumerate(keys):
+            first.setdefault(key, index)
+        if len(first) == len(self):
+            return self
+        _log.warning(
+            "%s: %d of %d networks are repeats of earlier ones; they are left out",
+            source,
+            len(self) - len(first),
+            len(self),
+        )
+        return replace(self.take(list(first.values())), skipped=self.skipped)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
         """Train and test with all families in both.
@@ -111,7 +133,7 @@ class NetworkLatencies:
                 return cls(graphs, **{name: file[name] for name in _ROWS})
         except FileNotFoundError:
             raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-        except (zipfile.BadZipFile, AttributeError, ValueError, KeyError, TypeError, EOFError, OSError) as error:
+        except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
 
 

@@ -1,7 +1,8 @@
-"""Predictors as files: safetensors with a JSON header; nothing in them is executed."""
+"""Predictors as files: safetensors with a JSON header and a checksum; nothing in them is executed."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, uint8
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import atomic_output
@@ -17,7 +18,9 @@ from nas_core.files import atomic_output
 __all__ = ["NOT_BY_ITSELF", "OF_NETWORKS", "below", "read_artifact", "write_artifact"]
 
 FORMAT = "nas-ext/predictor"
-VERSION = 1
+VERSION = 2
+WITH_CHECKSUM = 2
+"""First version that has one; what earlier files hold is looked at by whoever reads them."""
 OF_NETWORKS = "network-latency"
 """Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
@@ -40,14 +43,23 @@ def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tenso
     text = json.dumps({"format": FORMAT, "version": VERSION, "kind": kind, **header})
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with atomic_output(path) as beside:
-        save_file(whole, beside, metadata={"nas_ext": text})
+        save_file(whole, beside, metadata={"nas_ext": text, "sha256": _checksum(text, whole)})
+
+
+def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"|{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        digest.update(tensor.reshape(-1).view(uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of an artifact of that kind, or of one of those kinds.
 
     Raises:
-        DataError: the file is missing, truncated, of a newer version, or no such predictor.
+        DataError: the file is missing, truncated, altered, of a newer version, or no such predictor.
     """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext predictor train' makes a predictor")
@@ -74,6 +86,10 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
             f"{path} has version {version!r}, this release reads 1 to {VERSION}; upgrade nas-ext if it is newer, or fit"
             " the predictor anew"
         )
+    if (version >= WITH_CHECKSUM or "sha256" in metadata) and metadata.get("sha256") != _checksum(
+        metadata["nas_ext"], tensors
+    ):
+        raise DataError(f"{path} is damaged: its content does not fit its checksum; restore it, or fit it anew")
     return header, tensors
 
 

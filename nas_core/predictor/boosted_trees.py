@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.errors import DataError
+from nas_core.predictor.tree_text import checked_trees
 
 if TYPE_CHECKING:
     import lightgbm  # takes a second where scikit-learn is installed, so it is imported where it is used
@@ -61,18 +62,34 @@ class BoostedTrees:
         return torch.frombuffer(bytearray(self.text.encode()), dtype=torch.uint8)
 
     @classmethod
-    def from_text(cls, text: str) -> BoostedTrees:
-        """Raises:
-        DataError: the text is no model.
+    def from_text(cls, text: str, features: int | None = None) -> BoostedTrees:
+        """From what LightGBM wrote, which is looked at before LightGBM is given it.
+
+        Args:
+            features: how many statistics the model must read; None: any number.
+
+        Raises:
+            DataError: the text is no model, an altered one, or one of other statistics.
         """
+        try:
+            checked = checked_trees(text, features)
+        except DataError as error:
+            raise DataError(f"the trees of a predictor cannot be read: {error}") from None
         import lightgbm
 
         try:
-            return cls(text, lightgbm.Booster(model_str=text))
+            return cls(text, lightgbm.Booster(model_str=checked))
         except lightgbm.basic.LightGBMError as error:
             raise DataError(f"the trees of a predictor cannot be read: {str(error).splitlines()[0]}") from None
 
     @classmethod
-    def from_tensor(cls, tensor: Tensor) -> BoostedTrees:
-        """Inverse of :meth:`to_tensor`."""
-        return cls.from_text(tensor.numpy().tobytes().decode())
+    def from_tensor(cls, tensor: Tensor, features: int | None = None) -> BoostedTrees:
+        """Inverse of :meth:`to_tensor`; arguments and errors as of :meth:`from_text`."""
+        if tensor.dtype != torch.uint8 or tensor.ndim != 1:
+            shape = tuple(tensor.shape)
+            raise DataError(f"the trees of a predictor are {tensor.dtype} of shape {shape}; expected bytes")
+        try:
+            text = tensor.numpy().tobytes().decode("ascii")
+        except UnicodeDecodeError:
+            raise DataError("the trees of a predictor cannot be read: they are no text") from None
+        return cls.from_text(text, features)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import read_jsonl, write_atomic
 from nas_core.graph import READERS, Graph, GraphError, Graphs, Reader
+from nas_core.locks import only_process
 
-__all__ = ["Records", "new_file", "prediction_rows", "read_records", "write_predictions"]
+__all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
@@ -116,6 +118,15 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
     if path.exists() and not force:
         raise ConfigError(f"{path} exists; give another name, or --force to replace it")
     return path
+
+
+def only_training(out: Path) -> AbstractContextManager[None]:
+    """No other process trains what will be ``out`` in this block: two would take each other's unfinished networks.
+
+    Raises:
+        ConfigError: one does.
+    """
+    return only_process(out.with_name(f"{out.name}.lock"), f"is training {out}", "give another name")
 
 
 def prediction_rows(

@@ -107,7 +107,6 @@ class StatisticsModel:
             for i in range(processes)
         )
         columns = tuple(tensors[f"process.{i}.columns"] for i in range(processes))
-        boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(trees))
         if kinds.dtype != torch.int64 or kinds.ndim != 1 or not len(kinds) or len(kinds) > 2**15:
             raise DataError(
                 f"kinds of operations are {kinds.dtype} of shape {tuple(kinds.shape)}; expected some indices"
@@ -117,10 +116,11 @@ class StatisticsModel:
             c.dtype == torch.int64 and len(c) == len(p.mean) and int(c.min()) >= 0 and int(c.max()) < width
             for c, p in zip(columns, smooth, strict=True)
         )
-        if not fit or any(t.booster.num_feature() != width for t in boosted):
-            raise DataError(f"processes or trees read other columns than the {width} statistics")
+        if not fit:
+            raise DataError(f"processes read other columns than the {width} statistics")
         if not (math.isfinite(mean) and math.isfinite(deviation)) or bool((kinds.diff() <= 0).any()):
             raise DataError("mean or deviation is no number, or the kinds of operations do not ascend")
+        boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"], width) for i in range(trees))
         return cls(smooth, columns, boosted, kinds, mean, deviation)
 
 

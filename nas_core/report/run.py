@@ -106,10 +106,15 @@ def read_run(folder: str | Path) -> SearchRun:
     if (folder / "finalists.json").exists():
         content = read_json(folder / "finalists.json")
         finalists = content.get("finalists", []) if isinstance(content, dict) else []
-        if not finalists or not all(isinstance(f, dict) and isinstance(f.get("metrics"), dict) for f in finalists):
+        if not finalists or not all(map(_is_finalist, finalists)):
             raise DataError(f"{folder / 'finalists.json'} lists no finalists; run the search again to write it anew")
         finalists = [{"measured": {}, "best_of": [], "genes": {}, "key": "", **f} for f in finalists]
     return SearchRun(folder, _settings(folder / "config.yaml"), evaluations, finalists)
+
+
+def _is_finalist(entry: Any) -> bool:
+    metrics = entry.get("metrics") if isinstance(entry, dict) else None
+    return isinstance(metrics, dict) and all(isinstance(value, int | float | None) for value in metrics.values())
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -120,7 +125,12 @@ def _settings(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not readable as YAML ({' '.join(str(error).split())})") from None
     settings = content.get("settings") if isinstance(content, Mapping) else None
-    return dict(settings) if isinstance(settings, Mapping) else {}
+    if not isinstance(settings, Mapping):
+        return {}
+    searches = settings.get("searches") or {}
+    if not isinstance(searches, Mapping) or not all(isinstance(one, Mapping) for one in searches.values()):
+        raise DataError(f"{path} does not say what searched; restore it, or remove it to see the evaluations alone")
+    return dict(settings)
 
 
 def limit_label(search: str) -> str:

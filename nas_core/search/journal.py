@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,8 @@ import yaml
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, os_errors, read_jsonl, write_atomic
+from nas_core.files import append_jsonl, read_jsonl, write_atomic
+from nas_core.locks import only_process
 from nas_core.space import Architecture
 
 __all__ = ["Journal", "plain_metrics", "settle_config"]
@@ -87,37 +87,39 @@ class Journal:
         self.written = 0
         """Evaluations added to it."""
         self._records: list[dict[str, Any]] = []
-        self._lock: int | None = None
+        self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> Journal:
+        folder = self.path.parent
+        self._lock.enter_context(
+            only_process(self.path.with_suffix(".lock"), f"is searching in {folder}", "give another folder")
+        )
         try:
-            self._take_lock()
             self._records = read_jsonl(self.path) if self.path.exists() else []
         except BaseException:
-            self._give_lock_back()
+            self._lock.close()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._give_lock_back()
+        self._lock.close()
 
-    def _take_lock(self) -> None:
-        lock = self.path.with_suffix(".lock")
-        with os_errors("write", lock):
-            self._lock = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError(
-                    f"another process is searching in {self.path.parent}; wait for it, or give another folder"
-                ) from None
+    @property
+    def replaying(self) -> bool:
+        """Whether it holds evaluations that the search has not come to yet."""
+        return self.replayed < len(self._records)
 
-    def _give_lock_back(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)  # the end of the process does it too
-            self._lock = None
+    def require_replayed(self) -> None:
+        """Raise a DataError if the search, at its end, did not ask for all evaluations of the journal."""
+        if self.replaying:
+            record = self._records[self.replayed]
+            raise DataError(
+                f"{self.path}, line {self.replayed + 1} holds an evaluation of {record.get('key')} that this search"
+                " does not ask for: the journal was changed or made by another release; give another folder to search"
+                " anew"
+            )
 
     def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:
         """The recorded metrics of the next evaluation, or None when the journal is used up.

@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from nas_core import __version__
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import make_folder, write_json
 from nas_core.jobs import Failure
 from nas_core.search.archive import Entry, ParetoArchive
@@ -93,6 +93,7 @@ def search(
     Raises:
         ConstraintError: nothing meets the limits of one of the strategies (before anything is evaluated).
         ConfigError: the folder holds a run with other settings, or is in use; both or no evaluation is given.
+        DataError: what the folder holds cannot be continued, and was left as it is.
         NasExtError: evaluations keep failing, or the folder cannot be written; the journal stays good.
     """
     if not strategies:
@@ -106,18 +107,23 @@ def search(
     for strategy in strategies.values():
         strategy.start()
     make_folder(run.folder)
-    settle_config(
-        run.folder / "config.yaml",
-        {
-            **(settings or {}),
-            "objectives": list(run.objectives),
-            "finalists": finalists,
-            "searches": {name: strategy.describe() for name, strategy in strategies.items()},
-            "space": space_to_dict(run.space),
-        },
-        {"nas_ext": __version__, "numpy": np.__version__, **(notes or {})},
-    )
     with Journal(run.folder / "journal.jsonl") as run.journal:
+        if run.journal.replaying and not (run.folder / "config.yaml").exists():
+            raise DataError(
+                f"{run.folder} holds evaluations but no config.yaml, which says what was evaluated; restore it, or give"
+                " another folder"
+            )
+        settle_config(
+            run.folder / "config.yaml",
+            {
+                **(settings or {}),
+                "objectives": list(run.objectives),
+                "finalists": finalists,
+                "searches": {name: strategy.describe() for name, strategy in strategies.items()},
+                "space": space_to_dict(run.space),
+            },
+            {"nas_ext": __version__, "numpy": np.__version__, **(notes or {})},
+        )
         total = sum(strategy.budget for strategy in strategies.values())
         with tqdm(total=total, desc="search", unit="arch", disable=None if progress else True) as run.bar:
             for name in strategies:
@@ -164,7 +170,8 @@ class _Run:
                     self.bar.update()
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
-                self._write_progress(name)
+                if not self.journal.replaying:  # whether this run may be continued shows at its last line
+                    self._write_progress(name)
         self._flush_failures()
 
     def _results(self, name: str, asked: Sequence[Architecture]) -> Generator[Metrics, None, None]:
@@ -257,6 +264,7 @@ class _Run:
         self.archive.save(self.folder / "pareto.csv")
 
     def finish(self, count: int) -> SearchResult:
+        self.journal.require_replayed()
         self._write_progress(list(self.strategies)[-1])
         best = self._best_of_all()
         if not best:

@@ -9,6 +9,9 @@ from typing import Any
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
+MOST_LAYERS = 10_000
+"""Of a gene; more is a slip of the pen, which would take memory without end."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -54,6 +57,8 @@ class Choice:
             raise SpaceError(
                 f"choice {name!r} mixes options and lists of options: {list(options)}; give one list per layer"
             )
+        if per and not 1 <= layers <= MOST_LAYERS:
+            raise SpaceError(f"choice {name!r} has options for {layers} layers; expected 1 to {MOST_LAYERS}")
         rows = [tuple(row) for row in options] if nested else [tuple(options)] * (layers if per else 1)
         if per and len(rows) != layers:
             raise SpaceError(f"choice {name!r} lists options for {len(rows)} layers, but {per!r} goes up to {layers}")
@@ -69,7 +74,11 @@ class Choice:
                 if isinstance(option, str):
                     names.append(option)
                 else:
-                    table[option] = float(option)
+                    try:
+                        table[option] = float(option)
+                    except OverflowError:
+                        text = f"{str(option)[:20]}.., which is too large"
+                        raise SpaceError(f"choice {self.name!r} has option {text}") from None
         table.update({name: float(position) for position, name in enumerate(names)})
         return table
 

@@ -11,6 +11,7 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.graph import Graph, translation_graph
+from nas_core.locks import only_process
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor import checkpoint as checkpoint_module
 from nas_core.predictor.curve import LearningCurve
@@ -48,6 +49,15 @@ def cells(tmp_path: Path) -> Path:
         tmp_path / "cells.jsonl",
         [{"architecture": row.tolist(), "acc": float(row.sum())} for row in stream.integers(1, 5, (40, 6))],
     )
+
+
+def test_two_do_not_train_one_predictor(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second would go on with the networks of the first, and the first to end would remove those of the other."""
+    out = tmp_path / "p.safetensors"
+    with only_process(tmp_path / "p.safetensors.lock", "trains", ""):
+        code, _, err = run(capsys, "train", "--data", data, "--out", out, *TINY)
+    assert code == 2 and f"is training {out}; wait for it to end, or give another name" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]
 
 
 def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.export import Exportable, ExportError, Part, check_out, program, write_export
+from nas_core.export import Exportable, ExportError, Part, check_out, folder, program, write_export
 from nas_core.export.parts import OpenDim, Value
 from nas_core.files import read_json, write_json
+from nas_core.locks import only_process
 
 
 class Scaled(nn.Module):
@@ -46,14 +48,14 @@ class Deciding(Scaled):
 def model(module: nn.Module | None = None) -> Exportable:
     inputs, outputs = (Value("x", ("batch", 10)),), (Value("y", ("batch", 20)),)
     part = Part("model", (module or Scaled()).eval(), inputs, outputs, (OpenDim("batch"),))
-    return Exportable((part,), {"kind": "test"}, {"words.txt": "one\n"})
+    return Exportable((part,), {"kind": "test"}, {"dict.txt": "one\n"})
 
 
 @pytest.mark.parametrize(("to", "ending"), [("onnx", "onnx"), ("torch-export", "pt2")])
 def test_a_folder_is_written_and_replaced(tmp_path: Path, to: str, ending: str) -> None:
     out = tmp_path / "new" / "out"
     written = write_export(model(), out, to)
-    assert sorted(written.files) == sorted(["model.json", f"model.{ending}", "words.txt"])
+    assert sorted(written.files) == sorted(["model.json", f"model.{ending}", "dict.txt"])
     assert written.differences["model"] < 1e-5
     first = (out / f"model.{ending}").read_bytes()
     assert str(Path(__file__).parents[2]).encode() not in first, "no paths of this machine"
@@ -118,3 +120,62 @@ def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
     check_out(tmp_path / "empty", "torch-export")
     with pytest.raises(UnknownChoiceError, match="'onxx': expected one of onnx, torch-export"):
         check_out(tmp_path / "empty", "onxx")
+
+
+@pytest.mark.parametrize("name", ["keep.txt", "sub", "link.onnx", "folder.onnx", "notes.json", ".hidden"])
+def test_a_description_that_names_other_files_removes_none(tmp_path: Path, name: str) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine.onnx"
+    write_export(model(), out)
+    mine.write_text("mine")
+    if name in ("sub", "folder.onnx"):
+        (out / name).mkdir()
+        (out / name / "file").write_text("mine")
+    elif name == "link.onnx":
+        (out / name).symlink_to(mine)
+    else:
+        (out / name).write_text("mine")
+    listed = read_json(out / "model.json")
+    write_json(out / "model.json", {**listed, "files": [*listed["files"], name, "../mine.onnx"]})
+    before = sorted(path.name for path in out.rglob("*"))
+    with pytest.raises(ConfigError, match="holds other files"):
+        write_export(model(), out)
+    assert sorted(path.name for path in out.rglob("*")) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.onnx", "out"]
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("content", ['{"format": "nas-ext/export", "files": 3}', '{"format": "nas-ext/exp', "3"])
+def test_a_damaged_description_is_no_export(tmp_path: Path, content: str) -> None:
+    (tmp_path / "model.json").write_text(content)
+    with pytest.raises(ConfigError, match="holds other files"):
+        check_out(tmp_path, "torch-export")
+
+
+def test_files_that_come_while_it_exports_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, check = tmp_path / "out", folder.check_program
+    write_export(model(), out, "torch-export")
+
+    def meanwhile(*arguments: Any) -> float:
+        (out / "mine.txt").write_text("mine")
+        return check(*arguments)
+
+    monkeypatch.setattr(folder, "check_program", meanwhile)
+    before = (out / "model.pt2").read_bytes()
+    with pytest.raises(ConfigError, match="has got other files since"):
+        write_export(model(), out, "torch-export")
+    assert (out / "mine.txt").read_text() == "mine" and (out / "model.pt2").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_two_at_once_into_one_folder(tmp_path: Path) -> None:
+    with only_process(tmp_path / ".out.lock", "exports", ""), pytest.raises(ConfigError, match="exports into"):
+        write_export(model(), tmp_path / "out", "torch-export")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["../dict.txt", "model.json", "words.txt", "a/dict.txt"])
+def test_names_that_a_later_export_would_not_replace_are_not_written(tmp_path: Path, name: str) -> None:
+    made = model()
+    with pytest.raises(ExportError, match="calls a file"):
+        write_export(Exportable(made.parts, made.info, {name: ""}), tmp_path / "out", "torch-export")
+    assert not list(tmp_path.iterdir())

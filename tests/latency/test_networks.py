@@ -10,6 +10,7 @@ import pytest
 from nas_core.errors import DataError, UnknownChoiceError
 from nas_core.graph import Graph, Graphs
 from nas_core.latency import NetworkLatencies, last_of_each
+from nas_core.predictor.networks.data import load_networks
 
 
 def data(families: str = "aaabbb", held_out: str = "001001") -> NetworkLatencies:
@@ -88,3 +89,21 @@ def test_sets_that_do_not_fit_together_are_refused() -> None:
         NetworkLatencies(good.graphs, good.latency_ms - 1, *rows)
     with pytest.raises(DataError, match="without networks"):
         good.take(np.zeros(6, np.bool_))
+
+
+def test_of_a_network_that_was_measured_twice_the_first_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    once = data()
+    twice = once.take([0, 1, 2, 3, 4, 5, 2, 0])
+    both = NetworkLatencies(twice.graphs, twice.latency_ms * 2, twice.families, twice.names, ~twice.held_out)
+    both.save(tmp_path / "twice.npz")
+    found = load_networks(tmp_path / "twice.npz")
+    assert found.names.tolist() == once.names.tolist() and "2 of 8 networks are repeats of earlier ones" in caplog.text
+    train, test = found.in_domain()
+    assert not set(train.names) & set(test.names)
+    once.save(tmp_path / "once.npz")
+    caplog.clear()
+    assert len(load_networks(tmp_path / "once.npz")) == 6 and not caplog.text
+    renamed = NetworkLatencies(once.graphs, once.latency_ms, once.families, np.array(["a"] * 6), once.held_out)
+    assert renamed.without_repeats("x") is renamed, "one file at several batches"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,17 @@ def test_damaged_files(experiment: Path) -> None:
     with pytest.raises(DataError, match=r"journal.jsonl, line 1 is no evaluation"):
         Manager(evolution())
     assert journal.read_bytes() == damaged
+
+
+def test_only_finalists_are_removed(experiment: Path, tmp_path: Path) -> None:
+    """Whatever ``finalists.json`` calls one."""
+    manager = Manager(evolution())
+    manager.run(3)
+    mine = [experiment / "mine.json", experiment / "finalists" / "notes.json", tmp_path / "far.json"]
+    for path in mine:
+        path.write_text("mine", encoding="utf-8")
+    keys = ["../mine", "notes", str(tmp_path / "far"), None, 3]
+    listed = {"finalists": [{"key": key} for key in keys]}
+    (experiment / "finalists.json").write_text(json.dumps(listed), encoding="utf-8")
+    manager.run(3)
+    assert read_run(experiment).finalists and all(path.read_text() == "mine" for path in mine)

@@ -36,7 +36,7 @@ def test_files_that_are_no_predictor(tmp_path: Path, fitted: NNFormerPredictor) 
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=r"safetensors"):
             NNFormerPredictor.load(path)
-    path.write_bytes(content.replace(b'\\"version\\": 1', b'\\"version\\": 9'))
+    path.write_bytes(content.replace(b'\\"version\\": 2', b'\\"version\\": 9'))
     with pytest.raises(DataError, match="version 9"):
         NNFormerPredictor.load(path)
     path.write_bytes(content.replace(b"nn-former", b"nn-farmer"))
@@ -98,7 +98,7 @@ def test_altered_files(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> N
         assert "\n" not in str(caught.value), changes
     for version in (0, -5, True, "1", None, 1.0):
         write_artifact(path, "nn-former", {**header, "version": version}, tensors)
-        with pytest.raises(DataError, match="this release reads 1 to 1"):
+        with pytest.raises(DataError, match="this release reads 1 to 2"):
             NNFormerPredictor.load(path)
     write_artifact(path, "nn-former", {k: v for k, v in header.items() if k != "share"}, tensors)
     expected = NNFormerPredictor.load(path).predict(graphs)

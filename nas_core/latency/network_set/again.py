@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tqdm import tqdm
 from nas_core.errors import ConfigError, DataError
 from nas_core.latency.families import Family
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.network_set.collect import references, visited_together
+from nas_core.latency.network_set.collect import alone, references, visited_together
 from nas_core.latency.network_set.folder import NetworkSet
 from nas_core.latency.network_set.plan import PlannedNetwork
 from nas_core.latency.network_set.runtimes import check_runtimes
@@ -40,8 +42,8 @@ def measured_again(
         progress: a bar on stderr; None shows it on a terminal only.
 
     Raises:
-        ConfigError: it was measured on another machine, or a family is missing. DataError: no such folder, a damaged
-            one, one with fewer networks, or one of which no network can be measured.
+        ConfigError: it was measured on another machine, another process measures it now, or a family is missing.
+        DataError: no such folder, a damaged one, one with fewer networks, or one of which no network can be measured.
     """
     found = NetworkSet.read(path)
     config, timing = _settings(found)
@@ -58,11 +60,14 @@ def measured_again(
             " their adapter, or name them with --families"
         )
     planned = [PlannedNetwork(row["name"], known[row["family"]], row["settings"]) for row in chosen]
-    reference = references(config, timing)
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
     hidden = None if progress is None else not progress
-    with tqdm(desc="measuring again", total=count, unit="network", disable=hidden) as shown:
+    with (
+        alone(found.path) if os.access(found.path, os.W_OK) else nullcontext(),  # else nobody adds to it either
+        tqdm(desc="measuring again", total=count, unit="network", disable=hidden) as shown,
+    ):
+        reference = references(config, timing)
         for first in range(0, count, config.together):
             ready, errors = visited_together(planned[first : first + config.together], reference, config, timing)
             for row in chosen[first : first + config.together]:

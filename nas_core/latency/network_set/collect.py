@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from nas_core.latency.network_set.plan import PlannedNetwork, planned_networks
 from nas_core.latency.network_set.runtimes import NetworkWorkload, check_runtimes, workload
 from nas_core.latency.network_set.visited import BrokenNetwork, NetworkSetConfig, VisitedNetwork
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
+from nas_core.locks import only_process
 from nas_core.optional import require
 
-__all__ = ["collect_networks", "references", "visited_together"]
+__all__ = ["alone", "collect_networks", "references", "visited_together"]
 
 _REFERENCE = {
     "resolution": 192,
@@ -56,7 +58,8 @@ def collect_networks(
         progress: a bar on stderr; None shows it on a terminal only.
 
     Raises:
-        ConfigError: the folder was begun with other settings or on another machine, or a family has too few networks.
+        ConfigError: the folder was begun with other settings or on another machine, another process measures into it,
+        or a family has too few networks.
         DataError: it is damaged or something else. NasExtError: it cannot be written, or no network can be measured.
         MissingHostError: onnx or onnxruntime is not installed. UnknownChoiceError: there is no such runtime.
     """
@@ -73,14 +76,38 @@ def collect_networks(
     }
     machine = {**describe_machine(timing.device, timing.threads), **versions}
     planned = planned_networks(families, count, config.seed)
-    journal = Path(path) / JOURNAL
+    with alone(Path(path)):
+        return _collected(Path(path), planned, settings, machine, timing, config, progress)
+
+
+def alone(folder: Path) -> AbstractContextManager[None]:
+    """No other process measures the networks of the folder in this block.
+
+    Raises:
+        ConfigError: one does.
+    """
+    lock = folder / "dataset.lock"
+    return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
+
+
+def _collected(
+    path: Path,
+    planned: list[PlannedNetwork],
+    settings: dict[str, Any],
+    machine: dict[str, Any],
+    timing: TimingConfig,
+    config: NetworkSetConfig,
+    progress: bool | None,
+) -> NetworkSet:
+    """As :func:`collect_networks`, by the only process that writes to the folder."""
+    journal = path / JOURNAL
     found = NetworkSet.read(path) if journal.exists() and read_jsonl(journal) else None
     if found is not None:
         found.must_match(settings, machine)
         planned = found.missing(planned)
         if not planned:
             return found
-    make_folder(Path(path) / "onnx")
+    make_folder(path / "onnx")
     reference = references(config, timing)
     if found is None:
         often = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ __all__ = ["JOURNAL", "NetworkSet"]
 
 JOURNAL = "dataset.jsonl"
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -59,10 +63,11 @@ class NetworkSet:
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read a folder; its ONNX files are not looked at.
+        """Read a folder; its ONNX files are not looked at. Of a network that has several rows, as one joined from other
+        folders may, the first alone counts: what was learned must not be judged by it.
 
         Raises:
-            DataError: it is missing, empty, or something else than such a folder.
+            DataError: it is missing, empty, something else than such a folder, or gives two networks one name.
         """
         journal = Path(path) / JOURNAL
         lines = read_jsonl(journal)
@@ -84,7 +89,32 @@ class NetworkSet:
             raise DataError(f"{journal}: the header lacks or garbles {error}; restore it or measure anew") from None
         for number, row in enumerate(rows, start=2):
             found._check(row, number)
+        found._leave_out_repeats()
         return found
+
+    def _leave_out_repeats(self) -> None:
+        """Rows of a network that an earlier one has, which is known by name, and by family and settings."""
+        names: dict[str, str] = {}
+        known: set[str] = set()
+        kept = []
+        for number, row in enumerate(self.rows, start=2):
+            network = json.dumps([row["family"], row["settings"]], sort_keys=True)
+            if names.setdefault(row["name"], network) != network:
+                raise DataError(
+                    f"{self.path / JOURNAL}, line {number}: {row['name']} is another network than before; remove the"
+                    " line, or the folder it came from"
+                )
+            if network not in known:
+                kept.append(row)
+            known.add(network)
+        if repeated := len(self.rows) - len(kept):
+            _log.warning(
+                "%s: %d of %d rows are of networks that it holds before; they are left out",
+                self.path / JOURNAL,
+                repeated,
+                len(self.rows),
+            )
+        self.rows = kept
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError that names the first difference, if networks under these settings may not be added."""

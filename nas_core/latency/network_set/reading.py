@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from nas_core.latency.networks import NetworkLatencies, last_of_each
 __all__ = ["read_dataset"]
 
 _log = logging.getLogger(__name__)
+_CACHE = re.compile(r"graphs-\w+-[0-9a-f]{12}\.npz")
 
 
 def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool = True) -> NetworkLatencies:
@@ -44,9 +47,8 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
     if cache and kept.exists():
         with contextlib.suppress(DataError):  # damaged, or written by another release: read anew
             stored = NetworkLatencies.load(kept)
-            return NetworkLatencies(
-                stored.graphs, stored.latency_ms, stored.families, stored.names, stored.held_out, tuple(skipped)
-            )
+            if stored.names.tolist() == [row["name"] for row in rows]:  # earlier releases kept repeated rows
+                return replace(stored, skipped=tuple(skipped))
     state_ms = float(np.median([row["measured"][runtime]["reference_ms"] for row in rows]))
     graphs: list[Graph] = []
     read = []
@@ -98,5 +100,5 @@ def _keep(made: NetworkLatencies, path: Path, runtime: str) -> None:
     with contextlib.suppress(NasExtError, OSError):
         made.save(path)
         for older in path.parent.glob(f"graphs-{runtime}-*.npz"):
-            if older != path:
+            if older != path and _CACHE.fullmatch(older.name):
                 older.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ __all__ = ["load_networks", "measured_on"]
 
 def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
     """A folder of ``nas-ext latency dataset``, the unpacked NNLQP release, or an .npz file of
-    :meth:`NetworkLatencies.save`, which holds one runtime.
+    :meth:`NetworkLatencies.save`, which holds one runtime. Each network once, however often it was measured.
 
     Args:
         runtime: whose latencies, where the folder has several.
@@ -28,13 +28,13 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
     if given.is_dir() and (given / JOURNAL).exists():
         return read_dataset(given, runtime)
     if given.is_dir() and any((given / table).exists() for table in TABLES):
-        return read_nnlqp(given)
+        return read_nnlqp(given).without_repeats(path)
     if given.is_dir() or (given.exists() and given.suffix != ".npz"):
         raise DataError(
             f"{path} holds no networks; expected a folder of 'nas-ext latency dataset' ({JOURNAL}), of NNLQP"
             f" ({' or '.join(TABLES)}), or an .npz file of network latencies"
         )
-    return NetworkLatencies.load(given)
+    return NetworkLatencies.load(given).without_repeats(path)
 
 
 def measured_on(path: str | Path) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.boosted_trees import BoostedTrees
 from nas_core.predictor.checks import Range, check_fields
@@ -80,6 +79,4 @@ class TreesModel(NetworkLatencyModel):
         return {"trees": self._trees.to_tensor()}
 
     def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self._trees = BoostedTrees.from_tensor(tensors["trees"])
-        if self._trees.booster.num_feature() != 4:
-            raise DataError(f"trees over {self._trees.booster.num_feature()} numbers; expected 4")
+        self._trees = BoostedTrees.from_tensor(tensors["trees"], 4)

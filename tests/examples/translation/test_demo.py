@@ -9,6 +9,7 @@ import pytest
 from examples.translation import demo, settings, stages, training, translate
 from examples.translation.progress import LineCount, TrainingProgress
 from nas_core.errors import ConfigError, DataError
+from nas_core.locks import only_process
 
 TINY = [
     *("--updates", "30", "--pairs", "1200", "--samples", "16", "--iterations", "1", "--population", "8"),
@@ -49,6 +50,13 @@ def test_a_run_folder_belongs_to_its_settings(tmp_path):
     settings.parse(["--out", str(tmp_path), "--minutes", "9", "--limits", "5"]).settle()
     with pytest.raises(ConfigError, match=r"mos = 'neuron', now it is 'none'; .*--restart"):
         settings.parse(["--out", str(tmp_path), "--mos", "none"]).settle()
+
+
+def test_two_demos_do_not_share_a_folder(tmp_path, capsys):
+    with only_process(tmp_path / ".run.lock", "runs the demo", ""):
+        assert demo.main(["--out", str(tmp_path / "run"), "--restart"]) == 2
+    assert f"runs the demo in {tmp_path / 'run'}; wait for it to end" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_stages_are_skipped_continued_and_begun_anew(tmp_path, capsys):

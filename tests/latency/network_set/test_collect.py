@@ -13,7 +13,7 @@ import pytest
 from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
 from nas_core.latency import TimingConfig
 from nas_core.latency.families import Family
-from nas_core.latency.network_set import NetworkSet, collect_networks
+from nas_core.latency.network_set import NetworkSet, collect_networks, measured_again
 from tests.latency.network_set import tiny
 from tests.latency.network_set.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
 
@@ -74,6 +74,24 @@ def test_a_killed_run_goes_on_with_what_is_missing(made: NetworkSet, tmp_path: P
     collect(path, families=families)
     assert journal.read_bytes() == full and len(built) == 4, "nothing was missing"
     assert len(collect(path, 8, families).rows) == 8 and len(built) == 6
+
+
+def test_the_second_collection_into_a_folder_is_refused(tmp_path: Path) -> None:
+    path, said = tmp_path / "set", []
+
+    def meanwhile(settings: Any) -> Any:
+        for attempt in (lambda: collect(path, 4), lambda: measured_again(path, (ONE, TWO), 1, progress=False)):
+            with pytest.raises((ConfigError, DataError)) as caught:
+                attempt()
+            said.append(str(caught.value))
+        return tiny.build(settings)
+
+    families = [Family("one", "", tiny.sample, meanwhile), TWO]
+    assert len(collect(path, 6, families).rows) == 6
+    assert len(said) == 6 and "is measuring the networks of" in said[0] and "wait for it to end" in said[0]
+    assert "is measuring the networks of" in said[-1], "a second measurement would disturb the first one"
+    assert sorted(file.name for file in path.iterdir()) == ["dataset.jsonl", "onnx"]
+    measured_again(path, (ONE, TWO), 1, progress=False)
 
 
 def test_broken_networks_are_recorded_and_skipped(tmp_path: Path) -> None:

@@ -92,3 +92,41 @@ def test_wrong_folders_and_runtimes(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty" / "dataset.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     with pytest.raises(DataError, match="no measured network among 5"):
         read_dataset(tmp_path / "empty")
+
+
+def test_of_a_network_with_several_rows_the_first_counts(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What two processes left that took no notice of each other; also what was kept of it by an earlier release."""
+    whole, journal = read_dataset(folder, cache=False), folder / "dataset.jsonl"
+    header, *rows = journal.read_text().splitlines()
+    again = [json.loads(row) for row in rows[:7]]
+    for row in again:
+        if "measured" in row:
+            row["measured"]["onnxruntime"]["relative"] *= 7
+    renamed = {**json.loads(rows[0]), "name": "one_0999"}
+    journal.write_text("\n".join([header, *rows, *map(json.dumps, [*again, renamed])]) + "\n")
+    data = read_dataset(folder)
+    assert "8 of 23 rows are of networks that it holds before; they are left out" in caplog.text
+    assert data.names.tolist() == whole.names.tolist() and len(NetworkSet.read(folder).rows) == 15
+    np.testing.assert_array_equal(data.latency_ms, whole.latency_ms)
+    (kept,) = caches(folder)
+    data.take([*range(len(data)), 0, 1]).save(kept)
+    assert read_dataset(folder).names.tolist() == whole.names.tolist()
+    collect_networks(folder, FAMILIES, 16, TIMING, CONFIG, progress=False)
+    assert len(read_dataset(folder)) == 11
+
+
+def test_two_networks_of_one_name_are_refused(folder: Path) -> None:
+    journal = folder / "dataset.jsonl"
+    row = json.loads(journal.read_text().splitlines()[1])
+    with journal.open("a") as file:
+        file.write(json.dumps({**row, "settings": {"width": 3}}) + "\n")
+    with pytest.raises(DataError, match=r"line 17: one_0000 is another network than before"):
+        read_dataset(folder)
+
+
+def test_only_what_was_kept_before_is_removed(folder: Path) -> None:
+    for name in ("graphs-onnxruntime-mine.npz", "graphs-onnxruntime-0123456789ab.npz", "graphs.npz"):
+        (folder / name).write_text("mine")
+    read_dataset(folder)
+    names = [path.name for path in caches(folder)]
+    assert len(names) == 3 and {"graphs-onnxruntime-mine.npz", "graphs.npz"} < set(names)

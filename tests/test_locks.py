@@ -1,0 +1,90 @@
+"""One process at a time, whatever becomes of the one before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.locks import only_process
+
+HOLDER = """
+import sys, time
+from nas_core.locks import only_process
+with only_process(sys.argv[1], "works", "do something else"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    return process
+
+
+def test_the_second_process_is_told_who_is_there(tmp_path: Path) -> None:
+    lock = tmp_path / "new" / "file.lock"
+    other = holder(lock)
+    said = rf"process {other.pid} on \S+ works; wait for it to end, or do something else"
+    with pytest.raises(ConfigError, match=said), only_process(lock, "works", "do something else"):
+        pass
+    assert lock.exists(), "it is the other's"
+    other.communicate()
+    assert other.returncode == 0 and not lock.exists()
+    with only_process(lock, "works", "do something else"):
+        assert lock.read_text() == f"process {os.getpid()} on {os.uname().nodename}"
+        with pytest.raises(ConfigError), only_process(lock, "works", "do something else"):
+            pass
+    assert not lock.exists()
+
+
+def test_a_killed_process_holds_nobody_up(tmp_path: Path) -> None:
+    other = holder(tmp_path / "file.lock")
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    assert (tmp_path / "file.lock").exists()
+    with only_process(tmp_path / "file.lock", "works", "do something else"):
+        pass
+
+
+def test_it_is_given_back_after_an_error(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), only_process(tmp_path / "file.lock", "works", "do something else"):
+            1 / 0  # noqa: B018
+
+
+def test_a_folder_in_the_way(tmp_path: Path) -> None:
+    with pytest.raises(NasExtError, match="cannot write"), only_process(tmp_path, "works", "do something else"):
+        pass
+
+
+def test_many_processes_one_after_another(tmp_path: Path) -> None:
+    """Each adds one to a number as soon as it gets the lock, which is removed in between: none is lost."""
+    program = """
+import sys, time
+from pathlib import Path
+from nas_core.errors import ConfigError
+from nas_core.locks import only_process
+number = Path(sys.argv[1])
+for _ in range(30):
+    while True:
+        try:
+            with only_process(number.with_suffix(".lock"), "counts", "wait"):
+                before = int(number.read_text())
+                number.write_text(str(before + 1))
+            break
+        except ConfigError:
+            time.sleep(0.001)
+"""
+    (tmp_path / "number.txt").write_text("0")
+    processes = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "number.txt")]) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert (tmp_path / "number.txt").read_text() == "90"
