@@ -62,6 +62,5 @@ def test_fairseq(name: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_averages_and_images_have_parsers_of_their_own() -> None:
-    pytest.importorskip("timm")
     rest = [pair for pair in STEPS if pair not in NAS_EXT and pair not in FAIRSEQ]
     assert {words(*pair)[2] for pair in rest} == {"examples.recipes.average", "timm_ext.train"}
