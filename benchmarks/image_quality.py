@@ -64,8 +64,9 @@ class Job:
     def train(self, name: str, *options: object) -> Path:
         folder = self.work / name
         self.run(
-            name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--train-count", self.images, "--output",
-            folder, "--model", "mformer_small_supernet", "--search-space", self.work / "attention.yml", *options,
+            name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000,
+            "--train-count", self.images, "--output", folder, "--model", "mformer_small_supernet",
+            "--search-space", self.work / "attention.yml", *options,
         )  # fmt: skip
         return folder
 

@@ -24,7 +24,11 @@ def prepare_fairseq() -> None:
     """Let torch >= 2.6 read fairseq's checkpoints: they hold an ``argparse.Namespace`` of settings and otherwise
     plain data."""
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it advertises a package on import
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
     require("fairseq", "training and decoding with fairseq", "fairseq")
+    root.setLevel(level)  # one of its models makes every logger of a process talk, on import
+    root.handlers[:] = handlers
     torch.serialization.add_safe_globals([argparse.Namespace])
 
 

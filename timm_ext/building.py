@@ -1,4 +1,4 @@
-"""What a training run is made of: the model and the loaders of images of its settings."""
+"""What a training run is made of: the model, the loaders of images, the optimizer and the schedule of its settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import timm
 import torch
 from timm.data import create_loader, resolve_model_data_config
+from timm.optim import create_optimizer_v2, get_optimizer_info
+from timm.scheduler import create_scheduler_v2
 
 from nas_core.errors import ConfigError, unknown_choice
 from timm_ext.data import ImageSet
@@ -16,7 +18,10 @@ from timm_ext.model import VisionModel
 from timm_ext.models import MODELS
 from timm_ext.options import TrainConfig
 
-__all__ = ["build_model", "make_loader", "seed_everything"]
+__all__ = ["build_model", "make_loader", "make_optimizer", "make_schedule", "seed_everything"]
+
+_DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
+"""timm's defaults for schedules that fall in steps."""
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
@@ -64,6 +69,63 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
         persistent_workers=False,
         device=torch.device(config.device),
     )
+
+
+def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optimizer:
+    """Raises:
+    ConfigError: timm has no such optimizer, or it has no betas.
+    """
+    betas = {"betas": config.opt_betas} if config.opt_betas else {}
+    try:
+        if betas and not get_optimizer_info(config.opt).has_betas:
+            raise ConfigError(f"--opt-betas with --opt {config.opt}, which has none; give another, e.g. adamw")
+        return create_optimizer_v2(
+            model.parameters() if config.decay_all else model,
+            opt=config.opt,
+            lr=config.lr,
+            weight_decay=config.weight_decay,
+            **betas,
+        )
+    except (ValueError, TypeError, AssertionError) as error:
+        raise ConfigError(f"--opt {config.opt} is refused by timm ({error}); give another, e.g. adamw") from None
+
+
+def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
+    """timm's schedule, asked for each update; with ``--updates`` the rate first rises for its warm-up, then follows the
+    schedule over the rest, as fairseq's do.
+
+    Raises:
+        ConfigError: timm has no such schedule, or none that follows updates.
+    """
+    if config.updates:
+        rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
+        falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
+        length = {
+            "num_epochs": config.updates - rising,
+            "warmup_epochs": rising,
+            "warmup_prefix": True,
+            "decay_epochs": falling,
+            "decay_milestones": [epoch * per_epoch for epoch in _MILESTONES],
+            "updates_per_epoch": 1,
+        }
+    else:
+        length = {
+            "num_epochs": config.epochs,
+            "warmup_epochs": min(config.warmup_epochs, config.epochs),
+            "updates_per_epoch": per_epoch,
+        }
+    try:
+        schedule, _ = create_scheduler_v2(
+            optimizer,
+            sched=config.sched,
+            min_lr=config.min_lr,
+            warmup_lr=config.warmup_lr,
+            step_on_epochs=False,
+            **length,
+        )
+    except (ValueError, AssertionError) as error:
+        raise ConfigError(f"--sched {config.sched} is refused by timm ({error}); give another, e.g. cosine") from None
+    return schedule
 
 
 def seed_everything(seed: int, epoch: int) -> None:

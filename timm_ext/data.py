@@ -1,4 +1,5 @@
-"""Labelled images: folders with one sub-folder per class, or npz files of JPEG bytes.
+"""Labelled images: folders with one sub-folder per class (or with train/ and val/, which have those), or npz files of
+JPEG bytes.
 
 Such an npz holds ``data`` (all files one behind the other, uint8), ``offset`` (n + 1, where each begins), ``label`` (n)
 and ``classes`` (names).
@@ -20,13 +21,24 @@ from torch.utils.data import Dataset
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import DAMAGED_ARCHIVE
 
-__all__ = ["ImageSet", "JpegFile", "Source", "open_images", "open_splits"]
+__all__ = ["ImageSet", "JpegFile", "Source", "open_images", "open_splits", "where_validated"]
+
+_SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
+"""Names of a split's folder, first choice first; the names that timm looks for."""
+_KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
+_SHARE, _MOST, _FEW = 0.1, 5000, 5
+"""Held out where nothing else is said: this share of each class, so many images at most; of a small class this many, if
+it has five times as many."""
 
 
 class Source(Protocol):
     """Images as they are stored."""
 
     classes: int
+    names: Sequence[str]
+    """Of the classes, in the order of their labels."""
+    labels: NDArray[np.int64]
+    """Of the images."""
 
     def __len__(self) -> int: ...
 
@@ -44,24 +56,24 @@ class JpegFile:
         try:
             with np.load(path, allow_pickle=False) as table:
                 self.data, self.offset = table["data"], table["offset"]
-                self.label, names = table["label"], table["classes"]
+                self.labels, self.names = table["label"].astype(np.int64), [str(name) for name in table["classes"]]
         except FileNotFoundError:
             raise DataError(
                 f"no file {path}; give an npz of images, or a folder with one sub-folder per class"
             ) from None
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
-        self.path, self.classes = path, len(names)
-        if len(self.offset) != len(self.label) + 1 or int(self.offset[-1]) != len(self.data):
-            raise DataError(f"{path} has {len(self.label)} labels and {len(self.offset)} offsets; expected one more")
+        self.path, self.classes = path, len(self.names)
+        if len(self.offset) != len(self.labels) + 1 or int(self.offset[-1]) != len(self.data):
+            raise DataError(f"{path} has {len(self.labels)} labels and {len(self.offset)} offsets; expected one more")
 
     def __len__(self) -> int:
-        return len(self.label)
+        return len(self.labels)
 
     def image(self, index: int) -> tuple[Image.Image, int]:
         content = self.data[self.offset[index] : self.offset[index + 1]].tobytes()
         try:
-            return Image.open(io.BytesIO(content)).convert("RGB"), int(self.label[index])
+            return Image.open(io.BytesIO(content)).convert("RGB"), int(self.labels[index])
         except (UnidentifiedImageError, OSError) as error:
             raise DataError(f"image {index} of {self.path} cannot be read ({error})") from None
 
@@ -70,11 +82,14 @@ class _Folder:
     """Images of a folder, by timm's reader."""
 
     def __init__(self, path: Path, split: str) -> None:
+        path = _split_folder(path, split)
         try:
-            self.dataset: Any = create_dataset("", root=str(path), split=split)
+            self.dataset: Any = create_dataset("", root=str(path), split=split, search_split=False)
         except (RuntimeError, FileNotFoundError, AssertionError) as error:
             raise DataError(f"{path} holds no images in one sub-folder per class ({error})") from None
-        self.classes = len(self.dataset.reader.class_to_idx)
+        known = self.dataset.reader.class_to_idx
+        self.names, self.classes = sorted(known, key=known.__getitem__), len(known)
+        self.labels = np.array([label for _, label in self.dataset.reader.samples], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -100,8 +115,25 @@ class ImageSet(Dataset[tuple[Any, int]]):
         return (image if self.transform is None else self.transform(image)), label
 
 
+def _own_folder(path: Path, split: str) -> Path | None:
+    return next((path / name for name in _SPLITS.get(split, (split,)) if (path / name).is_dir()), None)
+
+
+def _split_folder(path: Path, split: str) -> Path:
+    """The folder with a sub-folder per class: that of the split where there is one, else ``path`` itself."""
+    own = _own_folder(path, split)
+    if own is not None:
+        return own
+    folders = sorted(one.name for one in path.iterdir() if one.is_dir())
+    if folders and set(folders) <= _KNOWN:
+        wanted = ", ".join(_SPLITS.get(split, (split,)))
+        raise DataError(f"{path} holds {', '.join(folders)} and no folder of {wanted}; name one so, or give it itself")
+    return path
+
+
 def open_images(path: str | Path, split: str = "train") -> Source:
-    """An npz file, or a folder (``split`` picks its sub-folder ``train`` or ``validation`` where there is one).
+    """An npz file, or a folder (``split`` picks its sub-folder where there is one; that of ``validation`` may also be
+    called ``val``).
 
     Raises:
         DataError: nothing there, or nothing that is known.
@@ -110,30 +142,72 @@ def open_images(path: str | Path, split: str = "train") -> Source:
     return _Folder(path, split) if path.is_dir() else JpegFile(path)
 
 
+def _own_validation(train: str | Path) -> Path | None:
+    path = Path(train)
+    return _own_folder(path, "validation") if path.is_dir() and _own_folder(path, "train") else None
+
+
+def where_validated(train: str | Path, validation: str | Path | None, held_out: int) -> str:
+    """What :func:`open_splits` validates on, in words."""
+    own = validation or (None if held_out else _own_validation(train))
+    if own:
+        return f"those of {own}"
+    test = Path(train) / "test"
+    return "held out of the training images" + (f" ({test} is left alone)" if test.is_dir() else "")
+
+
 def open_splits(
     train: str | Path, validation: str | Path | None, held_out: int, seed: int, train_count: int = 0
 ) -> tuple[ImageSet, ImageSet]:
     """Images to train on, and images to validate on: those of ``validation``, or ``held_out`` of the training images,
-    drawn by the seed. ``train_count`` keeps only so many of the former.
+    drawn by the seed. With neither, those of the folder's own ``val``, or a tenth of each class, 5,000 images at most.
+    ``train_count`` keeps only so many of the former.
 
     Raises:
         DataError: nothing to read. ConfigError: more images are wanted than there are, or classes differ.
     """
     source = open_images(train)
     order = np.random.default_rng(seed).permutation(len(source))
-    if validation is not None:
-        other = open_images(validation, "validation")
-        if other.classes != source.classes:
-            raise ConfigError(
-                f"{train} has {source.classes} classes and {validation} {other.classes}; expected as many"
-            )
+    own = validation or (None if held_out else _own_validation(train))
+    if own:
+        other = open_images(own, "validation")
+        _check_classes(train, source, own, other)
         held, rest = ImageSet(other), order
     else:
-        if not 0 < held_out < len(order):
+        if held_out >= len(order):
             raise ConfigError(
                 f"--val-count {held_out} of {len(order)} images; expected fewer, or give --val-data a set of its own"
             )
-        held, rest = ImageSet(source, np.sort(order[:held_out])), order[held_out:]
+        chosen = _some_of_each_class(source, order) if not held_out else order[:held_out]
+        if not len(chosen):
+            raise ConfigError(
+                f"{len(order)} images of {source.classes} classes in {train} are too few to hold some out; give"
+                " --val-data, or --val-count"
+            )
+        held, rest = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
     if train_count > len(rest):
         raise ConfigError(f"--train-count {train_count}, but there are {len(rest)} images to train on")
     return ImageSet(source, np.sort(rest[: train_count or None])), held
+
+
+def _some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of the images in this order, the first of each class."""
+    share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
+    taken = []
+    for label in range(source.classes):
+        members = order[labels == label]
+        taken.append(members[: max(int(share * len(members)), min(_FEW, len(members) // _FEW))])
+    return np.concatenate(taken)
+
+
+def _check_classes(train: str | Path, source: Source, validation: str | Path, other: Source) -> None:
+    if list(source.names) == list(other.names):
+        return
+    if source.classes != other.classes:
+        raise ConfigError(
+            f"{train} has {source.classes} classes and {validation} {other.classes}; expected the same ones"
+        )
+    one, two = next(pair for pair in zip(source.names, other.names, strict=True) if pair[0] != pair[1])
+    raise ConfigError(
+        f"a class of {train} is {one!r} where {validation} has {two!r}; expected the same classes in the same order"
+    )

@@ -11,18 +11,20 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timm.models._features import feature_take_indices
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError, ConfigError, unknown_choice
+from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError, unknown_choice
 from nas_core.layers import MoSConfig, transformer
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.sampling import SAMPLINGS
 from nas_core.supernet.image import VisionNet
 from nas_core.supernet.image_subnet import VisionConfig, VisionSubnet
 from nas_core.supernet.sampling import draw
+from timm_ext.requests import check_arguments, check_traceable, taken_layers
 
 __all__ = ["VisionModel", "image_pair"]
+
+_NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
 
 
 class VisionModel(nn.Module):
@@ -37,7 +39,8 @@ class VisionModel(nn.Module):
         num_classes: K; 0 for pooled features.
         img_size: height and width for which positions are stored; default the space's. Images of other sizes that
             divide into patches are accepted by every model, with interpolated positions.
-        global_pool: ``avg``, ``token`` or an empty string.
+        global_pool: ``avg``, ``max``, ``avgmax``, ``token``, or an empty string for every token.
+        dynamic_img_size: unlike in timm True by default; without it, images of other sizes are refused.
         drop_rate: after the embedding and each sublayer. ``attn_drop_rate``, ``act_drop_rate`` and ``drop_path_rate``
             are on attention weights, hidden units and whole sublayers.
         mos: experts of the feed-forward layers: none, layer or neuron; a static network has none. ``mos_experts``,
@@ -66,8 +69,11 @@ class VisionModel(nn.Module):
         mos_router_dropout: float = 0.0,
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
+        dynamic_img_size: bool = True,
+        **unknown: Any,
     ) -> None:
-        arguments = {name: value for name, value in locals().items() if name not in ("self", "space", "__class__")}
+        arguments = {name: value for name, value in locals().items() if name not in _NO_ARGUMENTS}
+        check_arguments(unknown, arguments)
         super().__init__()
         if architecture_draw not in SAMPLINGS:
             raise unknown_choice("way to draw architectures", architecture_draw, SAMPLINGS)
@@ -121,8 +127,10 @@ class VisionModel(nn.Module):
         """
         try:
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])
-        except (KeyError, TypeError) as error:
-            raise CheckpointError(f"settings of an image model lack or misuse {error}; upgrade nas-ext") from None
+        except (KeyError, TypeError, UnknownChoiceError) as error:
+            raise CheckpointError(
+                f"settings of an image model lack or misuse an argument ({error}); upgrade nas-ext"
+            ) from None
 
     # -- the architecture in use ---------------------------------------------------------------------------------------
 
@@ -161,7 +169,17 @@ class VisionModel(nn.Module):
 
     def forward_features(self, x: Tensor) -> Tensor:
         """Images (B, 3, height, width) to normalised tokens (B, N, C), the class token first."""
+        self._check(x)
         return self.net.features(self.active_subnet(), x)
+
+    def _check(self, x: Tensor) -> None:
+        check_traceable(x)
+        stored = tuple(side * self.net.patch_size for side in self.net.grid)
+        if not self.arguments["dynamic_img_size"] and tuple(x.shape[-2:]) != stored:
+            raise ConfigError(
+                f"images of {x.shape[-2]} x {x.shape[-1]} pixels for a model of {stored[0]} x {stored[1]}; resize"
+                " them, or build it with dynamic_img_size=True"
+            )
 
     def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor:
         """Tokens (B, N, C) to logits (B, K), or to what the classifier reads."""
@@ -188,8 +206,9 @@ class VisionModel(nn.Module):
         """
         if output_fmt not in ("NCHW", "NLC"):
             raise unknown_choice("format of intermediate features", output_fmt, ("NCHW", "NLC"))
+        self._check(x)
         subnet = self.active_subnet()
-        taken, deepest = feature_take_indices(len(subnet.layers), indices)
+        taken, deepest = taken_layers(len(subnet.layers), indices)
         first, intermediates, last = self.net.prefix_tokens, [], x
         for index, (last, grid) in enumerate(self.net.outputs(subnet, x)):
             if index in taken:
@@ -207,7 +226,7 @@ class VisionModel(nn.Module):
         self, indices: int | list[int] = 1, prune_norm: bool = False, prune_head: bool = True
     ) -> list[int]:
         """Drop the layers after the last one listed; the indices that were kept."""
-        taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
+        taken, deepest = taken_layers(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
             self.reset_classifier(0)
@@ -220,8 +239,9 @@ class VisionModel(nn.Module):
         self.num_classes = num_classes
         self.net.set_classifier(num_classes, global_pool)
 
-    def set_input_size(self, img_size: int | Sequence[int] | None = None, **_: Any) -> None:
+    def set_input_size(self, img_size: int | Sequence[int] | None = None, **others: Any) -> None:
         """Store positions for another image size, interpolated from those there are."""
+        check_arguments({name: value for name, value in others.items() if value is not None}, ("img_size",))
         size = image_pair(img_size)
         if size is not None:
             self.net.set_image_size(size)

@@ -17,6 +17,7 @@ from timm.models import build_model_with_cfg, generate_default_cfgs, register_mo
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, SearchSpace, get_space, image_architecture, static_image_space
 from timm_ext.model import VisionModel, image_pair
+from timm_ext.requests import check_feature_class
 
 __all__ = ["MODELS", "image_cfg"]
 
@@ -116,6 +117,8 @@ def _create(variant: str, pretrained: bool, default: SearchSpace | Architecture,
         default = Architecture({**fixed, **architecture})
     if isinstance(default, Architecture):
         default = static_image_space(default)
+    if kwargs.get("features_only") and "feature_cls" in kwargs:
+        check_feature_class(kwargs["feature_cls"])
     size = image_pair(kwargs.get("img_size")) or (default.largest().number("image_size"),) * 2
     overlay = {"input_size": (kwargs.get("in_chans", 3), *size), **(kwargs.pop("pretrained_cfg_overlay", None) or {})}
     return build_model_with_cfg(

@@ -23,15 +23,17 @@ class TrainConfig:
     """One training run."""
 
     data: str
-    """images to train on: a folder with one sub-folder per class, or an npz of JPEG bytes"""
+    """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
+    have those, or an npz of JPEG bytes"""
     model: str
     """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet"""
     output: str
     """run folder; a run that was interrupted there is continued"""
     val_data: str = ""
-    """images to validate on; default: --val-count of the training images"""
-    val_count: int = 5000
-    """training images held out for validation where --val-data is not given"""
+    """images to validate on; default: val/ or validation/ of --data, else --val-count of the training images"""
+    val_count: int = 0
+    """hold out so many training images for validation, drawn by the seed, even if --data has val/; default: a tenth of
+    each class, 5000 images at most"""
     train_count: int = 0
     """train on so many images only; 0: all"""
     search_space: str = ""
@@ -55,10 +57,14 @@ class TrainConfig:
     """stop when that tau has risen more often than this in a row"""
     epochs: int = 30
     """passes over the training images"""
+    updates: int = 0
+    """train so many updates instead of --epochs; the schedule is counted in updates"""
     batch_size: int = 128
     """images of an update"""
     opt: str = "adamw"
     """optimizer, by timm's name"""
+    opt_betas: tuple[float, ...] = ()
+    """of Adam and its relatives, two numbers; default: the optimizer's (mFormer: 0.9 0.998)"""
     lr: float = 1e-3
     """highest learning rate"""
     min_lr: float = 1e-6
@@ -67,10 +73,14 @@ class TrainConfig:
     """first learning rate"""
     warmup_epochs: int = 2
     """epochs in which the rate rises"""
+    warmup_updates: int = 0
+    """with --updates: updates in which the rate rises, instead of --warmup-epochs"""
     sched: str = "cosine"
     """schedule, by timm's name"""
     weight_decay: float = 0.05
     """on matrices; not on biases, norms and positions"""
+    decay_all: bool = False
+    """weight decay on every parameter, as fairseq's optimizers do"""
     clip_grad: float = 0.0
     """largest norm of the gradient; 0: no limit"""
     smoothing: float = 0.1
@@ -118,6 +128,18 @@ class TrainConfig:
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected at least 1")
+        for name in ("val_count", "updates", "warmup_updates"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected 0 or more")
+        if self.opt_betas and (len(self.opt_betas) != 2 or not all(0 <= beta < 1 for beta in self.opt_betas)):
+            given = " ".join(map(str, self.opt_betas))
+            raise ConfigError(f"--opt-betas {given}; expected two numbers from 0 to below 1, e.g. 0.9 0.998")
+        if self.warmup_updates and not self.updates:
+            raise ConfigError(
+                f"--warmup-updates {self.warmup_updates} without --updates; give both, or --warmup-epochs"
+            )
+        if self.updates and self.warmup_updates >= self.updates:
+            raise ConfigError(f"--warmup-updates {self.warmup_updates} of --updates {self.updates}; expected fewer")
         if (self.mixup or self.cutmix) and self.batch_size % 2:
             raise ConfigError(f"--batch-size {self.batch_size} with mixup or cutmix; expected an even number")
         if not 0 <= self.ema < 1:
@@ -136,12 +158,15 @@ def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
             parser.add_argument(option, required=True, help=helps[field.name])
         elif isinstance(field.default, bool):
             parser.add_argument(option, action="store_true", help=helps[field.name])
+        elif isinstance(field.default, tuple):
+            parser.add_argument(option, type=float, nargs="+", default=(), metavar="FLOAT", help=helps[field.name])
         else:
             shown = f" (default: {field.default})" if field.default not in ("", 0) else ""
             kind: Any = type(field.default)
             text = (helps[field.name] + shown).replace("%", "%%")
             parser.add_argument(option, type=kind, default=field.default, metavar=kind.__name__.upper(), help=text)
-    return TrainConfig(**vars(parser.parse_args(arguments)))
+    given = vars(parser.parse_args(arguments))
+    return TrainConfig(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
 def _docs(kind: type) -> dict[str, str]:

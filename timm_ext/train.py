@@ -7,9 +7,11 @@ happened: everything random depends on the seed, the epoch and the update alone.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,6 @@ import numpy as np
 import torch
 from timm.data import Mixup
 from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
-from timm.optim import create_optimizer_v2
-from timm.scheduler import create_scheduler_v2
 from timm.task import ClassificationTask
 from timm.utils import ModelEmaV3
 from tqdm import tqdm
@@ -29,9 +29,9 @@ from nas_core.files import write_json
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
 from nas_core.supernet.stability import Stability, StabilityConfig
-from timm_ext.building import build_model, make_loader, seed_everything
+from timm_ext.building import build_model, make_loader, make_optimizer, make_schedule, seed_everything
 from timm_ext.checkpoint import load_weights, read_checkpoint, save_checkpoint
-from timm_ext.data import open_splits
+from timm_ext.data import open_splits, where_validated
 from timm_ext.evaluation import evaluate
 from timm_ext.model import VisionModel
 from timm_ext.options import TrainConfig, parse
@@ -80,17 +80,10 @@ class Trainer:
             raise DataError(
                 f"{len(self.train_set)} images do not fill one batch of {config.batch_size}; lower --batch-size"
             )
-        self.optimizer = create_optimizer_v2(self.model, opt=config.opt, lr=config.lr, weight_decay=config.weight_decay)
-        self.schedule, _ = create_scheduler_v2(
-            self.optimizer,
-            sched=config.sched,
-            num_epochs=config.epochs,
-            min_lr=config.min_lr,
-            warmup_lr=config.warmup_lr,
-            warmup_epochs=min(config.warmup_epochs, config.epochs),
-            step_on_epochs=False,
-            updates_per_epoch=self.per_epoch,
-        )
+        self.updates = config.updates or config.epochs * self.per_epoch
+        self.epochs = math.ceil(self.updates / self.per_epoch)
+        self.optimizer = make_optimizer(config, self.model)
+        self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
         self.stability: Stability | None = None
         if config.stability_architectures:
             settings = StabilityConfig(
@@ -106,10 +99,15 @@ class Trainer:
     # -- a run ---------------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
-        """Train up to the last epoch, or until the ranking of subnets is stable; the metrics of the best epoch."""
+        """Train up to the last update, or until the ranking of subnets is stable; the metrics of the best epoch."""
         self.resume()
+        tqdm.write(
+            f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on:"
+            f" {where_validated(self.config.data, self.config.val_data, self.config.val_count)}",
+            file=sys.stderr,
+        )
         write_json(self.folder / "settings.json", asdict(self.config))
-        while self.epoch < self.config.epochs and not (self.stability and self.stability.stable):
+        while self.epoch < self.epochs and not (self.stability and self.stability.stable):
             loss = self.train_epoch()
             record = {"epoch": self.epoch, "train_loss": loss, **self.validate()}
             better = record["top1"] > max((past["top1"] for past in self.history), default=-1.0)
@@ -119,18 +117,20 @@ class Trainer:
                 self.save(self.folder / "best.pt")
             self.save(self.folder / "last.pt")
             write_json(self.folder / "metrics.json", self.history)
-            tqdm.write(f"epoch {self.epoch}/{self.config.epochs}: " + _line(record), file=sys.stderr)
+            tqdm.write(f"epoch {self.epoch}/{self.epochs}: " + _line(record), file=sys.stderr)
         return max(self.history, key=lambda record: float(record["top1"]))
 
     def train_epoch(self) -> float:
-        """One pass over the training images; the mean loss."""
+        """One pass over the training images, or what of it is left to do; the mean loss."""
         config, total = self.config, 0.0
         seed_everything(config.seed, self.epoch + 1)
-        loader, update = make_loader(config, self.model, self.train_set, training=True), self.epoch * self.per_epoch
+        loader, first = make_loader(config, self.model, self.train_set, training=True), self.epoch * self.per_epoch
+        update, count = first, min(self.per_epoch, self.updates - first)
         self.model.train()
-        bar = tqdm(loader, desc=f"epoch {self.epoch + 1}/{config.epochs}", disable=None, leave=False)
-        for images, labels in bar:
-            self.schedule.step_update(update)
+        bar = tqdm(total=count, desc=f"epoch {self.epoch + 1}/{self.epochs}", disable=None, leave=False)
+        for images, labels in islice(loader, count):
+            if self.schedule is not None:
+                self.schedule.step_update(update)
             images, labels = images.to(self.device), labels.to(self.device)
             if self.mixup is not None:
                 images, labels = self.mixup(images, labels)
@@ -139,7 +139,9 @@ class Trainer:
             if self.average is not None:
                 self.average.update(self.model, step=update)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-        return total / self.per_epoch
+            bar.update()
+        bar.close()
+        return total / count
 
     def _update(self, images: torch.Tensor, labels: torch.Tensor, update: int) -> float:
         architectures = self._architectures(update)

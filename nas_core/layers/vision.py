@@ -20,7 +20,7 @@ from nas_core.layers.attention import (
     self_attention,
     split_heads,
 )
-from nas_core.layers.cosformer import cosformer_attention
+from nas_core.layers.cosformer import cosformer_attention, cosformer_naive
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
 from nas_core.layers.kinds import one_or_several, select_kind
 from nas_core.layers.linear import ElasticLayerNorm, prefix
@@ -29,7 +29,14 @@ from nas_core.layers.relative import relative_bias
 from nas_core.layers.transformer import Dropouts, norm
 from nas_core.layers.weights import Affine
 
-__all__ = ["ElasticPatchEmbedding", "ElasticVisionLayer", "VisionLayerWeights", "drop_path", "resize_positions"]
+__all__ = [
+    "ElasticPatchEmbedding",
+    "ElasticVisionLayer",
+    "VisionLayerWeights",
+    "attention_weights",
+    "drop_path",
+    "resize_positions",
+]
 
 
 class VisionLayerWeights(NamedTuple):
@@ -64,6 +71,9 @@ class ElasticVisionLayer(nn.Module):
             of a single one the parameters have no such name, so that a static subnet is this class too.
         relative: farthest distance and head dimension of relative positions in softmax attention.
         linear: settings of linear attention; by default scaled by the number of tokens.
+
+    ``attn_drop`` is for hooks alone: where there are any, they see the :func:`attention_weights` of each pass, which
+    fused and linear attention never hold otherwise. timm's ``AttentionExtract`` looks for it by this name.
     """
 
     def __init__(
@@ -86,6 +96,7 @@ class ElasticVisionLayer(nn.Module):
         self.self_attn_norm = ElasticLayerNorm(embed_dim)
         self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
         self.ffn_norm = ElasticLayerNorm(embed_dim)
+        self.attn_drop = nn.Identity()
 
     def select(
         self, embed_dim: int, ffn_dim: int, heads: int, qkv_dim: int, kind: str, encoding: Tensor | None
@@ -103,7 +114,10 @@ class ElasticVisionLayer(nn.Module):
         Linear attention reads each pair by the share of the sequence that lies between them (M = N), so that larger
         images, whose positions are interpolated, keep their weights. Unlike in the authors' code it is not causal.
         """
-        y = _attention(norm(x, weights.self_attn_norm), weights.self_attn, drop.attention)
+        y = norm(x, weights.self_attn_norm)
+        if self.attn_drop._forward_hooks or self.attn_drop._forward_pre_hooks:
+            self.attn_drop(attention_weights(y, weights.self_attn))
+        y = _attention(y, weights.self_attn, drop.attention)
         x = x + drop_path(_dropped(y, drop.residual), path)
         y = feed_forward(norm(x, weights.ffn_norm), weights.ffn, drop.activation)
         return x + drop_path(_dropped(y, drop.residual), path)
@@ -116,19 +130,35 @@ def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tens
     return self_attention(x, weights, None, dropout)
 
 
+def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
+    """How much each token reads of each other, without dropout: ``x`` (B, N, C) to (B, H, N, N), whose rows sum to 1.
+
+    Of linear attention that normalises heads instead of dividing by the sum of weights, the weights are divided too.
+    """
+    q, k, _ = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
+    if weights.linear is None:
+        return _softmax_weights(q, k, weights.relative)
+    each = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
+    return cosformer_naive(q, k, each, max_length=weights.linear.max_length)
+
+
+def _softmax_weights(q: Tensor, k: Tensor, relative: Tensor | None) -> Tensor:
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    if relative is not None:
+        scores = scores + relative_bias(q, relative, k.shape[2], None, False)
+    weights: Tensor = scores.softmax(-1)
+    return weights
+
+
 def _exportable(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
     """The same in plain products, for exporters: they know no autograd function of ours, and lay out the result of
     fused attention in another order than the CPU does."""
-    length = x.shape[1]
     q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
     if weights.linear is not None:
         config = weights.linear
         y = cosformer_attention(q, k, v, max_length=config.max_length, normalize=config.normalize, form="chunked")
         return joined(y, weights.out_proj)
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-    if weights.relative is not None:
-        scores = scores + relative_bias(q, weights.relative, length, None, False)
-    return joined(scores.softmax(-1) @ v, weights.out_proj)
+    return joined(_softmax_weights(q, k, weights.relative) @ v, weights.out_proj)
 
 
 def _dropped(x: Tensor, probability: float) -> Tensor:

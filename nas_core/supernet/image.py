@@ -183,9 +183,14 @@ class VisionNet(nn.Module):
 
     def pool(self, tokens: Tensor) -> Tensor:
         """Tokens (B, N, C) to what the classifier reads: (B, C), or all of them."""
-        if self.config.pool == "avg":
-            return tokens[:, self.prefix_tokens :].mean(1)
-        return tokens[:, 0] if self.config.pool == "token" else tokens
+        pool, patches = self.config.pool, tokens[:, self.prefix_tokens :]
+        if pool == "avg":
+            return patches.mean(1)
+        if pool == "max":
+            return patches.amax(1)
+        if pool == "avgmax":
+            return (patches.mean(1) + patches.amax(1)) / 2
+        return tokens[:, 0] if pool == "token" else tokens
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
         """``images`` (B, 3, height, width) to logits (B, K), or to pooled features (B, C) without a classifier."""

@@ -18,8 +18,9 @@ from nas_core.space import Architecture
 
 __all__ = ["POOLS", "VisionConfig", "VisionSubnet"]
 
-POOLS = ("avg", "token", "")
-"""What the classifier reads: the mean of the patches' tokens, the class token, or every token."""
+POOLS = ("avg", "max", "avgmax", "token", "")
+"""What the classifier reads: of the patches' tokens the mean, the largest of each channel, or the mean of both; the
+class token; or every token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class VisionConfig:
 
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
-            raise unknown_choice("pooling", self.pool, POOLS)
+            raise unknown_choice("pooling (global_pool)", self.pool, [pool or "'' (every token)" for pool in POOLS])
         if self.pool == "token" and not self.class_token:
             raise ConfigError("pooling 'token' without a class token; use 'avg' or switch the class token on")
 

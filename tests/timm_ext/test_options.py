@@ -22,6 +22,7 @@ def test_every_setting_has_a_description_and_an_option(capsys: pytest.CaptureFix
 
 
 def test_options_become_settings() -> None:
+    assert parse([*NEEDED, "--opt-betas", "0.9", "0.998"]).opt_betas == (0.9, 0.998)
     config = parse([*NEEDED, "--batch-size", "64", "--lr", "2e-3", "--grad-checkpointing", "--sampling", "sandwich"])
     expected = TrainConfig(
         data="d", model="m", output="o", batch_size=64, lr=2e-3, grad_checkpointing=True, sampling="sandwich"
@@ -34,6 +35,12 @@ def test_options_become_settings() -> None:
     [
         ({"sampling": "greedy"}, UnknownChoiceError, "way of sampling"),
         ({"precision": "float16"}, UnknownChoiceError, "expected one of float32, bfloat16"),
+        ({"updates": -1}, ConfigError, "--updates -1; expected 0 or more"),
+        ({"val_count": -3}, ConfigError, "--val-count -3; expected 0 or more"),
+        ({"opt_betas": (0.9,)}, ConfigError, "--opt-betas 0.9; expected two numbers"),
+        ({"opt_betas": (0.9, 1.0)}, ConfigError, r"--opt-betas 0.9 1.0; expected two"),
+        ({"warmup_updates": 3}, ConfigError, "--warmup-updates 3 without --updates"),
+        ({"warmup_updates": 3, "updates": 3}, ConfigError, "--warmup-updates 3 of --updates 3"),
         ({"epochs": 0}, ConfigError, "--epochs 0; expected at least 1"),
         ({"mixup": 0.2, "batch_size": 9}, ConfigError, "--batch-size 9 with mixup"),
         ({"ema": 1.0}, ConfigError, "--ema 1.0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,11 @@ def weights(folder: Path, key: str = "state_dict") -> dict[str, Tensor]:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, "stability_architectures": 5, "stability_tau": 1.0, **ROUGH}],
+    [
+        {},
+        {"updates": 5, "warmup_updates": 2, "opt_betas": (0.5, 0.6), "decay_all": True},
+        {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, "stability_architectures": 5, "stability_tau": 1.0, **ROUGH},
+    ],
 )
 def test_an_interrupted_run_continues_as_if_nothing_had_happened(
     npz: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -61,7 +66,7 @@ def test_an_interrupted_run_continues_as_if_nothing_had_happened(
     torch.rand(7)  # a new process has other random states
     again = train(npz, tmp_path / "parts", **changes)
     assert again.history == whole.history
-    for key in ("state_dict", "state_dict_ema") if changes else ("state_dict",):
+    for key in ("state_dict", "state_dict_ema") if "ema" in changes else ("state_dict",):
         parts = weights(tmp_path / "parts", key)
         assert all(torch.equal(tensor, parts[name]) for name, tensor in weights(tmp_path / "whole", key).items())
     assert read_json(tmp_path / "parts" / "metrics.json") == whole.history
@@ -149,6 +154,59 @@ def test_rates_rise_and_fall(npz: Path, tmp_path: Path) -> None:
     assert max(rates) == pytest.approx(0.1, rel=0.25)
 
 
+def test_training_by_updates(npz: Path, tmp_path: Path) -> None:
+    given = {"updates": 5, "warmup_updates": 2, "lr": 0.1, "min_lr": 0.001, "warmup_lr": 0.01}
+    trainer = Trainer(config(npz, tmp_path / "run", **given, opt_betas=(0.9, 0.998)))
+    rates, update = [], trainer._update
+
+    def noted(*arguments: Any) -> float:
+        rates.append(trainer.optimizer.param_groups[0]["lr"])
+        return update(*arguments)
+
+    trainer._update = noted  # type: ignore[method-assign]
+    trainer.run()
+    rise = [0.01, 0.055]
+    fall = [0.001 + 0.099 * (1 + math.cos(math.pi * step / 3)) / 2 for step in range(3)]  # as fairseq's cosine
+    assert rates == pytest.approx([*rise, *fall])
+    assert len(trainer.history) == 2  # epochs of 3 and of 2 updates
+    assert {group["betas"] for group in trainer.optimizer.param_groups} == {(0.9, 0.998)}
+    steps = {int(state["step"]) for state in trainer.optimizer.state_dict()["state"].values()}
+    assert max(steps) == 5
+    with pytest.raises(ConfigError, match=r"--opt-betas \(0\.9, 0\.998\), now \(0\.9, 0\.9\)"):
+        train(npz, tmp_path / "run", **given, opt_betas=(0.9, 0.9))
+
+
+def test_weight_decay_on_matrices_or_on_everything(npz: Path, tmp_path: Path) -> None:
+    for everything, groups in ((False, {0.0, 0.05}), (True, {0.05})):
+        trainer = Trainer(config(npz, tmp_path / "run", decay_all=everything))
+        assert {group["weight_decay"] for group in trainer.optimizer.param_groups} == groups
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"opt": "sgd", "opt_betas": (0.9, 0.99)}, "--opt-betas with --opt sgd, which has none"),
+        ({"opt": "adamm"}, "--opt adamm is refused by timm"),
+        ({"sched": "cosinus"}, "--sched cosinus is refused by timm"),
+        ({"sched": "plateau"}, "--sched plateau is refused by timm"),
+    ],
+)
+def test_optimizers_and_schedules_that_timm_lacks(
+    npz: Path, tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Trainer(config(npz, tmp_path / "run", **changes))
+
+
+def test_a_folder_with_timms_splits(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trainer = train(folder, tmp_path / "run", val_count=0, batch_size=8, updates=2)
+    assert (len(trainer.train_set), len(trainer.valid_set)) == (20, 8)
+    assert f"20 images to train on, 8 to validate on: those of {folder / 'validation'}" in capsys.readouterr().err
+    supernet = HOST.open(tmp_path / "run" / "last.pt")
+    found = supernet.evaluate(SPACE.smallest())
+    assert found["loss"] == pytest.approx(trainer.history[-1]["subnets"]["smallest"]["loss"], rel=1e-4)
+
+
 def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None:
     train(npz, tmp_path / "run", epochs=1)
     with pytest.raises(ConfigError, match=r"holds a run with --lr 0\.01, now 0\.02"):
@@ -169,6 +227,7 @@ def test_wrong_input_is_explained(npz: Path, tmp_path: Path, capsys: pytest.Capt
         Trainer(config(npz, tmp_path / "run", batch_size=64))
     with pytest.raises(NasExtError, match="the loss became nan at update"):
         train(npz, tmp_path / "diverged", lr=1e30)
+    capsys.readouterr()
     arguments = ["--data", str(tmp_path / "none.npz"), "--model", "mos_vit_small", "--output", str(tmp_path / "run")]
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith("no file ")

@@ -1,0 +1,140 @@
+"""``python -m examples.recipes NAME DATA=..``: a paper's experiment, from its supernet to its last figure.
+
+Steps that are done are passed over; a step that was interrupted is started again and continues from what it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from examples.recipes.recipe import FOLDER, Recipe, Step, executable, list_recipes, read_recipe
+from nas_core.errors import ConfigError, NasExtError, unknown_choice
+from nas_core.files import read_json, write_json
+
+__all__ = ["main", "run"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m examples.recipes",
+        description="The papers' settings, as commands that are run one after the other.",
+        epilog="Words after -- are added to the one --step that is run, e.g. -- --max-update 100 --cpu.",
+    )
+    parser.add_argument("name", nargs="?", help="a recipe, or a YAML file of your own; without it, the list")
+    parser.add_argument(
+        "values", nargs="*", metavar="VARIABLE=VALUE", help="what is yours, e.g. DATA=wmt14_bin OUT=run"
+    )
+    parser.add_argument("--list", action="store_true", help="names and what they are (as without a name)")
+    parser.add_argument("--show", action="store_true", help="the recipe as it stands, with the source of each value")
+    parser.add_argument("--step", action="append", default=[], metavar="STEP", help="run this step alone; repeatable")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands instead of running them")
+    return parser
+
+
+def run(
+    recipe: Recipe, given: Mapping[str, str], names: Sequence[str], extra: Sequence[str] = (), dry: bool = False
+) -> None:
+    """Run the steps of these names, or all.
+
+    Raises:
+        NasExtError: an unknown step or variable, one that has to be given, or a command that failed.
+    """
+    for name in names:
+        if name not in recipe.steps:
+            raise unknown_choice(f"step of {recipe.name}", name, recipe.steps)
+    if extra and len(names) != 1:
+        raise ConfigError(f"options after -- ({shlex.join(extra)}) belong to one command; give one --step")
+    steps = [recipe.steps[name] for name in names] or [step for step in recipe.steps.values() if not step.optional]
+    if not dry:  # before hours are spent, not after
+        foreseen = {name: "" for name, one in recipe.variables.items() if one.finalist_of and not names}
+        for step in steps:
+            recipe.command(step, {**foreseen, **recipe.values(given)})
+    for number, step in enumerate(steps, start=1):
+        values = recipe.values(given)
+        words = [*recipe.command(step, values, partly=dry), *extra]
+        title = f"[{number}/{len(steps)}] {step.name}: {step.about}"
+        if dry:
+            print(f"# {title}\n{_shown(words)}\n")
+            continue
+        stamp = Path(values["OUT"]) / "steps" / f"{step.name}.json"
+        makes = Path(recipe.command(Step(step.name, "", (step.makes,), ""), values)[0])
+        if not names and makes.exists() and stamp.exists() and read_json(stamp) == words:
+            print(f"{title}: done before", flush=True)
+            continue
+        print(f"{title}\n{_shown(words)}", flush=True)
+        _execute(step, words, makes)
+        write_json(stamp, words)
+
+
+def _execute(step: Step, words: Sequence[str], makes: Path) -> None:
+    done = subprocess.run([executable(words[0]), *words[1:]], check=False)
+    if done.returncode:
+        raise NasExtError(
+            f"step {step.name}: {words[0]} ended with exit code {done.returncode}; what it printed says why, and the"
+            " same command goes on from here"
+        )
+    if not makes.exists():
+        raise NasExtError(f"step {step.name} ended without writing {makes}; see what it printed")
+
+
+def _shown(words: Sequence[str]) -> str:
+    """A command on lines of its options, as a shell reads it; variables that are not known yet stay as they are."""
+    lines, line = [], ""
+    for word in words:
+        quoted = word if word.startswith("$") or "/$" in word else shlex.quote(word)
+        starts = word.startswith("-") and not word[1:2].isdigit()
+        if line and starts and len(line) + len(quoted) > 90:
+            lines.append(line)
+            line = "   "
+        line = f"{line} {quoted}" if line else quoted
+    return " \\\n".join([*lines, line])
+
+
+def _pairs(values: Sequence[str]) -> dict[str, str]:
+    for value in values:
+        if "=" not in value:
+            raise ConfigError(f"{value!r} sets no variable; expected NAME=VALUE, e.g. DATA=wmt14_bin")
+    return dict((name, value) for name, _, value in (pair.partition("=") for pair in values))
+
+
+def _listed() -> str:
+    rows = [(name, read_recipe(name)) for name in list_recipes()]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(
+        f"{name:{width}}  {recipe.about}\n{'':{width}}  steps: {', '.join(recipe.steps)}" for name, recipe in rows
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0, 2 after a wrong input or a failed step, 130 after an interrupt."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    extra: list[str] = []
+    if "--" in given:
+        given, extra = given[: given.index("--")], given[given.index("--") + 1 :]
+    options = _parser().parse_intermixed_args(given)
+    try:
+        if options.name is None or options.list:
+            print(_listed())
+            return 0
+        recipe = read_recipe(options.name)
+        if options.show:
+            path = FOLDER / f"{options.name}.yml"
+            print((path if path.is_file() else Path(options.name)).read_text(encoding="utf-8"), end="")
+            return 0
+        run(recipe, _pairs(options.values), options.step, extra, options.dry_run)
+    except NasExtError as error:
+        print(f"recipes: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nrecipes: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""``python -m examples.recipes.average FOLDER --last 10 --out FILE``: the mean of the last epochs' weights.
+
+fairseq has a script for this in its repository, which its package lacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.files import atomic_output
+
+__all__ = ["average", "main"]
+
+_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
+
+
+def average(folder: Path, last: int, out: Path) -> list[Path]:
+    """Write a checkpoint with the mean of the last epochs' weights, settings as in the last; the files it was made of.
+
+    Raises:
+        DataError: there are fewer. CheckpointError: one is damaged, or of another network.
+    """
+    found = sorted((int(match[1]), path) for path in folder.glob("*.pt") if (match := _EPOCH.fullmatch(path.name)))
+    if last < 1 or len(found) < last:
+        raise DataError(
+            f"{folder} holds {len(found)} checkpoints of epochs, --last is {last}; train longer, keep more of them"
+            " (--keep-last-epochs), or average fewer"
+        )
+    paths = [path for _, path in found[-last:]]
+    result = _read(paths[-1])
+    sums = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in result["model"].items()}
+    for path in paths[:-1]:
+        weights = _read(path)["model"]
+        if {name: tensor.shape for name, tensor in weights.items()} != {name: one.shape for name, one in sums.items()}:
+            raise CheckpointError(f"{path} is of another network than {paths[-1]}; give a folder of one training")
+        for name, tensor in weights.items():
+            if tensor.is_floating_point():
+                sums[name] += tensor.double()
+    for name, tensor in result["model"].items():
+        if tensor.is_floating_point():
+            result["model"][name] = (sums[name] / last).to(tensor.dtype)
+    with atomic_output(out) as temporary:
+        torch.save(result, temporary)
+    return paths
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(state["model"], dict):
+            raise KeyError("model")
+    except (RuntimeError, EOFError, ValueError, OSError, KeyError, TypeError, pickle.UnpicklingError) as error:
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise CheckpointError(f"{path} cannot be read as a fairseq checkpoint ({reason}); it may be damaged") from None
+    return state
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        "python -m examples.recipes.average", description="Average a training's checkpoints."
+    )
+    parser.add_argument("folder", type=Path, help="--save-dir of fairseq-train")
+    parser.add_argument("--last", type=int, default=10, metavar="N", help="epochs to average (default: 10)")
+    parser.add_argument("--out", type=Path, required=True, help="file to write")
+    options = parser.parse_args(arguments)
+    try:
+        paths = average(options.folder, options.last, options.out)
+    except NasExtError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{options.out}: mean of {', '.join(path.name for path in paths)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""Recipes at a size that a test can start: tiny spaces, a tiny corpus, and their commands with that little put in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from examples.recipes.recipe import read_recipe
+
+GIVEN = {"DATA": "data", "TEST": "test", "LIMIT_MS": "9", "ARCH": "a.json", "PRECISION": "", "DEVICE": "cpu"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            for warning in (UserWarning, FutureWarning, DeprecationWarning):  # of the hosts
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning.__name__}"))
+
+
+def words(name: str, step: str, **given: object) -> list[str]:
+    """The command of a step, with these values and stand-ins for the others that have no default."""
+    recipe = read_recipe(name)
+    values = {key: str(value) for key, value in {**GIVEN, **given}.items() if key in recipe.variables}
+    return recipe.command(recipe.steps[step], recipe.values(values))

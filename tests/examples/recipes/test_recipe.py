@@ -1,0 +1,179 @@
+"""Recipes as files: what is read, what is filled in, which commands come out and are run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.recipes import __main__ as command
+from examples.recipes.recipe import FOLDER, list_recipes, read_recipe
+from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.space import get_space
+
+NAMES = list_recipes()
+GIVEN = {"DATA": "data", "TEST": "test", "LIMIT_MS": "9", "ARCH": "a.json", "OUT": "out"}
+WRITE = """
+import pathlib, sys
+
+path = pathlib.Path(sys.argv[1])
+path.parent.mkdir(exist_ok=True)
+path.open("a").write("x")
+"""
+OWN = """
+about: two files
+variables:
+  DATA: a word
+  OUT: {default: run, help: folder}
+  MORE: {default: "", help: further words, options: true}
+  ARCH: {finalist_of: "{OUT}/search", help: architecture}
+steps:
+  first:
+    about: one
+    makes: "{OUT}/first"
+    run:
+      - python SCRIPT {OUT}/first {DATA} {MORE}  # a comment
+  second: {about: two, makes: "{OUT}/second", run: ["python SCRIPT {OUT}/second {ARCH}"]}
+  third: {about: three, optional: true, makes: "{OUT}/third", run: [python -c 0]}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "write.py").write_text(WRITE)
+    return changed(tmp_path / "own.yml")
+
+
+def changed(path: Path, old: str = "", new: str = "") -> Path:
+    """The recipe of these tests with other words in it."""
+    assert old in OWN
+    path.write_text(OWN.replace(old, new).replace("SCRIPT", str(path.parent / "write.py")))
+    return path
+
+
+def finalists(folder: Path) -> Path:
+    """What a search leaves: the best under two limits, and one of the front."""
+    rows = [("a", ["20 ms"], 3.0), ("b", ["30 ms"], 2.0), ("c", [], 1.0)]
+    listed = [{"file": f"finalists/{n}.json", "best_of": best, "metrics": {"loss": loss}} for n, best, loss in rows]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "finalists.json").write_text(json.dumps({"finalists": listed}))
+    return folder
+
+
+def main(*arguments: Any) -> int:
+    return command.main([str(argument) for argument in arguments])
+
+
+def test_the_recipes_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = ["mos_wmt14_en_de", "hat_iwslt14_de_en", "mformer_wmt14_en_de", "mformer_cifar10", "nn_former"]
+    assert sorted([*expected, "ranknas_wmt14_en_de"]) == NAMES
+    assert main() == main("--list") == 0
+    listed = capsys.readouterr().out
+    assert all(listed.count(f"\n{name} ") == 2 or listed.startswith(name) for name in NAMES)
+    assert main("mos_wmt14_en_de", "--show") == 0
+    assert capsys.readouterr().out == (FOLDER / "mos_wmt14_en_de.yml").read_text()
+    assert get_space(FOLDER / "spaces" / "ranknas_wmt14_en_de.yml").cardinality() > 1e19
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_step_is_a_whole_command(name: str) -> None:
+    recipe = read_recipe(name)
+    values = recipe.values({key: value for key, value in GIVEN.items() if key in recipe.variables})
+    for step in recipe.steps.values():
+        words = recipe.command(step, values)
+        assert not any("{" in word or word.startswith("$") for word in words)
+        assert step.makes.startswith("{OUT}/")
+    used = " ".join(word for step in recipe.steps.values() for word in step.words)
+    assert all("{" + variable + "}" in used for variable in recipe.variables)
+
+
+def test_values_fill_the_commands(own: Path, tmp_path: Path) -> None:
+    recipe = read_recipe(str(own))
+    given = {"DATA": "two words", "OUT": "out", "MORE": "--a 'b c'"}
+    assert recipe.command(recipe.steps["first"], recipe.values(given))[2:] == ["out/first", "two words", "--a", "b c"]
+    assert recipe.command(recipe.steps["first"], recipe.values({}), partly=True)[2:] == ["run/first", "$DATA"]
+    with pytest.raises(ConfigError, match=r"step second of own needs ARCH=\.\.\. \(after step search, or ARCH=FILE\)"):
+        recipe.command(recipe.steps["second"], recipe.values(given))
+    finalists(tmp_path / "search")
+    assert recipe.values({"OUT": str(tmp_path)})["ARCH"] == str(tmp_path / "search/finalists/b.json")
+    assert recipe.values({"OUT": str(tmp_path), "ARCH": "mine.json"})["ARCH"] == "mine.json"
+    with pytest.raises(UnknownChoiceError, match=r"variable of recipe own 'DATE'.*Did you mean 'DATA'"):
+        recipe.values({"DATE": "x"})
+
+
+def test_steps_are_run_once_and_in_order(own: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    finalists(out / "search")
+    assert main(own, "DATA=x", f"OUT={out}") == 0
+    assert [(out / name).read_text() for name in ("first", "second")] == ["x", "x"]
+    assert not (out / "steps" / "third.json").exists()
+    assert main(own, "DATA=x", f"OUT={out}") == 0
+    assert capfd.readouterr().out.count("done before") == 2
+    assert main(own, "DATA=y", f"OUT={out}") == 0  # another command
+    assert [(out / name).read_text() for name in ("first", "second")] == ["xx", "x"]
+    assert main(own, "DATA=y", f"OUT={out}", "--step", "first", "--", "more") == 0
+    assert (out / "first").read_text() == "xxx"
+    assert json.loads((out / "steps" / "first.json").read_text())[-2:] == ["y", "more"]
+
+
+def test_commands_are_shown_and_not_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(own, f"OUT={tmp_path / 'run'}", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "# [1/2] first: one\npython " in out and "$DATA" in out and "$ARCH" in out
+    assert not (tmp_path / "run").exists()
+    assert main("mformer_cifar10", "DATA=c10", "--dry-run", "--step", "supernet", "--", "--updates", 5) == 0
+    shown = capsys.readouterr().out
+    assert shlex.split(shown.partition("\n")[2])[-2:] == ["--updates", "5"]
+    assert "--opt-betas 0.9 0.998" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mos"], "unknown recipe 'mos': expected one of hat_iwslt14_de_en"),
+        (["mos_wmt14_en_de"], "step supernet of mos_wmt14_en_de needs DATA=...: folder of fairseq-preprocess"),
+        (["mos_wmt14_en_de", "DATA=x", "--step", "trian"], "unknown step of mos_wmt14_en_de 'trian'"),
+        (["mos_wmt14_en_de", "DATA"], "'DATA' sets no variable; expected NAME=VALUE"),
+        (["mos_wmt14_en_de", "DATA=x", "--", "--cpu"], "options after -- (--cpu) belong to one command"),
+    ],
+)
+def test_wrong_input_is_explained(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"recipes: error: {said}")
+
+
+def test_a_failed_step_ends_the_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed(own, "third: {about: three, optional: true", "third: {about: three")
+    out = finalists(tmp_path / "run" / "search").parent
+    assert main(own, "DATA=x", f"OUT={out}") == 2
+    assert "step third ended without writing" in capsys.readouterr().err
+    changed(own, "[python -c 0]", "['python -c \"raise SystemExit(3)\"']")
+    assert main(own, "DATA=x", f"OUT={out}", "--step", "third") == 2
+    assert "step third: python ended with exit code 3" in capsys.readouterr().err
+    assert not (out / "steps" / "third.json").exists()
+    changed(own, "[python -c 0]", "[no-such-command]")
+    assert main(own, "DATA=x", f"OUT={out}", "--step", "third") == 2
+    assert f"no-such-command is not in {Path(sys.executable).parent}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("about: two files", "about: [", "is no YAML"),
+        ("about: two files", "title: x", "a recipe has no 'title'"),
+        ("{DATA}", "{DTA}", "step first has {DTA}, which is no variable"),
+        ("optional: true", "optionall: true", "step third has no 'optionall'"),
+        ("help: architecture", "halp: x", "variable ARCH has no 'halp'"),
+        ("run: [python -c 0]", 'run: ["python \'"]', "step third cannot be split"),
+        ("run: [python -c 0]", "run: []", "step third runs nothing"),
+        ("  OUT: {default: run, help: folder}\n", "", "has no variable OUT"),
+    ],
+)
+def test_files_that_are_no_recipe(own: Path, old: str, new: str, said: str) -> None:
+    changed(own, old, new)
+    with pytest.raises((DataError, NasExtError), match=said.replace("{", r"\{").replace("[", r"\[")):
+        read_recipe(str(own))
