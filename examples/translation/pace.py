@@ -22,8 +22,8 @@ TIMED_UPDATES = 24
 """What a trial times on a machine that has nothing else to do."""
 ENOUGH_SECONDS, FEWEST_TIMED = 20.0, 4
 """A slow trial ends after so many seconds, but not before it has seen so many updates: it waits for them."""
-FASTER_BY = 1.1
-"""More threads are taken if they train so many times as fast."""
+FASTER_BY = 1.25
+"""More threads are taken if they train so many times as fast; they lose more when the machine becomes busier."""
 START_SECONDS = 10.0
 """Of ``fairseq-train``, until its first update."""
 VALIDATION_SHARE = 0.08
@@ -108,15 +108,19 @@ class Remaining:
         return (now - start) / (done - first) * (self._updates - done) if done > first else None
 
 
+def processors() -> int:
+    """How many processors this program may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def busy() -> str:
     """A clause for people if other programs want this machine's processors, empty if they do not."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    load = os.getloadavg()[0]
-    return f"{load:.1f} programs want its {processors} processor(s)" if load > 0.8 * processors else ""
+    load, count = os.getloadavg()[0], processors()
+    return f"{load:.1f} programs want its {count} processor(s)" if load > 0.8 * count else ""
 
 
 def spoken(seconds: float) -> str:
-    """A length of time as people say it: ``about 40 seconds``, ``about 7 minutes``."""
+    """A length of time as people say it: ``about 40 seconds``, ``about 7 minutes``, ``about 3 hours``."""
     if seconds < 90:
         return f"about {max(10, round(seconds, -1)):.0f} seconds"
-    return f"about {round(seconds / 60)} minutes"
+    return f"about {round(seconds / 60)} minutes" if seconds < 9000 else f"about {round(seconds / 3600)} hours"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -13,12 +12,12 @@ from typing import Any
 from examples.translation import corpus as corpora
 from examples.translation import results
 from examples.translation.limits import MOST_MEASUREMENTS, is_poor, spread_limits
-from examples.translation.pace import Pace, Trial, busy, fastest
+from examples.translation.pace import Pace, Trial, busy, fastest, processors
 from examples.translation.page import table, write_page
 from examples.translation.progress import LineCount, TrainingProgress
 from examples.translation.settings import Settings
 from examples.translation.stages import Runner, tool
-from examples.translation.training import ALL_SENTENCES, Plan, plan, train_command, trial_command
+from examples.translation.training import ALL_SENTENCES, Plan, plan, too_little_learned, train_command, trial_command
 from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
 from nas_core.latency import load_model
@@ -105,13 +104,14 @@ class Pipeline:
     def train(self) -> None:
         command = partial(train_command, self.settings, self.about, self.out, self.user_dir, self.device)
         planned = self._planned(command(1000))
-        argv = command(planned.updates)
+        self.updates = planned.updates
+        argv = command(self.updates)
         self.run.stage(
             "train",
             f"fairseq-train: supernet {self.settings.space}, experts {self.settings.mos}, {planned.told}",
             _words(argv[1:]),
             [self.checkpoint],
-            lambda: self.run.command(argv, TrainingProgress(planned.updates)),
+            lambda: self.run.command(argv, TrainingProgress(self.updates)),
         )
 
     def _planned(self, command: list[object]) -> Plan:
@@ -120,7 +120,7 @@ class Pipeline:
         if not s.worth_a_trial:
             return Plan(s.updates, f"{s.updates} updates")
         trial = trial_command(command, self.out / "logs")
-        numbers = [s.threads] if s.threads else [1, 2][: os.cpu_count() or 1]
+        numbers = [s.threads] if s.threads else [1, 2][: processors()]
 
         def try_out() -> None:
             paces: dict[int, float] = {}
@@ -265,6 +265,8 @@ class Pipeline:
         say("")
         say(table(content["subnets"]).text())
         say(f"\nBLEU of inherited weights on {content['facts']['test sentences']}; parameters without embeddings.")
+        if advice := too_little_learned([row["bleu"] for row in content["subnets"]], self.updates):
+            say(advice)
         say(f"report: {self.out / 'report.html'}   ({content['facts']['wall time']} in all)")
 
 

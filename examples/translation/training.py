@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from examples.translation.stages import tool
 
 ALL_SENTENCES = ("--required-batch-size-multiple", 1)
 """fairseq's default, 8, leaves out up to seven sentences of a data set when batches are cut."""
+LEARNED_BLEU = 2.0
+"""What no network that has learned something stays below."""
 SAVES = 8
 """How often training is validated and saved on its way; an interrupted one goes on from there."""
 
@@ -64,9 +66,20 @@ def plan(settings: Settings, pace: Pace) -> Plan:
     fits, enough = pace.updates_in(settings.budget[0]), settings.enough_updates
     if settings.updates or settings.minutes:
         updates = settings.updates or fits
-        few = f"; usually {enough} are needed until networks translate" if updates < enough else ""
+        few = f"; usually {enough} are needed for networks to translate" if updates < enough else ""
     else:
         updates = max(fits, enough)
-        few = f"; {settings.budget[0]:g} minutes hold {fits}, too few until networks translate" if fits < enough else ""
+        few = f"; {settings.budget[0]:g} minutes hold {fits}, too few to learn from" if fits < enough else ""
     each = f"{pace.seconds_per_update:.2f} s each with {pace.threads} thread{'s' if pace.threads > 1 else ''}"
     return Plan(updates, f"{updates} updates, {spoken(pace.seconds_of(updates))} ({each}){few}")
+
+
+def too_little_learned(bleu: Sequence[float], updates: int) -> str:
+    """What to do if none of the networks translates, empty if one does."""
+    best = max(bleu)
+    if best >= LEARNED_BLEU:
+        return ""
+    return (
+        f"No network translates yet (best BLEU {best:.1f}): {updates} updates were too few for this corpus."
+        f" The same command with --updates {2 * updates} trains on from here."
+    )

@@ -74,6 +74,18 @@ def test_numbers_of_the_user_are_kept_and_commented():
     assert updates.updates == 5000 and "about 45 minutes" in updates.told and "usually" not in updates.told
 
 
+def test_networks_that_learned_nothing_are_told():
+    assert training.too_little_learned([0.1, 3.0], 400) == ""
+    told = training.too_little_learned([0.1, 0.4], 400)
+    assert "best BLEU 0.4" in told and "--updates 800" in told
+
+
+def test_lengths_of_time():
+    assert [pace.spoken(s) for s in (3, 44, 90, 600, 20_000)] == [
+        "about 10 seconds", "about 40 seconds", "about 2 minutes", "about 10 minutes", "about 6 hours",
+    ]  # fmt: skip
+
+
 def test_progress_is_told_by_the_recent_pace():
     clock = Clock()
     progress = TrainingProgress(1000, clock)
@@ -128,7 +140,7 @@ class SlowCommands(pipeline.Pipeline):
 def trained(monkeypatch, tmp_path, seconds_each, *argv):
     clock = Clock()
     monkeypatch.setattr(pipeline, "Trial", lambda: Trial(clock))
-    monkeypatch.setattr(pipeline.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(pace.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
     made = SlowCommands(settings.parse(["--out", str(tmp_path), *argv]), clock, seconds_each)
     made.train()
     return made
