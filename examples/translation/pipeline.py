@@ -115,7 +115,7 @@ class Pipeline:
         )
 
     def _planned(self, command: list[object]) -> Plan:
-        """How many updates are made, by a trial of how fast training is here, now."""
+        """How many updates are made, by a trial of how fast training is here when the run is begun."""
         s, found = self.settings, self.out / "pace.json"
         if not s.worth_a_trial:
             return Plan(s.updates, f"{s.updates} updates")
@@ -134,9 +134,9 @@ class Pipeline:
             write_json(found, asdict(fastest(paces)))
 
         title = f"fairseq-train: how fast is it here, with {' or '.join(map(str, numbers))} thread(s)?"
-        self.run.stage("pace", title, [_words(trial[1:]), numbers], [found], try_out)
+        self.run.stage("pace", title, _words(trial[1:]), [found], try_out)
         pace = Pace(**read_json(found))
-        self.run.threads = pace.threads
+        self.run.threads = s.threads or pace.threads
         return plan(s, pace)
 
     # -- latency and search --------------------------------------------------------------------------------------------
