@@ -79,7 +79,7 @@ class Runner:
         self.folder = folder
         self.screen = Screen()
         self.times: dict[str, float] = {}
-        """Seconds each stage took, when it ran."""
+        """Seconds each stage took, when it ran, with those of runs that were interrupted."""
         self.threads = threads
         self._count = stages
         self._key = ""
@@ -119,11 +119,16 @@ class Runner:
             for path in fresh:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             self.log.unlink(missing_ok=True)
-        write_json(stamp, {"key": self._key, "seconds": None})
+        spent = float(before.get("spent", 0.0)) if same else 0.0
+        write_json(stamp, {"key": self._key, "seconds": None, "spent": spent})
         self.screen.say(f"{number} {title}")
         start = time.monotonic()
-        action()
-        seconds = time.monotonic() - start
+        try:
+            action()
+        except BaseException:  # what an interrupted stage took counts when it is continued
+            write_json(stamp, {"key": self._key, "seconds": None, "spent": spent + time.monotonic() - start})
+            raise
+        seconds = spent + time.monotonic() - start
         missing = [str(path) for path in outputs if not path.exists()]
         if missing:
             raise StageError(f"stage {name!r} ended without writing {', '.join(missing)}; see {self.log}")

@@ -78,6 +78,28 @@ def test_stages_are_skipped_continued_and_begun_anew(tmp_path, capsys):
     assert seen == [False, True]  # same inputs: continued
 
 
+def test_time_of_an_interrupted_stage_counts(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(stages.time, "monotonic", lambda: now[0])
+
+    def stage(seconds, interrupted=False, inputs=()):
+        def action():
+            now[0] += seconds
+            if interrupted:
+                raise KeyboardInterrupt
+
+        runner = stages.Runner(tmp_path, 1, 1)
+        runner.stage("one", "first stage", list(inputs), [], action)
+        return runner.times["one"]
+
+    with pytest.raises(KeyboardInterrupt):
+        stage(300, interrupted=True)
+    with pytest.raises(KeyboardInterrupt):
+        stage(20, interrupted=True)
+    assert stage(5) == 325
+    assert stage(7, inputs=[1]) == 7
+
+
 def test_a_failing_command_shows_the_end_of_its_log(tmp_path, capsys):
     runner = stages.Runner(tmp_path, 1, 1)
     code = "print('begin'); print('the reason'); import sys; sys.exit(3)"
