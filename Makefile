@@ -1,5 +1,6 @@
 # Every target prepares .venv by itself; `make setup` alone only does that.
-#   TORCH_INDEX=URL  take torch from this package index (https://download.pytorch.org/whl/cpu for the CPU build)
+#   TORCH_INDEX=URL  take torch and torchvision from this package index, now and later
+#                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
 #   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
 #   ARGS="..."       demo, test, bench: passed on

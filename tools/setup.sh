@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Brings .venv up to date in the one order that works: torch, then the build tools, then fairseq (source only; it
-# compiles against the torch it finds), then this project. Each step leaves a stamp naming what it installed, so that an
-# interrupted run goes on where it stopped and a finished one costs a checksum.
+# Brings .venv up to date in the one order that works: torch (and torchvision, where an index is given that has both),
+# then the build tools, then fairseq (source only; it compiles against the torch it finds), then this project. Each
+# step leaves a stamp naming what it installed, so that an interrupted run goes on where it stopped and a finished one
+# costs a checksum.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,6 +10,7 @@ PYTHON=${PYTHON:-python3.11}
 CXX=${CXX:-g++}
 TORCH_VERSION=${TORCH_VERSION:-2.13.0}
 TORCH_INDEX=${TORCH_INDEX:-}
+TORCHVISION=$(sed -n 's/^timm = .*"\(torchvision[^"]*\)".*/\1/p' pyproject.toml)
 FAIRSEQ=$(sed -n 's/.*"\(fairseq-fixed==[^"]*\)".*/\1/p' pyproject.toml)
 PY=.venv/bin/python
 STAMPS=.venv/.nas-ext
@@ -17,8 +19,11 @@ die() { echo "nas-ext setup: $*" >&2; exit 1; }
 
 # Folder and packages are part of the key: an editable install only knows those it found when it was made.
 packages=$(for init in nas_core/__init__.py *_ext/__init__.py; do [ -f "$init" ] && echo -n "${init%/*} "; done || true)
-ready="$PWD: $packages torch $TORCH_VERSION, $(cat pyproject.toml tools/setup.sh | cksum)"
+ready="$PWD: $packages torch $TORCH_VERSION, $(cat pyproject.toml tools/setup.sh nas_core/torchvision_hook.py | cksum)"
 is_done() { [ -x $PY ] && [ "$(cat "$STAMPS/$1" 2>/dev/null)" = "$2" ]; }
+# An index given once stays: without it the next `make demo` would make another environment.
+[ -n "$TORCH_INDEX" ] || TORCH_INDEX=$(cat "$STAMPS/index" 2>/dev/null || true)
+ready+="${TORCH_INDEX:+, index $TORCH_INDEX}"
 is_done ready "$ready" && exit 0
 
 need_python() {
@@ -76,9 +81,20 @@ install_fairseq() {
         $PY -c 'import fairseq'
 }
 
+# PyPI's torchvision is a CUDA build. Beside another torch it is replaced by the one from torch's index; where there is
+# none, the project's step repairs what it finds.
+install_torchvision() {
+    local build='import importlib.metadata as m, sys; print(m.version(sys.argv[1]).partition("+")[2])'
+    [ "$($PY -c "$build" torch)" = "$($PY -c "$build" torchvision 2>&1)" ] && return
+    pip uninstall -y torchvision
+    PIP_INDEX_URL="$TORCH_INDEX" pip install -c $STAMPS/constraints.txt "$TORCHVISION" ||
+        echo "none of $TORCHVISION for torch $TORCH_VERSION in $TORCH_INDEX"
+}
+
 install_project() {
     pip install --no-build-isolation -c $STAMPS/constraints.txt -e '.[fairseq,timm,nni,onnx,submitit,dev]' &&
-        pip check
+        pip check &&
+        $PY -m nas_core.torchvision_fix
 }
 
 works() { [ -x $PY ] && $PY -m pip --version >/dev/null 2>&1; }
@@ -95,8 +111,11 @@ if command -v flock >/dev/null; then  # two targets started at once must not ins
     is_done ready "$ready" && exit 0
 fi
 echo "torch==$TORCH_VERSION" >$STAMPS/constraints.txt
+[ -z "$TORCH_INDEX" ] || echo "$TORCH_INDEX" >$STAMPS/index
 
 step torch "$TORCH_VERSION" "1/4 torch $TORCH_VERSION" install_torch
+[ -z "$TORCH_INDEX" ] ||
+    step torchvision "$TORCH_VERSION $TORCH_INDEX" "1/4 torchvision from the same index" install_torchvision
 step tools "setuptools<81" "2/4 build tools" pip install 'setuptools>=77,<81' wheel 'cython>=3' 'numpy>=1.26,<3' ninja
 step fairseq "$TORCH_VERSION $FAIRSEQ" "3/4 $FAIRSEQ (compiled here, some minutes)" install_fairseq
 step project "$ready" "4/4 nas-ext with its extras fairseq, timm, nni, onnx, submitit and dev" install_project

@@ -35,9 +35,12 @@ class Corpus:
     """Pairs left out because one side was empty."""
 
 
-def embedded(train: int = 30_000, valid: int = 400, test: int = 500, seed: int = 1) -> Corpus:
-    """The grammar's corpus; tokens that follow without a space in print do so here (``der Hund schläft.``)."""
-    pairs = grammar.corpus({"train": train, "valid": valid, "test": test}, seed)
+def embedded(
+    train: int = 30_000, valid: int = 400, test: int = 500, seed: int = 1, words: int = grammar.MAX_WORDS
+) -> Corpus:
+    """The grammar's corpus, of sentences with at most so many words; tokens that follow without a space in print do so
+    here (``der Hund schläft.``)."""
+    pairs = grammar.corpus({"train": train, "valid": valid, "test": test}, seed, words)
     splits = {name: [(_printed(source), _printed(target)) for source, target in pairs[name]] for name in SPLITS}
     return Corpus("en", "de", splits)
 

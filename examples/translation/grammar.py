@@ -20,7 +20,7 @@ from examples.translation.verbs import VERBS, rivals
 
 Pair = tuple[str, str]
 MAX_WORDS = 36
-"""Longer sentences are drawn again."""
+"""Longer sentences are drawn again, unless told otherwise."""
 
 
 def statement(draw: Draw) -> Pair:
@@ -147,21 +147,22 @@ def draw_pair(draw: Draw) -> Pair:
     return _tidy(english, end), _tidy(german_text, end)
 
 
-def pairs(seed: int) -> Iterator[Pair]:
-    """Endlessly many distinct pairs (no English sentence comes twice), tokens separated by spaces."""
+def pairs(seed: int, longest: int = MAX_WORDS) -> Iterator[Pair]:
+    """Endlessly many distinct pairs (no English sentence comes twice) of at most ``longest`` words, tokens separated by
+    spaces."""
     draw = Draw(random.Random(seed))
     seen: set[str] = set()
     while True:
         english, german_text = draw_pair(draw)
-        if len(english.split()) <= MAX_WORDS and len(german_text.split()) <= MAX_WORDS and english not in seen:
+        if max(len(english.split()), len(german_text.split())) <= longest and english not in seen:
             seen.add(english)
             yield english, german_text
 
 
-def corpus(sizes: dict[str, int], seed: int = 1) -> dict[str, list[Pair]]:
+def corpus(sizes: dict[str, int], seed: int = 1, longest: int = MAX_WORDS) -> dict[str, list[Pair]]:
     """``{"train": .., "valid": .., "test": ..}`` of the given sizes. All come from one stream of distinct pairs, so no
     source sentence is in two of them; a pair whose German is already in another split is left out as well."""
-    stream, owner = pairs(seed), {}
+    stream, owner = pairs(seed, longest), {}
     splits: dict[str, list[Pair]] = {}
     for name in sorted(sizes, key=sizes.__getitem__):  # the small ones first: they keep the sentences that clash
         splits[name] = []

@@ -5,21 +5,20 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 from examples.translation import corpus as corpora
 from examples.translation import results
+from examples.translation.limits import MOST_MEASUREMENTS, is_poor, spread_limits
+from examples.translation.pace import Pace, Trial, busy, fastest, processors
 from examples.translation.page import table, write_page
 from examples.translation.progress import LineCount, TrainingProgress
 from examples.translation.settings import Settings
 from examples.translation.stages import Runner, tool
-from examples.translation.training import (
-    PACE_SECONDS,
-    late_stop,
-    train_command,
-    trial_command,
-    updates_within,
-)
+from examples.translation.training import Plan, plan, too_little_learned, train_command, trial_command
+from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
 from nas_core.latency import load_model
 from nas_core.space import SearchSpace, get_space
@@ -38,7 +37,7 @@ class Pipeline:
         self.settings = settings
         self.out = settings.out
         self.space: SearchSpace = get_space(settings.space)
-        self.run = Runner(self.out, settings.threads, STAGES + (settings.budget[0] > 0))
+        self.run = Runner(self.out, settings.threads or 1, STAGES + settings.worth_a_trial)
         self.device = _device()
         self.checkpoint = self.out / "supernet" / "checkpoint_best.pt"
         self.user_dir = ""
@@ -51,6 +50,8 @@ class Pipeline:
     def main(self) -> None:
         """Run all stages; those that are done are skipped."""
         start = time.monotonic()
+        if others := busy():
+            self.run.screen.say(f"this machine is busy ({others}): everything takes longer, nothing is left out")
         nas_ext = tool("nas-ext")
         self.user_dir = self.run.command([nas_ext, "user-dir"]).strip().splitlines()[-1]
         self.corpus()
@@ -67,7 +68,8 @@ class Pipeline:
     def corpus(self) -> None:
         s = self.settings
         title = f"corpus from {s.data}" if s.data else "corpus from the built-in grammar"
-        inputs = [s.identity()[name] for name in ("data", "direction", "test", "lower", "subwords", "pairs", "seed")]
+        names = ("data", "direction", "test", "lower", "subwords", "pairs", "words", "seed")
+        inputs = [s.identity()[name] for name in names]
         self.run.stage("corpus", title, inputs, [self.out / "corpus" / "corpus.json"], self._write_corpus)
         self.about = read_json(self.out / "corpus" / "corpus.json")
         pairs = self.about["pairs"]
@@ -78,7 +80,8 @@ class Pipeline:
         )
 
     def _write_corpus(self) -> None:
-        corpus = self.given or corpora.embedded(self.settings.pairs, seed=self.settings.seed)
+        s = self.settings
+        corpus = self.given or corpora.embedded(s.pairs, seed=s.seed, words=s.words)
         corpora.write(corpus, self.out / "corpus", self.settings.subword_size)
 
     def preprocess(self) -> None:
@@ -99,58 +102,98 @@ class Pipeline:
     # -- training ------------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        minutes, updates = self.settings.budget
         command = partial(train_command, self.settings, self.about, self.out, self.user_dir, self.device)
-        if minutes:
-            trial, pace = trial_command(command(1000), self.out / "logs"), self.out / "pace.json"
-            self.run.stage(
-                "pace",
-                f"fairseq-train: {PACE_SECONDS} seconds of trial",
-                [_words(trial[1:]), minutes],
-                [pace],
-                lambda: write_json(pace, {"updates": updates_within(minutes, self.run.command(trial))}),
-            )
-            updates = read_json(pace)["updates"]
-            self.run.screen.say(f"      {updates} updates fit into {minutes:g} minutes")
-        argv = [*command(updates), *late_stop(minutes)]
+        planned = self._planned(command(1000))
+        self.updates = planned.updates
+        argv = command(self.updates)
         self.run.stage(
             "train",
-            f"fairseq-train: supernet {self.settings.space}, experts {self.settings.mos}, {updates} updates",
+            f"fairseq-train: supernet {self.settings.space}, experts {self.settings.mos}, {planned.told}",
             _words(argv[1:]),
             [self.checkpoint],
-            lambda: self.run.command(argv, TrainingProgress(minutes, updates)),
+            lambda: self.run.command(argv, TrainingProgress(self.updates)),
         )
+
+    def _planned(self, command: list[object]) -> Plan:
+        """How many updates are made, by a trial of how fast training is here when the run is begun."""
+        s, found = self.settings, self.out / "pace.json"
+        if not s.worth_a_trial:
+            return Plan(s.updates, f"{s.updates} updates")
+        trial = trial_command(command, self.out / "logs")
+        numbers = [s.threads] if s.threads else [1, 2][: processors()]
+
+        def try_out() -> None:
+            paces: dict[int, float] = {}
+            for threads in numbers:
+                timed, self.run.threads = Trial(), threads
+                self.run.command(trial, until=timed)
+                if timed.seconds_per_update:
+                    paces[threads] = timed.seconds_per_update
+            if not paces:
+                raise DataError(f"the trial of training ended before it could be timed; see {self.run.log}")
+            write_json(found, asdict(fastest(paces)))
+
+        title = f"fairseq-train: how fast is it here, with {' or '.join(map(str, numbers))} thread(s)?"
+        self.run.stage("pace", title, _words(trial[1:]), [found], try_out)
+        pace = Pace(**read_json(found))
+        self.run.threads = s.threads or pace.threads
+        return plan(s, pace)
 
     # -- latency and search --------------------------------------------------------------------------------------------
 
     def latency(self) -> None:
         s = self.settings
         measured, model = self.out / "latency.jsonl", self.out / "latency.json"
-        argv = [
-            tool("nas-ext"), "latency", "collect", "--space", s.space, "--data", self.out / "bin", "--out", measured,
-            "--samples", s.samples, "--source-length", self.about["source_length"],
-            "--target-length", self.about["target_length"], "--beam", s.beam, "--threads", s.latency_threads,
-            "--seed", s.seed, "--device", self.device,
-        ]  # fmt: skip
         self.run.stage(
             "latency-collect",
             f"nas-ext latency collect: {s.samples} architectures",
-            _words(argv[1:]),
+            _words(self._collect(s.samples)[1:]),
             [measured],
-            lambda: self.run.command(argv, poll=LineCount(measured, "architectures", 1, s.samples)),
+            lambda: self._measure(s.samples),
             fresh=[measured],
         )
         fit = [tool("nas-ext"), "latency", "fit", "--data", measured, "--out", model]
-        self.run.stage("latency-fit", "nas-ext latency fit", _words(fit[1:]), [model], lambda: self.run.command(fit))
-        quality = load_model(model, self.space).info["metrics"]
-        self.run.screen.say(f"      held out: MAPE {quality['mape_percent']:.1f} %, tau {quality['kendall_tau']:.3f}")
+
+        def fit_well() -> None:
+            self.run.command(fit)
+            for times in range(2, MOST_MEASUREMENTS + 1):
+                if not is_poor(self._quality()):
+                    return
+                self.run.screen.say(f"      {self._held_out()}: noise; {s.samples} more are measured")
+                self._measure(times * s.samples)
+                self.run.command(fit)
+
+        self.run.stage("latency-fit", "nas-ext latency fit", _words(fit[1:]), [model], fit_well)
+        poor = "; too noisy to search by: trust the measured column" if is_poor(self._quality()) else ""
+        self.run.screen.say(f"      {self._held_out()}{poor}")
+
+    def _collect(self, samples: int) -> list[object]:
+        s = self.settings
+        # A processor's own time has little noise where other programs run; only one thread's time can be told so.
+        clock = "cpu" if self.device == "cpu" and s.latency_threads == 1 else "wall"
+        return [
+            tool("nas-ext"), "latency", "collect", "--space", s.space,
+            "--data", self.out / "bin", "--out", self.out / "latency.jsonl", "--samples", samples,
+            "--source-length", self.about["source_length"], "--target-length", self.about["target_length"],
+            "--beam", s.beam, "--threads", s.latency_threads, "--clock", clock,
+            "--seed", s.seed, "--device", self.device,
+        ]  # fmt: skip
+
+    def _measure(self, samples: int) -> None:
+        done = LineCount(self.out / "latency.jsonl", "architectures", 1, samples)
+        self.run.command(self._collect(samples), poll=done)
+
+    def _quality(self) -> dict[str, Any]:
+        return dict(load_model(self.out / "latency.json", self.space).info["metrics"])
+
+    def _held_out(self) -> str:
+        quality = self._quality()
+        tau = quality["kendall_tau"]
+        shown = "none" if tau is None else f"{tau:.3f}"
+        return f"held out: MAPE {quality['mape_percent']:.1f} %, Kendall's tau {shown}"
 
     def limits(self) -> list[float]:
-        """Limits between the predicted latencies of the smallest and of the largest architecture, evenly spread."""
-        model = load_model(self.out / "latency.json", self.space)
-        low, high = model.predict([self.space.smallest(), self.space.largest()])
-        count = self.settings.limits
-        return [float(f"{low + (high - low) * (i + 1) / (count + 1):.3g}") for i in range(count)]
+        return spread_limits(load_model(self.out / "latency.json", self.space), self.settings.limits)
 
     def search(self) -> None:
         s = self.settings
@@ -221,6 +264,8 @@ class Pipeline:
         say("")
         say(table(content["subnets"]).text())
         say(f"\nBLEU of inherited weights on {content['facts']['test sentences']}; parameters without embeddings.")
+        if advice := too_little_learned([row["bleu"] for row in content["subnets"]], self.updates):
+            say(advice)
         say(f"report: {self.out / 'report.html'}   ({content['facts']['wall time']} in all)")
 
 

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+
+from examples.translation.pace import Clock, Remaining, spoken, updates_in
 
 
 class TrainingProgress:
-    """Reads the JSON log lines of ``fairseq-train``."""
+    """Reads the JSON log lines of ``fairseq-train``; says how far it is and how long it still takes."""
 
-    def __init__(self, minutes: float, updates: int) -> None:
-        self.minutes, self.updates = minutes, updates
+    def __init__(self, updates: int, clock: Clock = time.monotonic) -> None:
+        self.updates = updates
+        self._remaining = Remaining(updates, clock)
         self._valid = ""
 
     def __call__(self, line: str) -> str | None:
-        _, _, text = line.partition(" | INFO | ")
-        kind, _, content = text.partition(" | ")
-        if kind not in ("train_inner", "valid") or not content.startswith("{"):
+        done = updates_in(line)
+        if done is None:
+            _, _, content = line.partition(" | valid | ")
+            if content.startswith("{"):
+                self._valid = f", validation loss {json.loads(content).get('valid_loss', '?')}"
             return None
-        values = json.loads(content)
-        if kind == "valid":
-            self._valid = f", validation loss {values.get('valid_loss', '?')}"
-            return None
-        of_updates = f" of {self.updates}" if self.updates else ""
-        of_minutes = f" of {self.minutes:g}" if self.minutes else ""
-        minutes = float(values.get("wall", 0)) / 60
-        done = f"update {values.get('num_updates')}{of_updates}, {minutes:.1f}{of_minutes} min"
-        return f"{done}, loss {values.get('loss')}{self._valid}"
+        loss = json.loads(line.partition(" | train_inner | ")[2]).get("loss")
+        left = self._remaining(done)
+        to_go = f", {spoken(left)} to go" if left else ""
+        return f"update {done} of {self.updates}{to_go}, loss {loss}{self._valid}"
 
 
 class LineCount:

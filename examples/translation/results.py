@@ -115,16 +115,18 @@ def gather(
             }
         )
     shown = translate.telling_examples(outputs, references, EXAMPLES)
+    training = training_losses(out / "logs" / "train.log")
+    updates = int(max(training["updates"], default=0))
     return {
         "facts": _facts(
-            settings, about, space, model.info["metrics"], dataset.machine, len(run.evaluations), times, seconds
+            settings, about, space, model.info["metrics"], dataset, updates, len(run.evaluations), times, seconds
         ),
         "bleu_signature": signature,
         "subnets": rows,
         "latency_model": model.info["metrics"],
         "stages_s": {name: round(value, 1) for name, value in times.items()},
         "settings": settings.identity(),
-        "training": training_losses(out / "logs" / "train.log"),
+        "training": training,
         "examples": [
             {
                 "source": sources[index],
@@ -141,24 +143,27 @@ def _facts(
     about: Mapping[str, Any],
     space: SearchSpace,
     quality: Mapping[str, float],
-    machine: Mapping[str, Any],
+    dataset: LatencyDataset,
+    updates: int,
     evaluations: int,
     times: Mapping[str, float],
     seconds: float,
 ) -> dict[str, Any]:
     experts = "no experts" if settings.mos == "none" else f"{settings.experts} experts mixed per {settings.mos}"
     where = str(settings.data) if settings.data else "built-in grammar"
+    tau = "unknown" if quality["kendall_tau"] is None else f"{quality['kendall_tau']:.3f}"
+    clock = "processor time of " if dataset.settings["timing"]["clock"] == "cpu" else ""
+    name = dataset.machine.get("device_name", platform.machine())
     return {
         "corpus": f"{about['source']} to {about['target']} from {where}, {about['pairs']['train']:,} training pairs",
         "search space": f"{space.name} ({space.cardinality():,} architectures)",
         "experts": experts,
-        "training": f"{times.get('train', 0) / 60:.1f} minutes, sampling {settings.sampling}",
-        "latency model": f"MAPE {quality['mape_percent']:.1f} %, Kendall's tau {quality['kendall_tau']:.3f} on held-out"
-        " architectures",
+        "training": f"{updates:,} updates in {times.get('train', 0) / 60:.1f} minutes, sampling {settings.sampling}",
+        "latency model": f"MAPE {quality['mape_percent']:.1f} %, Kendall's tau {tau} on held-out architectures",
         "search": f"{evaluations} architectures evaluated in {times.get('search', 0):.0f} s",
         "test sentences": f"the {about['pairs']['test']} sentences of {about['test_set']}",
         "latency of": f"one sentence of {about['source_length']} tokens, {about['target_length']} steps, beam"
-        f" {settings.beam}, {settings.latency_threads} thread(s) of {machine.get('device_name', platform.machine())}",
+        f" {settings.beam}, {clock}{settings.latency_threads} thread(s) of {name}",
         "wall time": f"{seconds / 60:.1f} minutes",
     }
 

@@ -17,6 +17,11 @@ from nas_core.space import get_space, space_to_dict
 
 DEFAULT_MINUTES = 4.0
 """Training time when neither minutes nor updates are given; the rest of ten minutes is left for everything else."""
+ENOUGH_UPDATES, ENOUGH_UPDATES_DATA = 1000, 1000
+"""Updates until networks translate, of the built-in corpus and of a folder of some ten thousand pairs; trained also if
+that takes longer than the minutes."""
+WORTH_A_TRIAL = 100
+"""So few updates are made without finding out first how long they take."""
 DEFAULT_SUBWORDS = 6000
 EXTENDABLE = (
     "minutes",
@@ -46,8 +51,10 @@ class Settings:
     """lower-case --data"""
     subwords: int = -1
     """size of the joint subword vocabulary; 0 keeps words; default: 6000 with --data, else 0"""
-    pairs: int = 30_000
+    pairs: int = 16_000
     """training pairs drawn from the built-in grammar"""
+    words: int = 12
+    """longest sentence drawn from the built-in grammar"""
     space: str = "hat_small"
     """search space: a name of 'nas-ext space list' or a YAML file"""
     arch: str = "mos_transformer_small"
@@ -59,11 +66,11 @@ class Settings:
     sampling: str = "spos"
     """training: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     minutes: float = 0.0
-    """training time of the supernet; default: 4 unless --updates is given"""
+    """training time of the supernet; default: 4, or as long as it takes until networks translate"""
     updates: int = 0
     """training updates of the supernet"""
     max_tokens: int = 0
-    """tokens per batch; default: 4096 with --data, else 1024"""
+    """tokens per batch; default: 2048 with --data, else 512"""
     lr: float = 3e-3
     """peak learning rate"""
     warmup: int = 400
@@ -86,8 +93,8 @@ class Settings:
     """beam of decoding and of latency"""
     lenpen: float = 0.6
     """length penalty of decoding"""
-    threads: int = 2
-    """processor threads for training, search and decoding"""
+    threads: int = 0
+    """processor threads for training, search and decoding; default: 1 or 2, which a trial finds faster"""
     latency_threads: int = 1
     """processor threads while latency is measured"""
     seed: int = 1
@@ -101,12 +108,21 @@ class Settings:
 
     @property
     def batch_tokens(self) -> int:
-        return self.max_tokens or (4096 if self.data else 1024)
+        return self.max_tokens or (2048 if self.data else 512)
 
     @property
     def budget(self) -> tuple[float, int]:
         """Minutes and updates of training; one of them is 0."""
         return (0.0 if self.updates else self.minutes or DEFAULT_MINUTES), self.updates
+
+    @property
+    def enough_updates(self) -> int:
+        return ENOUGH_UPDATES_DATA if self.data else ENOUGH_UPDATES
+
+    @property
+    def worth_a_trial(self) -> bool:
+        """Whether a trial finds out how fast training is here."""
+        return not self.updates or self.updates > WORTH_A_TRIAL
 
     def validate(self) -> Settings:
         """Raises:
@@ -114,8 +130,8 @@ class Settings:
         """
         least = {
             "pairs": 100, "experts": 1, "max_tokens": 0, "warmup": 1, "samples": 16, "limits": 1, "iterations": 1,
-            "population": 4, "valid_sentences": 1, "beam": 1, "threads": 1, "latency_threads": 1, "subwords": -1,
-            "minutes": 0, "updates": 0, "seed": 0,
+            "population": 4, "valid_sentences": 1, "beam": 1, "threads": 0, "latency_threads": 1, "subwords": -1,
+            "minutes": 0, "updates": 0, "seed": 0, "words": 6,
         }  # fmt: skip
         for name, bound in least.items():
             if getattr(self, name) < bound:

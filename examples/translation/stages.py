@@ -30,6 +30,8 @@ POLL_EVERY_S = 2.0
 
 Watch = Callable[[str], str | None]
 """Output line -> what to show as progress, or None."""
+Until = Callable[[str], bool]
+"""Output line -> whether the command has told enough and is ended."""
 Poll = Callable[[], str | None]
 """What to show as progress, asked for every two seconds."""
 
@@ -70,15 +72,15 @@ class Runner:
 
     Args:
         folder: the run folder; logs go to ``logs/`` and stamps to ``stages/`` in it.
-        threads: what ``OMP_NUM_THREADS`` is set to for the commands.
+        threads: what ``OMP_NUM_THREADS`` is set to for the commands; may be changed between them.
     """
 
     def __init__(self, folder: Path, threads: int, stages: int) -> None:
         self.folder = folder
         self.screen = Screen()
         self.times: dict[str, float] = {}
-        """Seconds each stage took, when it ran."""
-        self._threads = threads
+        """Seconds each stage took, when it ran, with those of runs that were interrupted."""
+        self.threads = threads
         self._count = stages
         self._key = ""
         self._name = "start"
@@ -117,11 +119,16 @@ class Runner:
             for path in fresh:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             self.log.unlink(missing_ok=True)
-        write_json(stamp, {"key": self._key, "seconds": None})
+        spent = float(before.get("spent", 0.0)) if same else 0.0
+        write_json(stamp, {"key": self._key, "seconds": None, "spent": spent})
         self.screen.say(f"{number} {title}")
         start = time.monotonic()
-        action()
-        seconds = time.monotonic() - start
+        try:
+            action()
+        except BaseException:  # what an interrupted stage took counts when it is continued
+            write_json(stamp, {"key": self._key, "seconds": None, "spent": spent + time.monotonic() - start})
+            raise
+        seconds = spent + time.monotonic() - start
         missing = [str(path) for path in outputs if not path.exists()]
         if missing:
             raise StageError(f"stage {name!r} ended without writing {', '.join(missing)}; see {self.log}")
@@ -133,8 +140,14 @@ class Runner:
     def log(self) -> Path:
         return self._log / f"{self._name}.log"
 
-    def command(self, argv: Sequence[object], watch: Watch | None = None, poll: Poll | None = None) -> str:
-        """Run one command, its output in the stage's log; returns the output.
+    def command(
+        self,
+        argv: Sequence[object],
+        watch: Watch | None = None,
+        poll: Poll | None = None,
+        until: Until | None = None,
+    ) -> str:
+        """Run one command, its output in the stage's log, to its end or until it has told enough; returns the output.
 
         Raises:
             StageError: it could not be started or its exit code is not 0; the log's last lines are printed before.
@@ -142,7 +155,8 @@ class Runner:
         line = [str(word) for word in argv]
         environment = {
             **os.environ,
-            "OMP_NUM_THREADS": str(self._threads),
+            "OMP_WAIT_POLICY": "PASSIVE",  # a thread that spins while it waits holds up the one it waits for
+            "OMP_NUM_THREADS": str(self.threads),
             "PYTHONUNBUFFERED": "1",
             "PYTHONIOENCODING": "utf-8",
             "PYTHONWARNINGS": "ignore",
@@ -167,20 +181,26 @@ class Runner:
             if poll:
                 threading.Thread(target=self._poll, args=(poll, ended), daemon=True).start()
             try:
-                self._follow(process, log.write, output, watch)
+                ended_early = self._follow(process, log.write, output, watch, until)
             except BaseException:  # an interrupt: the command must not go on alone
                 process.terminate()
                 process.wait()
                 raise
             finally:
                 ended.set()
-        if process.wait():
+        if process.wait() and not ended_early:
             self._fail(line, process.returncode, output)
         return "".join(output)
 
     def _follow(
-        self, process: subprocess.Popen[str], write: Callable[[str], object], output: list[str], watch: Watch | None
-    ) -> None:
+        self,
+        process: subprocess.Popen[str],
+        write: Callable[[str], object],
+        output: list[str],
+        watch: Watch | None,
+        until: Until | None,
+    ) -> bool:
+        """Read the output; returns whether the command was ended because it had told enough."""
         assert process.stdout is not None
         for line in process.stdout:
             write(line)
@@ -188,6 +208,10 @@ class Runner:
             shown = watch(line) if watch else None
             if shown:
                 self.screen.status(f"      {shown}")
+            if until and until(line):
+                process.terminate()
+                return True
+        return False
 
     def _poll(self, poll: Poll, ended: threading.Event) -> None:
         while not ended.wait(POLL_EVERY_S):
@@ -198,8 +222,11 @@ class Runner:
     def _fail(self, line: Sequence[str], code: int, output: Sequence[str]) -> None:
         tail = [text.rstrip() for text in "".join(output).replace("\r", "\n").splitlines() if text.strip()]
         self.screen.say("\n".join(f"      | {text[:TAIL_WIDTH]}" for text in tail[-TAIL_LINES:]))
+        how = f"failed (exit code {code})"
+        if code < 0:  # often the system, which had no memory left
+            how = f"was killed (signal {-code}); if you did not, the memory may not suffice for all that runs here"
         raise StageError(
-            f"stage {self._name!r}: {Path(line[0]).name} failed (exit code {code}); the whole log is {self.log},"
+            f"stage {self._name!r}: {Path(line[0]).name} {how}; the whole log is {self.log},"
             " the same command goes on from here"
         )
 

@@ -1,24 +1,21 @@
-"""The supernet's training command, and how many updates fit into the time there is."""
+"""The supernet's training command, and how many updates it gets."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from examples.translation.pace import Pace, spoken
 from examples.translation.settings import Settings
 from examples.translation.stages import tool
-from nas_core.errors import DataError
 
-PACE_SECONDS = 25
-"""Length of the trial that finds the pace of training, apart from its start."""
-_START_SECONDS = 10.0
-_VALIDATION_SHARE = 0.06
-_UNTIMED_UPDATES = 10
-_LATE = 1.2
-"""Training stops at the latest after this many times the minutes it was given, should the machine slow down."""
+LEARNED_BLEU = 2.0
+"""What no network that has learned something stays below."""
+SAVES = 8
+"""How often training is validated and saved on its way; an interrupted one goes on from there."""
 
 
 def train_command(
@@ -36,6 +33,7 @@ def train_command(
         "--lr", s.lr, "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(s.warmup, max(1, updates // 4)),
         "--total-num-update", updates, "--max-update", updates,
         "--max-tokens", s.batch_tokens, "--max-tokens-valid", 4096,
+        "--save-interval-updates", max(1, updates // SAVES), "--keep-interval-updates", 1,
         "--skip-invalid-size-inputs-valid-test", "--seed", s.seed, "--num-workers", 0,
         "--save-dir", out / "supernet", "--no-epoch-checkpoints",
         "--log-format", "json", "--log-interval", 20,
@@ -45,31 +43,41 @@ def train_command(
 
 
 def trial_command(command: list[object], folder: Path) -> list[object]:
-    """The same training from its start for some seconds, leaving nothing behind; ``folder`` holds no checkpoint."""
-    limits = ["--stop-time-hours", f"{PACE_SECONDS / 3600:.6f}", "--max-update", 200, "--log-interval", 5]
-    return [*command, *limits, "--no-save", "--disable-validation", "--save-dir", folder]
+    """The same training from its start, leaving nothing behind, until it is ended; ``folder`` holds no checkpoint."""
+    alone = ["--no-save", "--disable-validation", "--save-dir", folder]
+    return [*command, "--max-update", 200, "--log-interval", 1, *alone]
 
 
-def late_stop(minutes: float) -> list[object]:
-    """The bound on time that goes with a number of updates found by a trial."""
-    return ["--stop-time-hours", f"{minutes * _LATE / 60:.5f}"] if minutes else []
+@dataclass(frozen=True)
+class Plan:
+    """How many updates training makes, and what to tell about it."""
+
+    updates: int
+    told: str
 
 
-def updates_within(minutes: float, log: str) -> int:
-    """How many updates of the trial with this log fit into the minutes, start and validation included.
+def plan(settings: Settings, pace: Pace) -> Plan:
+    """The updates asked for; else as many as fit into the minutes, but never fewer than teach a network something.
 
-    Raises:
-        DataError: the log shows too few updates.
+    Only a user who gives the minutes gets fewer, and is told.
     """
-    points = []
-    for line in log.splitlines():
-        _, _, content = line.partition(" | train_inner | ")
-        if content.startswith("{"):
-            values = json.loads(content)
-            points.append((int(values["num_updates"]), float(values["wall"])))
-    timed = [point for point in points if point[0] >= _UNTIMED_UPDATES] or points
-    if len(timed) < 2 or timed[-1][1] <= timed[0][1]:
-        made = points[-1][0] if points else 0
-        raise DataError(f"training made only {made} updates in {PACE_SECONDS} s; say how many you want with --updates")
-    seconds = (timed[-1][1] - timed[0][1]) / (timed[-1][0] - timed[0][0])
-    return max(1, int((minutes * 60 - _START_SECONDS) / (seconds * (1 + _VALIDATION_SHARE))))
+    fits, enough = pace.updates_in(settings.budget[0]), settings.enough_updates
+    if settings.updates or settings.minutes:
+        updates = settings.updates or fits
+        few = f"; usually {enough} are needed for networks to translate" if updates < enough else ""
+    else:
+        updates = max(fits, enough)
+        few = f"; {settings.budget[0]:g} minutes hold {fits}, too few to learn from" if fits < enough else ""
+    each = f"{pace.seconds_per_update:.2f} s each with {pace.threads} thread{'s' if pace.threads > 1 else ''}"
+    return Plan(updates, f"{updates} updates, {spoken(pace.seconds_of(updates))} ({each}){few}")
+
+
+def too_little_learned(bleu: Sequence[float], updates: int) -> str:
+    """What to do if none of the networks translates, empty if one does."""
+    best = max(bleu)
+    if best >= LEARNED_BLEU:
+        return ""
+    return (
+        f"No network translates yet (best BLEU {best:.1f}): {updates} updates were too few for this corpus."
+        f" The same command with --updates {2 * updates} trains on from here."
+    )

@@ -25,6 +25,8 @@ __all__ = ["HOSTS", "Host", "command", "diagnose"]
 
 _IMPORT_TIMEOUT_S = 120
 _MARK = "nas-ext-probe:"
+_REPAIRED = "torchvision is a CUDA build beside a CPU torch: repaired on import"
+_REPAIR_EVERYWHERE = "only where our packages are imported first; for every program: python -m nas_core.torchvision_fix"
 
 
 class Host(NamedTuple):
@@ -55,7 +57,9 @@ def diagnose() -> dict[str, Any]:
     """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``, ``hosts``.
 
     ``torch`` and each host have ``installed``, ``importable``, ``version``, ``error`` (why it does not import) and
-    ``install`` (the shell line; None when the package is usable). Accelerators have ``kind`` and ``name``.
+    ``install`` (the shell line; None when the package is usable). Hosts that import torchvision have
+    ``torchvision_fix`` (whether its import had to be repaired) and ``torchvision_fix_everywhere`` (whether it is for
+    every program of this environment, see ``nas_core.torchvision_fix``). Accelerators have ``kind`` and ``name``.
     """
     torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install 'torch>=2.6,<2.14'")
     return {
@@ -84,7 +88,7 @@ def _examine(host: Host, install: str) -> dict[str, Any]:
     finding["importable"] = finding["error"] is None
     if finding["importable"]:
         finding["install"] = None
-    for extra in ("accelerators", "torchvision_fix"):
+    for extra in ("accelerators", "torchvision_fix", "torchvision_fix_everywhere"):
         if extra in answer:
             finding[extra] = answer[extra]
     return finding
@@ -136,9 +140,10 @@ def probe(modules: tuple[str, ...]) -> None:
     answer: dict[str, Any] = {}
     try:
         if modules[0] in ("timm", "nni", "naslib"):
-            from nas_core.torchvision_fix import apply_torchvision_fix
+            from nas_core.torchvision_fix import apply_torchvision_fix, environment_is_repaired
 
             answer["torchvision_fix"] = apply_torchvision_fix()
+            answer["torchvision_fix_everywhere"] = environment_is_repaired()
         for name in modules:
             module = importlib.import_module(name)
             answer.setdefault("version", getattr(module, "__version__", None))
@@ -181,8 +186,9 @@ def _table(findings: Mapping[str, Any]) -> str:
     for name, finding in {"torch": findings["torch"], **findings["hosts"]}.items():
         version = finding["version"] or "(version unknown)"
         if finding["importable"]:
-            note = ", torchvision is a CUDA build beside a CPU torch: repaired on import"
-            lines.append(f"{name:<12} {version}{note if finding.get('torchvision_fix') else ''}")
+            lines.append(f"{name:<12} {version}{', ' + _REPAIRED if finding.get('torchvision_fix') else ''}")
+            if finding.get("torchvision_fix") and not finding.get("torchvision_fix_everywhere"):
+                lines.append(f"{'':<12} -> {_REPAIR_EVERYWHERE}")
         elif finding["installed"]:
             lines.append(f"{name:<12} {version}, does not import: {finding['error']}")
             lines.append(f"{'':<12} -> {finding['install']}")

@@ -168,3 +168,13 @@ def test_commands_are_listed_once_and_by_modules_of_the_folder():
     assert len({command.name for command in cli.COMMANDS}) == len(cli.COMMANDS)
     for command in cli.COMMANDS:
         assert command.module == f"nas_core.cli.{command.name.replace('-', '_')}"
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_repair_of_torchvision_is_told(everywhere):
+    usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
+    timm = {**usable, "torchvision_fix": True, "torchvision_fix_everywhere": everywhere}
+    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": [], "torch": usable}
+    shown = doctor._table({**findings, "hosts": {"timm": timm, "onnx": usable}})
+    assert "CUDA build beside a CPU torch: repaired on import" in shown
+    assert ("python -m nas_core.torchvision_fix" in shown) == (not everywhere)

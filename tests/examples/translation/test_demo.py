@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from examples.translation import demo, settings, stages, training, translate
-from examples.translation.progress import LineCount, TrainingProgress
+from examples.translation import demo, settings, stages, translate
+from examples.translation.progress import LineCount
 from nas_core.errors import ConfigError, DataError
 from nas_core.locks import only_process
 
@@ -86,6 +86,28 @@ def test_stages_are_skipped_continued_and_begun_anew(tmp_path, capsys):
     assert seen == [False, True]  # same inputs: continued
 
 
+def test_time_of_an_interrupted_stage_counts(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(stages.time, "monotonic", lambda: now[0])
+
+    def stage(seconds, interrupted=False, inputs=()):
+        def action():
+            now[0] += seconds
+            if interrupted:
+                raise KeyboardInterrupt
+
+        runner = stages.Runner(tmp_path, 1, 1)
+        runner.stage("one", "first stage", list(inputs), [], action)
+        return runner.times["one"]
+
+    with pytest.raises(KeyboardInterrupt):
+        stage(300, interrupted=True)
+    with pytest.raises(KeyboardInterrupt):
+        stage(20, interrupted=True)
+    assert stage(5) == 325
+    assert stage(7, inputs=[1]) == 7
+
+
 def test_a_failing_command_shows_the_end_of_its_log(tmp_path, capsys):
     runner = stages.Runner(tmp_path, 1, 1)
     code = "print('begin'); print('the reason'); import sys; sys.exit(3)"
@@ -99,26 +121,24 @@ def test_a_failing_command_shows_the_end_of_its_log(tmp_path, capsys):
         runner.command([tmp_path / "no-such-command"])
 
 
-def test_progress_of_commands(tmp_path):
-    progress = TrainingProgress(5, 0)
-    values = {"num_updates": "20", "loss": "9.1", "wall": "90"}
-    prefix = "2026-01-01 00:00:00 | INFO |"
-    assert progress(f"{prefix} train_inner | {json.dumps(values)}") == "update 20, 1.5 of 5 min, loss 9.1"
-    assert progress(f'{prefix} valid | {{"valid_loss": "4.2"}}') is None
-    assert progress(f"{prefix} train_inner | {json.dumps(values)}").endswith("validation loss 4.2")
-    assert progress("something else") is None
+def test_counted_lines(tmp_path):
     (tmp_path / "x.jsonl").write_text("{}\n{}\n{}\n")
     assert LineCount(tmp_path / "x.jsonl", "rows", 1, 9)() == "2 of 9 rows"
     assert LineCount(tmp_path / "y.jsonl", "rows")() is None
 
 
-def test_pace_of_training():
-    log = "\n".join(
-        f'x | INFO | train_inner | {{"num_updates": "{n}", "wall": "{5 + n * 0.5}"}}' for n in range(5, 41, 5)
-    )
-    assert 525 < training.updates_within(5.0, log) < 570
-    with pytest.raises(DataError, match="only 5 updates"):
-        training.updates_within(5.0, log.split("\n")[0])
+def test_a_command_that_has_told_enough_is_ended(tmp_path):
+    runner = stages.Runner(tmp_path, 1, 1)
+    code = "import time\nfor n in range(10**6): print(n, flush=True); time.sleep(0.01)"
+    told = runner.command(python(code), until=lambda line: line == "3\n")
+    assert told == "0\n1\n2\n3\n"
+
+
+def test_a_killed_command_is_told_from_a_failed_one(tmp_path):
+    runner = stages.Runner(tmp_path, 1, 1)
+    code = "import os; os.kill(os.getpid(), 9)"
+    with pytest.raises(stages.StageError, match=r"was killed \(signal 9\).*memory.*goes on from here"):
+        runner.stage("big", "takes all memory", [], [], lambda: runner.command(python(code)))
 
 
 def test_hypotheses_are_put_in_order(tmp_path):
