@@ -1,5 +1,8 @@
 """Loss against the number of supernet evaluations, of random search, HAT's evolution and RankNAS under one limit.
 
+RankNAS with five genes free that matter most to the loss, with these and the five that matter most to the latency (the
+default), and with all genes.
+
 ``python -m benchmarks.search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
 supernet is one of ``benchmarks.translation_quality``. All searches of all seeds share one cache of evaluations below
 DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
@@ -43,7 +46,12 @@ EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {
     "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
     EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
-    "ranknas": lambda space, limits, seed: RankNAS(space, limits, RANKNAS, seed=seed),
+    "ranknas, five genes by loss": lambda space, limits, seed: RankNAS(
+        space, limits, replace(RANKNAS, prune_by="metric"), seed=seed
+    ),
+    "ranknas, five genes by loss and five by latency": lambda space, limits, seed: RankNAS(
+        space, limits, RANKNAS, seed=seed
+    ),
     "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep=0), seed=seed),
 }
 
@@ -103,20 +111,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
     courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
+    free: dict[str, list[list[str]]] = {}
     saved: list[float] = []
     for seed in range(options.seeds):
         for name, make in STRATEGIES.items():
             strategy = make(supernet.space, limits, seed)
             courses[name].append(course(strategy, loss, f"{name}, seed {seed}"))
+            if isinstance(strategy, RankNAS):
+                free.setdefault(name, []).append(strategy.free_genes)
             if name == EVOLUTION:
                 saved.append(round(strategy.saved / strategy.proposed, 3))
         settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_sentences}
         counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
         machine = describe_machine(options.device, 1)
-        write_json(options.out, {**settings, **counts, "rows": summary(courses), "machine": machine})
+        write_json(options.out, {**settings, **counts, "rows": summary(courses, free), "machine": machine})
 
 
-def summary(courses: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, Any]]:
+def summary(
+    courses: Mapping[str, Sequence[Sequence[float]]], free: Mapping[str, Sequence[Sequence[str]]]
+) -> list[dict[str, Any]]:
     """One row for each strategy; lists have an entry for each seed."""
     goals = [best[-1] for best in courses[EVOLUTION]]
     rows = []
@@ -130,6 +143,8 @@ def summary(courses: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, 
             "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
             "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
         }
+        if name in free:
+            row["free_genes_of_the_last_ranking"] = [list(genes) for genes in free[name]]
         print(row, flush=True)
         rows.append(row)
     return rows
