@@ -275,9 +275,7 @@ class _Run:
         chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
         chosen = judged(chosen, goals(self.strategies))
         save_finalists(self.folder, chosen)
-        return SearchResult(
-            self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated
-        )
+        return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated)
 
 
 def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
