@@ -125,8 +125,8 @@ class Progress:
         return (f"{self._seconds:.2g} s" if self._seconds < 10 else duration(self._seconds)) + " each"
 
     def _left(self) -> str:
-        seconds = self._seconds * (self._total - max(self._told, self._evaluated))
-        return f"at most {duration(seconds)} to go"
+        count = self._total - max(self._told, self._evaluated)
+        return f"about {duration(self._seconds * count)} for at most {count:,} more"
 
     def _say(self, text: str) -> None:
         """To the log, and to people whether or not there is a terminal."""

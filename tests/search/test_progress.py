@@ -51,11 +51,11 @@ def test_it_is_said_after_the_first_evaluations_and_once_a_minute(
     evaluations = len(journal(tmp_path))
     first, estimate, *minutes, last = log(tmp_path)
     assert first == "at most 65 evaluations to come"
-    assert estimate == "3 s each: at most 3 min to go; Ctrl-C stops, the same command continues"
+    assert estimate == "3 s each: about 3 min for at most 60 more; Ctrl-C stops, the same command continues"
     assert last == f"ended: {evaluations} evaluated in {duration(3 * evaluations)}"
     assert len(minutes) == 3 * evaluations // 60
     assert minutes[1].startswith("latency_ms<=3000: 40 of at most 65 known, 40 of them evaluated now, best loss ")
-    assert minutes[1].endswith(", 3 s each, at most 75 s to go")
+    assert minutes[1].endswith(", 3 s each, about 75 s for at most 25 more")
     assert capsys.readouterr().err == ""  # progress=False
 
 
@@ -69,7 +69,7 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     run(tmp_path, taking(clock, 10.0), limits=(3000.0,))
     first, estimate, *_, last = log(tmp_path)
     assert first == "at most 35 evaluations to come, 30 results were known"
-    assert estimate.startswith("10 s each: at most 6 min to go")  # said after the third, when 32 of 65 are known
+    assert estimate.startswith("10 s each: about 6 min for at most 33 more")  # said after the third
     assert last.startswith(f"ended: {len(lines) - 30} evaluated")
     before = (tmp_path / "search.log").read_bytes()
     run(tmp_path, limits=(3000.0,))  # all is known: nothing to log
@@ -78,7 +78,7 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
 
 def test_slow_evaluations_are_not_waited_for(tmp_path: Path, clock: Clock) -> None:
     run(tmp_path, taking(clock, 600.0), limits=(3000.0,))
-    assert log(tmp_path)[1] == "10 min each: at most 10.7 h to go; Ctrl-C stops, the same command continues"
+    assert log(tmp_path)[1] == "10 min each: about 10.7 h for at most 64 more; Ctrl-C stops, the same command continues"
 
 
 def test_several_at_once_are_timed_together(tmp_path: Path, clock: Clock) -> None:
@@ -92,8 +92,8 @@ def test_several_at_once_are_timed_together(tmp_path: Path, clock: Clock) -> Non
                 bar.told()
     _, first, estimate, second, *_ = log(tmp_path)
     assert first.endswith("1 of at most 40 known, 1 of them evaluated now")
-    assert estimate.startswith("25 s each: at most 15 min to go")
-    assert second.endswith("5 of them evaluated now, 25 s each, at most 15 min to go")
+    assert estimate.startswith("25 s each: about 15 min for at most 36 more")
+    assert second.endswith("5 of them evaluated now, 25 s each, about 15 min for at most 35 more")
 
 
 def test_a_search_that_ends_early_takes_its_rest_along(tmp_path: Path, clock: Clock) -> None:
