@@ -7,7 +7,7 @@ default), and with all genes.
 supernet is one of ``benchmarks.translation_quality``. All searches of all seeds share one cache of evaluations below
 DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
 runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
-the evolution at its end.
+the evolution at its end. ``--table FILE`` prints the rows of README's table from a result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.files import append_jsonl, read_jsonl, write_json
+from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
 from nas_core.latency import load_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
@@ -92,18 +92,35 @@ def reached(best: Sequence[float], goal: float) -> int | None:
     return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
 
 
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Markdown: the mean loss after so many evaluations and at the end, and the evaluations made."""
+    lines = []
+    for row in rows:
+        made, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
+        count = f"{made[0]:,}" if len(set(made)) == 1 else f"{min(made):,} to {max(made):,}"
+        end = f"{np.mean(row['final_loss']):.4f} after {count}"
+        lines.append(f"| {' | '.join(map(str, [row['strategy'], *after, end]))} |")
+    return "\n".join(lines)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--latency-model", type=Path, required=True)
-    parser.add_argument("--limit-ms", type=float, required=True)
+    parser.add_argument("checkpoint", type=Path, nargs="?")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--latency-model", type=Path)
+    parser.add_argument("--limit-ms", type=float)
+    parser.add_argument("--table", type=Path, metavar="FILE")
     parser.add_argument("--valid-sentences", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
+    if options.table:
+        print(table(read_json(options.table)["rows"]))
+        return
+    if not (options.checkpoint and options.data and options.latency_model and options.limit_ms):
+        parser.error("expected CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS, or --table FILE")
     supernet = open_supernet(
         options.checkpoint, data=str(options.data), valid_sentences=options.valid_sentences, device=options.device
     )
