@@ -1,10 +1,13 @@
 """Loss against the number of supernet evaluations, of random search, HAT's evolution and RankNAS under one limit.
 
+RankNAS with five genes free that matter most to the loss, with these and the five that matter most to the latency (the
+default), and with all genes.
+
 ``python -m benchmarks.search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
 supernet is one of ``benchmarks.translation_quality``. All searches of all seeds share one cache of evaluations below
 DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
 runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
-the evolution at its end.
+the evolution at its end. ``--table FILE`` prints the rows of README's table from a result.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.files import append_jsonl, read_jsonl, write_json
+from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
 from nas_core.latency import load_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
@@ -43,7 +46,12 @@ EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {
     "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
     EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
-    "ranknas": lambda space, limits, seed: RankNAS(space, limits, RANKNAS, seed=seed),
+    "ranknas, five genes by loss": lambda space, limits, seed: RankNAS(
+        space, limits, replace(RANKNAS, prune_by="metric"), seed=seed
+    ),
+    "ranknas, five genes by loss and five by latency": lambda space, limits, seed: RankNAS(
+        space, limits, RANKNAS, seed=seed
+    ),
     "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep=0), seed=seed),
 }
 
@@ -84,18 +92,35 @@ def reached(best: Sequence[float], goal: float) -> int | None:
     return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
 
 
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Markdown: the mean loss after so many evaluations and at the end, and the evaluations made."""
+    lines = []
+    for row in rows:
+        made, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
+        count = f"{made[0]:,}" if len(set(made)) == 1 else f"{min(made):,} to {max(made):,}"
+        end = f"{np.mean(row['final_loss']):.4f} after {count}"
+        lines.append(f"| {' | '.join(map(str, [row['strategy'], *after, end]))} |")
+    return "\n".join(lines)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--latency-model", type=Path, required=True)
-    parser.add_argument("--limit-ms", type=float, required=True)
+    parser.add_argument("checkpoint", type=Path, nargs="?")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--latency-model", type=Path)
+    parser.add_argument("--limit-ms", type=float)
+    parser.add_argument("--table", type=Path, metavar="FILE")
     parser.add_argument("--valid-sentences", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
+    if options.table:
+        print(table(read_json(options.table)["rows"]))
+        return
+    if not (options.checkpoint and options.data and options.latency_model and options.limit_ms):
+        parser.error("expected CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS, or --table FILE")
     supernet = open_supernet(
         options.checkpoint, data=str(options.data), valid_sentences=options.valid_sentences, device=options.device
     )
@@ -103,20 +128,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
     courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
+    free: dict[str, list[list[str]]] = {}
     saved: list[float] = []
     for seed in range(options.seeds):
         for name, make in STRATEGIES.items():
             strategy = make(supernet.space, limits, seed)
             courses[name].append(course(strategy, loss, f"{name}, seed {seed}"))
+            if isinstance(strategy, RankNAS):
+                free.setdefault(name, []).append(strategy.free_genes)
             if name == EVOLUTION:
                 saved.append(round(strategy.saved / strategy.proposed, 3))
         settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_sentences}
         counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
         machine = describe_machine(options.device, 1)
-        write_json(options.out, {**settings, **counts, "rows": summary(courses), "machine": machine})
+        write_json(options.out, {**settings, **counts, "rows": summary(courses, free), "machine": machine})
 
 
-def summary(courses: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, Any]]:
+def summary(
+    courses: Mapping[str, Sequence[Sequence[float]]], free: Mapping[str, Sequence[Sequence[str]]]
+) -> list[dict[str, Any]]:
     """One row for each strategy; lists have an entry for each seed."""
     goals = [best[-1] for best in courses[EVOLUTION]]
     rows = []
@@ -130,6 +160,8 @@ def summary(courses: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, 
             "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
             "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
         }
+        if name in free:
+            row["free_genes_of_the_last_ranking"] = [list(genes) for genes in free[name]]
         print(row, flush=True)
         rows.append(row)
     return rows

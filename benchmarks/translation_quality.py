@@ -150,7 +150,9 @@ def searched(job: Job, kind: str, checkpoint: Path) -> dict[str, Any]:
     chosen = read_json(folder / "finalists.json")["finalists"]
     named = {}
     for name, limit in zip(("tight", "middle", "loose"), limits, strict=True):
-        best = next(entry for entry in chosen if any(str(limit) in search for search in entry["best_of"]))
+        within = [entry for entry in chosen if any(str(limit) in search for search in entry["best_of"])]
+        above = [entry for entry in chosen if any(str(limit) in search for search in entry["over_limit"])]
+        best = (within or above)[0]
         named[name] = {**best, "limit_ms": limit, "file": folder / best["file"]}
     return named
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from nas_core import __version__
 from nas_core.errors import DataError
-from nas_core.files import append_jsonl, make_folder, read_jsonl
+from nas_core.files import append_jsonl, make_folder, read_jsonl, write_json
 from nas_core.search import ParetoArchive, Strategy
 from nas_core.search.archive import Entry
 from nas_core.search.finalists import Finalist, choose_finalists, finalists_before, save_finalists
@@ -26,7 +26,8 @@ _KEY = re.compile("[0-9a-f]+")
 
 
 class Record:
-    """A run folder with ``config.yaml``, ``journal.jsonl``, ``pareto.csv`` and the finalists so far.
+    """A run folder with ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, the finalists so far, and in ``state.json``
+    what the search has learned, if it tells.
 
     Raises:
         ConfigError: the folder holds the record of other settings. NasExtError: it cannot be written.
@@ -50,6 +51,7 @@ class Record:
                 "space": space_to_dict(strategy.space),
             },
             {"nas_ext": __version__, "engine": "NNI"},
+            {self._name: strategy.before},
         )
 
     @classmethod
@@ -80,6 +82,8 @@ class Record:
                  "genes": architecture.to_dict()}  # fmt: skip
         append_jsonl(self._journal, entry)
         self._take(architecture, plain)
+        if insight := self._strategy.insight():
+            write_json(self.folder / "state.json", {"searches": {self._name: insight}})
         if self._best is not None:
             self._archive.save(self.folder / "pareto.csv")
             self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -22,6 +22,8 @@ class _Configured(AskTellStrategy):
 
     searches: ClassVar[type[search.Strategy]]
     config_class: ClassVar[type[Any]]
+    make_config: ClassVar[Callable[..., Any] | None] = None
+    """Makes a configuration of settings by name; default: the class."""
 
     def __init__(self, **arguments: Any) -> None:
         common = {name: arguments.pop(name) for name in _COMMON if name in arguments}
@@ -32,7 +34,7 @@ class _Configured(AskTellStrategy):
                 raise unknown_choice(f"argument of {type(self).__name__}", name, [*_COMMON, *known])
         self.given = arguments
         try:
-            self.config = self.config_class(**arguments)
+            self.config = (self.make_config or self.config_class)(**arguments)
         except TypeError as error:  # comparisons of what is no number
             raise ConfigError(f"arguments {arguments} of {type(self).__name__}: {error}") from None
 
@@ -46,7 +48,8 @@ class _Configured(AskTellStrategy):
 
 class HATEvolution(_Configured):
     """HAT's evolution under hard limits. Beside the arguments of :class:`~nni_ext.strategy.AskTellStrategy` it takes
-    the settings of :class:`~nas_core.search.EvolutionConfig`: ``iterations``, ``population`` and so on.
+    the settings of :class:`~nas_core.search.EvolutionConfig`: ``iterations``, ``population`` and so on; those that are
+    left out of the population and its parts are made of the others as HAT has them.
 
     Example:
         >>> space = AutoFormer()
@@ -58,6 +61,7 @@ class HATEvolution(_Configured):
 
     searches = search.HATEvolution
     config_class = EvolutionConfig
+    make_config = staticmethod(EvolutionConfig.of)
 
 
 class RandomSearch(_Configured):
@@ -73,7 +77,8 @@ class RankNAS(_Configured):
 
     Where it is not told otherwise, a space whose genes are mostly names (operations) is ranked by which of them are
     chosen (``encoding="onehot"``); and in a model space of NNI, where each layer's gene is one of its own, no gene is
-    dropped (``keep=0``): the five that ``nas_core`` keeps are meant for genes shared by all layers.
+    dropped (``keep=0``): the five for the metric and five for each limit that ``nas_core`` keeps are meant for genes
+    shared by all layers.
     """
 
     searches = search.RankNAS
@@ -92,8 +97,9 @@ class RankNAS(_Configured):
         super().__init__(**arguments)
 
     @property
-    def importance(self) -> dict[str, float]:
-        """Label or gene -> importance in the last ranking, the largest first."""
+    def importance(self) -> dict[str, dict[str, float]]:
+        """Metric, then limited costs -> label or gene -> importance in the last ranking, the largest first. Costs have
+        one where genes are dropped."""
         return dict(self.search.importance) if isinstance(self.search, search.RankNAS) else {}
 
     def make(self, space: SearchSpace, constraints: Sequence[Constraint], **common: Any) -> search.Strategy:

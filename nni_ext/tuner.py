@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -64,6 +64,8 @@ class SearchTuner(_Tuner):
     """
 
     config_class: ClassVar[type[Any]]
+    make_config: ClassVar[Callable[..., Any] | None] = None
+    """Makes a configuration of settings by name; default: the class."""
 
     def __init__(self, **class_args: Any) -> None:
         super().__init__()
@@ -99,7 +101,7 @@ class SearchTuner(_Tuner):
             if name not in known:
                 raise unknown_choice(f"argument of {type(self).__name__}", name, [*_COMMON, *known])
         try:
-            return self.config_class(**arguments)
+            return (self.make_config or self.config_class)(**arguments)
         except TypeError as error:  # comparisons of what is no number
             raise ConfigError(f"arguments {dict(arguments)} of {type(self).__name__}: {error}") from None
 

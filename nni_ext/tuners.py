@@ -28,17 +28,11 @@ NN_FORMER = "nn-former"
 
 class HATEvolutionTuner(SearchTuner):
     """``tuner: {name: HATEvolution, classArgs: {..}}``; settings are those of
-    :class:`~nas_core.search.EvolutionConfig`, where ``population`` may be left to be the sum of its parts."""
+    :class:`~nas_core.search.EvolutionConfig`. ``population`` may be left to be the sum of its parts, or the parts to
+    share it in HAT's proportions."""
 
     config_class = EvolutionConfig
-
-    def _configure(self, arguments: Mapping[str, Any]) -> EvolutionConfig:
-        parts = ("parents", "mutations", "crossovers")
-        given = dict(arguments)
-        if "population" not in given and all(isinstance(given.get(name, 0), int) for name in parts):
-            given["population"] = sum(given.get(name, getattr(EvolutionConfig(), name)) for name in parts)
-        config: EvolutionConfig = super()._configure(given)
-        return config
+    make_config = staticmethod(EvolutionConfig.of)
 
     def make(self, space: SearchSpace, constraints: Sequence[Constraint]) -> Strategy:
         return HATEvolution(
@@ -47,7 +41,8 @@ class HATEvolutionTuner(SearchTuner):
 
 
 class RankNASTuner(SearchTuner):
-    """``tuner: {name: RankNAS, classArgs: {..}}``; settings are those of :class:`~nas_core.search.RankNASConfig`, with
+    """``tuner: {name: RankNAS, classArgs: {..}}``; settings are those of :class:`~nas_core.search.RankNASConfig` (where
+    ``keep`` genes stay free for the metric, and as many for each limit unless ``prune_by`` is ``metric``), with
     ``ranker`` as a mapping of :class:`~nas_core.search.RankerConfig`'s, or ``nn-former`` where a graph reader takes the
     architectures of ``space``."""
 

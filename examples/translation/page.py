@@ -8,7 +8,7 @@ from typing import Any
 
 from nas_core.latency import LinearModel, load_latency_data
 from nas_core.latency.fit import holdout_split
-from nas_core.report import Column, Mark, Page, Table, describe, plots, read_run
+from nas_core.report import Column, Mark, Page, Table, describe, limit_notes, plots, read_run
 from nas_core.report.run import limit_label
 from nas_core.space import Architecture
 
@@ -56,6 +56,8 @@ def write_page(path: Path, search: Path, measurements: Path, results: Mapping[st
         f"BLEU of {results['facts']['test sentences']} ({results['bleu_signature']}); parameters without embeddings;"
         " latency of translating one sentence, predicted by the latency model and measured again after the search."
     )
+    for note in limit_notes(run):
+        page.paragraph(note)
     page.heading("Pareto front")
     marks = [Mark(row["name"], row["predicted_ms"], row["loss"]) for row in rows if row.get("loss") is not None]
     scored = [Mark(row["name"], row["measured_ms"], -row["bleu"]) for row in rows if row.get("measured_ms")]

@@ -45,6 +45,7 @@ from nas_core.latency import collect as collect_latencies
 from nas_core.latency.collect import MeasureMany
 from nas_core.latency.data import LatencyData
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.metrics import LEGEND, Quality, doubts
 from nas_core.latency.metrics import table as quality_table
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.supernet.vocabularies import vocabularies
@@ -161,13 +162,13 @@ def fit_(
     space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
 ) -> None:
-    """Fit a latency model and print its quality on measurements it has not seen."""
+    """Fit a latency model and print its quality on measurements it has not seen, with warnings where it is poor."""
     if out.resolve() == data.resolve() or out.suffix not in (".json", ".npz"):
         raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
     measured = load_latency_data(data, get_space(space) if space else None, table)
     fitted = fit(measured, lambda: _new_model(model, measured, seed), holdout, seed, drift)
     fitted.model.save(out)
-    typer.echo(quality_table(fitted.tables()))
+    _tell_quality(fitted.tables())
     typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
 
 
@@ -184,12 +185,19 @@ def check(
         raise ConfigError("check needs either --data or --architecture, and only one of them")
     fitted = load_model(model)
     if data is not None:
-        typer.echo(_check_data(fitted, load_latency_data(data, fitted.space, table)))
+        _tell_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)))
     elif architecture is not None:
         typer.echo(_check_architecture(fitted, Architecture.load(architecture), repeats, str(model)))
 
 
-def _check_data(model: LatencyModel, data: LatencyData) -> str:
+def _tell_quality(rows: dict[str, Quality]) -> None:
+    """The table with what its columns mean; doubts, about the last row, where drift is divided out, on stderr."""
+    typer.echo(f"{quality_table(rows)}\n\n{LEGEND}\n")
+    for doubt in doubts(list(rows.values())[-1]):
+        typer.echo(f"warning: {doubt}", err=True)
+
+
+def _check_data(model: LatencyModel, data: LatencyData) -> dict[str, Quality]:
     rows = {"as measured": judge(model, data)}
     own, other = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
     if own != other:
@@ -197,7 +205,7 @@ def _check_data(model: LatencyModel, data: LatencyData) -> str:
     elif model.info.get("reference_ms") and data.info.get("reference_ms"):
         state = model.info["reference_ms"] / data.info["reference_ms"]
         rows["in the machine state of the fit"] = judge(model, data.scaled(state))
-    return quality_table(rows)
+    return rows
 
 
 def _check_architecture(model: LatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:

@@ -37,11 +37,11 @@ def command(
 
 
 def _search(run: Path) -> None:
-    from nas_core.report import finalists_table, read_run, write_report
+    from nas_core.report import finalists_table, limit_notes, read_run, write_report
 
     found = read_run(run)
     if found.finalists:
-        typer.echo(finalists_table(found).text())
+        typer.echo("\n".join([finalists_table(found).text(), *limit_notes(found)]))
     typer.echo(f"wrote {write_report(run)}")
 
 

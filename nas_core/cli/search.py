@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,17 +22,21 @@ from nas_core.cli.executor import (
     TimeoutMin,
     jobs_config,
 )
-from nas_core.cli.strategies import RANKERS, STRATEGIES, StrategyOptions, strategy_maker
+from nas_core.cli.interruption import interruption_told
+from nas_core.cli.strategies import RANKERS, STRATEGIES, StrategyOptions, how_many, strategy_maker
 from nas_core.errors import ConfigError, DataError
 from nas_core.latency import load_model
 from nas_core.search import EvolutionConfig, MultiObjectiveConfig, RankNASConfig, Strategy, search
-from nas_core.search.finalists import save_finalists, with_measured
+from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
+from nas_core.search.ranknas import PRUNE_BY
+from nas_core.search.within import goals, measure_finalists
 from nas_core.space import Architecture
 
 __all__ = ["command"]
 
 _DEFAULTS, _FRONT, _RANKNAS = EvolutionConfig(), MultiObjectiveConfig(), RankNASConfig()
+_EVOLUTION = "evolution, random, multi-objective:"
 
 
 def command(
@@ -47,16 +52,29 @@ def command(
     valid_subset: Annotated[str, typer.Option(help="Split whose loss is minimised.")] = "valid",
     valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its sentences.")] = None,
     strategy: Annotated[str, typer.Option(help=f"One of {', '.join(STRATEGIES)}.")] = "evolution",
-    iterations: Annotated[int, typer.Option(help="Populations that are scored.")] = _DEFAULTS.iterations,
-    population: Annotated[int | None, typer.Option(help="Members; default: the sum of the next three.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help=f"{_EVOLUTION} populations that are scored; default {_DEFAULTS.iterations}.")
+    ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            help=f"{_EVOLUTION} members; those of the next three that are not given follow, in HAT's proportions"
+            f" 25:50:50 (multi-objective 50:25:25). Default {_DEFAULTS.population}."
+        ),
+    ] = None,
     parents: Annotated[
         int | None,
         typer.Option(
-            help=f"Best members, which have children; default {_DEFAULTS.parents}, multi-objective {_FRONT.parents}."
+            help=f"{_EVOLUTION} best members, which have children; default {_DEFAULTS.parents}, multi-objective"
+            f" {_FRONT.parents}."
         ),
     ] = None,
-    mutations: Annotated[int, typer.Option(help="Children by mutation.")] = _DEFAULTS.mutations,
-    crossovers: Annotated[int, typer.Option(help="Children by crossover.")] = _DEFAULTS.crossovers,
+    mutations: Annotated[
+        int | None, typer.Option(help=f"{_EVOLUTION} children by mutation; default {_DEFAULTS.mutations}.")
+    ] = None,
+    crossovers: Annotated[
+        int | None, typer.Option(help=f"{_EVOLUTION} children by crossover; default {_DEFAULTS.crossovers}.")
+    ] = None,
     mutation_prob: Annotated[
         float | None,
         typer.Option(
@@ -64,14 +82,33 @@ def command(
             f" {_FRONT.mutation_prob}."
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(help="ranknas: random architectures to learn from.")] = _RANKNAS.samples,
-    rankings: Annotated[int, typer.Option(help="ranknas: rankings learned one after another.")] = _RANKNAS.rounds,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help=f"ranknas: random architectures to learn from; default {_RANKNAS.samples}. It evaluates samples +"
+            " rankings x per-ranking architectures in all."
+        ),
+    ] = None,
+    rankings: Annotated[
+        int | None, typer.Option(help=f"ranknas: rankings learned one after another; default {_RANKNAS.rounds}.")
+    ] = None,
     per_ranking: Annotated[
-        int, typer.Option(help="ranknas: architectures each ranking proposes.")
-    ] = _RANKNAS.finalists,
+        int | None, typer.Option(help=f"ranknas: architectures each ranking proposes; default {_RANKNAS.finalists}.")
+    ] = None,
     keep_genes: Annotated[
-        int, typer.Option(help="ranknas: most important genes that stay free; 0: all.")
-    ] = _RANKNAS.keep,
+        int | None,
+        typer.Option(
+            help="ranknas: genes that stay free, so many that matter most to the loss and so many to each limit;"
+            f" 0: all. Default {_RANKNAS.keep}."
+        ),
+    ] = None,
+    prune_by: Annotated[
+        str | None,
+        typer.Option(
+            help=f"ranknas: what genes have to matter to, one of {', '.join(PRUNE_BY)} (the loss alone); default"
+            f" {PRUNE_BY[0]}."
+        ),
+    ] = None,
     ranker: Annotated[
         str | None,
         typer.Option(help=f"ranknas: what orders architectures, one of {', '.join(RANKERS)}; default {RANKERS[0]}."),
@@ -92,7 +129,7 @@ def command(
     slurm: Slurm = None,
 ) -> None:
     """Search architectures under hard limits; the same command again continues an interrupted search."""
-    from nas_core.report import finalists_table, read_run
+    from nas_core.report import finalists_table, limit_notes, read_run
     from nas_core.search.executor import SubmititExecutor
     from nas_core.search.remeasure import remeasure
     from nas_core.supernet.host import open_supernet
@@ -114,22 +151,21 @@ def command(
         memory_gb=memory_gb,
         partition=partition,
     )
-    make = strategy_maker(
-        strategy,
-        StrategyOptions(
-            iterations=iterations,
-            population=population,
-            parents=parents,
-            mutations=mutations,
-            crossovers=crossovers,
-            mutation_prob=mutation_prob,
-            samples=samples,
-            rankings=rankings,
-            per_ranking=per_ranking,
-            keep_genes=keep_genes,
-            ranker=ranker,
-        ),
+    numbers = StrategyOptions(
+        iterations=iterations,
+        population=population,
+        parents=parents,
+        mutations=mutations,
+        crossovers=crossovers,
+        mutation_prob=mutation_prob,
+        samples=samples,
+        rankings=rankings,
+        per_ranking=per_ranking,
+        keep_genes=keep_genes,
+        prune_by=prune_by,
+        ranker=ranker,
     )
+    make = strategy_maker(strategy, numbers)
     settings = {
         "checkpoint_sha256": _fingerprint(checkpoint),
         "latency_model_sha256": _fingerprint(latency_model) if latency_model else None,
@@ -166,28 +202,38 @@ def command(
 
     elsewhere = SubmititExecutor(checkpoint, options, shared_out, out / "jobs", on_paper) if shared_out else None
     weighed = [*strategies[name].objectives, *modelled, *(constraint.name for constraint in for_all)]
-    result = search(
-        strategies,
-        None if elsewhere else evaluate,
-        out,
-        evaluate_many=elsewhere,
-        together=elsewhere.together if elsewhere else 1,
-        objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
-        finalists=finalists,
-        settings=settings,
-        notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},
-    )
-    missing = [finalist.architecture for finalist in result.finalists if not finalist.measured]
-    if model is not None and measure and missing:
-        records = dict(zip(missing, remeasure(missing, model, supernet.task), strict=True))
-        measured = [records.get(finalist.architecture, finalist.measured) for finalist in result.finalists]
-        save_finalists(out, with_measured(result.finalists, measured))
-    typer.echo(finalists_table(read_run(out)).text())
+    for each in strategies.values():
+        each.start()  # an impossible limit is said first
+    _announce(strategy, numbers, [each.budget for each in strategies.values()])
+    with interruption_told(out):
+        result = search(
+            strategies,
+            None if elsewhere else evaluate,
+            out,
+            evaluate_many=elsewhere,
+            together=elsewhere.together if elsewhere else 1,
+            objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
+            finalists=finalists,
+            settings=settings,
+            notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},
+        )
+        if model is not None and measure:
+            found = measure_finalists(result, goals(strategies), lambda some: remeasure(some, model, supernet.task))
+            save_finalists(out, found)
+    run = read_run(out)
+    typer.echo("\n".join([finalists_table(run).text(), *limit_notes(run)]))
     everything = result.evaluations + result.saved
     typer.echo(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front: {out}"
     )
+
+
+def _announce(strategy: str, numbers: StrategyOptions, budgets: Sequence[int]) -> None:
+    """How much will be evaluated, before it starts; how long it takes is known after the first evaluations."""
+    typer.echo(f"{how_many(strategy, numbers, budgets)}; how long it takes is said after the first ones", err=True)
+    if unused := numbers.unused(strategy):
+        typer.echo(f"note: --strategy {strategy} does not read {', '.join(unused)}", err=True)
 
 
 def _fingerprint(path: Path) -> str:

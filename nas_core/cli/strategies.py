@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from nas_core.errors import ConfigError, unknown_choice
@@ -22,7 +22,7 @@ from nas_core.search import (
 )
 from nas_core.space import SearchSpace
 
-__all__ = ["RANKERS", "STRATEGIES", "StrategyOptions", "strategy_maker"]
+__all__ = ["RANKERS", "STRATEGIES", "StrategyOptions", "how_many", "strategy_maker"]
 
 RANKERS = ("boosted", "regression", "nn-former")
 
@@ -34,21 +34,35 @@ Make = Callable[[SearchSpace, Sequence[Constraint], Sequence[str], int], Strateg
 class StrategyOptions:
     """Options of all strategies as the command line gives them; each takes its own, None is its default."""
 
-    iterations: int
-    population: int | None
-    parents: int | None
-    mutations: int
-    crossovers: int
-    mutation_prob: float | None
-    samples: int
-    rankings: int
-    per_ranking: int
-    keep_genes: int
-    ranker: str | None
+    iterations: int | None = None
+    population: int | None = None
+    parents: int | None = None
+    mutations: int | None = None
+    crossovers: int | None = None
+    mutation_prob: float | None = None
+    samples: int | None = None
+    rankings: int | None = None
+    per_ranking: int | None = None
+    keep_genes: int | None = None
+    prune_by: str | None = None
+    ranker: str | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of these options that are not None."""
         return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def unused(self, strategy: str) -> list[str]:
+        """Those given that the strategy does not read, as they stand on the command line."""
+        others = [field.name for field in fields(self) if field.name not in READ[strategy]]
+        return [f"--{name.replace('_', '-')}" for name in self.given(*others)]
+
+
+EVOLUTION = ("iterations", "population", "parents", "mutations", "crossovers", "mutation_prob")
+RANKNAS = ("samples", "rankings", "per_ranking", "keep_genes", "prune_by", "ranker", "mutation_prob")
+READ = {"evolution": EVOLUTION, "random": EVOLUTION, "multi-objective": EVOLUTION, "ranknas": RANKNAS}
+"""Strategy -> the options that it reads."""
+OWN = ("prune_by", "ranker")
+"""Options of ranknas that name a choice: with another strategy they are a mistake; numbers are only passed over."""
 
 
 def strategy_maker(name: str, options: StrategyOptions) -> Make:
@@ -59,9 +73,28 @@ def strategy_maker(name: str, options: StrategyOptions) -> Make:
     """
     if name not in STRATEGIES:
         raise unknown_choice("strategy", name, list(STRATEGIES))
-    if options.ranker is not None and name != "ranknas":
-        raise ConfigError(f"--ranker is of --strategy ranknas, and the strategy is {name}; leave one of them out")
+    for own in OWN if name != "ranknas" else ():
+        if getattr(options, own) is not None:
+            flag = f"--{own.replace('_', '-')}"
+            raise ConfigError(f"{flag} is of --strategy ranknas, and the strategy is {name}; leave one of them out")
     return STRATEGIES[name](options)
+
+
+def how_many(name: str, options: StrategyOptions, budgets: Sequence[int]) -> str:
+    """What these options make the searches evaluate at most, and which of them change it."""
+    each = f"{budgets[0]:,} architectures" + (f" in each of {len(budgets)} searches" if len(budgets) > 1 else "")
+    if name == "ranknas":
+        c = _ranknas_config(options)
+        made = f"--samples {c.samples} + --rankings {c.rounds} x --per-ranking {c.finalists}"
+    elif name == "multi-objective":
+        m = _front_config(options)
+        children = f"(--mutations {m.mutations} + --crossovers {m.crossovers})"
+        made = f"--parents {m.parents} + {m.iterations - 1} x {children}, with --iterations {m.iterations}"
+    else:
+        e = _hat_config(options)
+        children = f"(--mutations {e.mutations} + --crossovers {e.crossovers})"
+        made = f"--population {e.population} + {e.iterations - 1} x {children}, with --iterations {e.iterations}"
+    return f"at most {each} to evaluate: {made}"
 
 
 def _evolution(options: StrategyOptions) -> Make:
@@ -81,15 +114,23 @@ def _random(options: StrategyOptions) -> Make:
 
 
 def _hat_config(options: StrategyOptions) -> EvolutionConfig:
-    given = options.given("iterations", "parents", "mutations", "crossovers", "mutation_prob")
-    everyone = given.get("parents", EvolutionConfig.parents) + options.mutations + options.crossovers
-    return EvolutionConfig(**given, population=everyone if options.population is None else options.population)
+    return EvolutionConfig.of(**options.given(*EVOLUTION))
+
+
+def _front_config(options: StrategyOptions) -> MultiObjectiveConfig:
+    """As many as the population survive, and as many children are made, half of each kind; what else is given stays."""
+    given = options.given(*EVOLUTION)
+    population = given.pop("population", None)
+    if population is not None:
+        shares = {"parents": population, "mutations": (population + 1) // 2, "crossovers": population // 2}
+        if set(shares) <= set(given):
+            raise ConfigError("--population is given with --parents, --mutations and --crossovers; leave it out")
+        given = {**shares, **given}
+    return MultiObjectiveConfig(**given)
 
 
 def _multi_objective(options: StrategyOptions) -> Make:
-    if options.population is not None:
-        raise ConfigError("--population is of --strategy evolution; give --parents, the members that survive")
-    config = MultiObjectiveConfig(**options.given("iterations", "parents", "mutations", "crossovers", "mutation_prob"))
+    config = _front_config(options)
 
     def make(space: SearchSpace, constraints: Sequence[Constraint], objectives: Sequence[str], seed: int) -> Strategy:
         if len(objectives) < 2:
@@ -102,18 +143,19 @@ def _multi_objective(options: StrategyOptions) -> Make:
     return make
 
 
+def _ranknas_config(options: StrategyOptions) -> RankNASConfig:
+    names = {"samples": "samples", "rankings": "rounds", "per_ranking": "finalists", "keep_genes": "keep",
+             "prune_by": "prune_by", "mutation_prob": "mutation_prob"}  # fmt: skip
+    given = {names[name]: value for name, value in options.given(*names).items()}
+    objective = "regression" if options.ranker == "regression" else "pairwise"
+    return RankNASConfig(**given, ranker=RankerConfig(objective=objective))
+
+
 def _ranknas(options: StrategyOptions) -> Make:
     ranker = RANKERS[0] if options.ranker is None else options.ranker
     if ranker not in RANKERS:
         raise unknown_choice("ranker", ranker, RANKERS)
-    config = RankNASConfig(
-        samples=options.samples,
-        rounds=options.rankings,
-        finalists=options.per_ranking,
-        keep=options.keep_genes,
-        ranker=RankerConfig(objective="regression" if ranker == "regression" else "pairwise"),
-        **options.given("mutation_prob"),
-    )
+    config = _ranknas_config(options)
     if ranker != "nn-former":
         return lambda space, constraints, _, seed: RankNAS(space, constraints, config, seed=seed)
 

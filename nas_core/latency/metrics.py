@@ -8,12 +8,36 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
+from scipy.stats import binom, kendalltau
 
 from nas_core.space import SearchSpace
 from nas_core.space.slots import ABSENT, Rows
 
-__all__ = ["Quality", "kendall_tau", "mape_percent", "option_coverage_percent", "quality", "r2", "table"]
+__all__ = [
+    "LEGEND",
+    "Quality",
+    "doubts",
+    "kendall_tau",
+    "mape_percent",
+    "option_coverage_percent",
+    "quality",
+    "r2",
+    "table",
+]
+
+INTERVAL = 0.9
+"""Share of measurements that a model's interval is made to hold."""
+BY_CHANCE = 0.05
+"""A coverage that chance makes rarer than this, if the interval were right, is doubted."""
+FEW = 20
+"""Held-out measurements below which the figures themselves are rough."""
+
+LEGEND = """\
+rows        measurements that the model has not seen and is judged by
+MAPE %      mean error of its predictions; a quiet machine gives 1 to 5
+R2, tau     share of the variance explained, and Kendall's tau of the order; 1 is perfect
+coverage %  measurements inside its 90 % interval; about 90 is expected, far less means that its spread is too narrow
+options %   options of the space that occur in what it was fitted to; 100 is expected, others are guessed"""
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +96,27 @@ def quality(
         float(inside.mean() * 100),
         options_percent,
     )
+
+
+def doubts(quality: Quality) -> list[str]:
+    """What is to be doubted about a model, each with what to do; empty for a good one."""
+    found = []
+    more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
+    inside = round(quality.coverage_percent / 100 * quality.count)
+    if float(binom.cdf(inside, quality.count, INTERVAL)) < BY_CHANCE:
+        found.append(
+            f"coverage is {quality.coverage_percent:.0f} %, {inside} of {quality.count} measurements inside the model's"
+            f" 90 % interval, where about 90 % are expected: networks predicted within a limit may be measured above"
+            f" it; {more}, on a quieter machine or with --clock cpu"
+        )
+    if quality.count < FEW:
+        found.append(f"these figures come from only {quality.count} measurements; {more}: 120 make 24 of them")
+    if quality.options_percent < 100:
+        found.append(
+            f"{100 - quality.options_percent:.0f} % of the space's options occur in no measurement of the fit and are"
+            f" guessed; {more}"
+        )
+    return found
 
 
 def table(rows: dict[str, Quality]) -> str:

@@ -2,6 +2,7 @@
 
 from nas_core.report.architecture import architecture_picture, layers_table
 from nas_core.report.html import Page
+from nas_core.report.limits import limit_notes
 from nas_core.report.page import write_report
 from nas_core.report.plots import Mark
 from nas_core.report.run import SearchRun, finalists_table, read_run
@@ -17,6 +18,7 @@ __all__ = [
     "describe",
     "finalists_table",
     "layers_table",
+    "limit_notes",
     "read_run",
     "write_report",
 ]

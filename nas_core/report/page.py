@@ -7,6 +7,7 @@ from pathlib import Path
 from nas_core.files import write_atomic
 from nas_core.report.evaluations import write_evaluations
 from nas_core.report.html import Page
+from nas_core.report.limits import limit_notes
 from nas_core.report.pictures import add_pictures
 from nas_core.report.run import finalists_table, limit_label, read_run
 from nas_core.report.tables import describe
@@ -38,6 +39,8 @@ def write_report(folder: str | Path) -> Path:
     page.heading("Finalists")
     if run.finalists:
         page.table(finalists_table(run))
+        for note in limit_notes(run):
+            page.paragraph(note)
         page.facts({f["key"]: describe(Architecture(f["genes"])) for f in run.finalists})
         write_atomic(run.folder / "finalists.csv", finalists_table(run, genes=True).csv())
     else:

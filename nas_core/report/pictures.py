@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nas_core.report import plots
 from nas_core.report.evaluations import importance
+from nas_core.report.genes import genes_tables
 from nas_core.report.html import Page
 from nas_core.report.run import SearchRun, limit_label
 
@@ -40,7 +41,10 @@ def _add_front(page: Page, run: SearchRun, cost: str) -> None:
     least = {"unlimited": f"least {run.metric}"}
     marks = [
         plots.Mark(
-            ", ".join(least.get(name) or limit_label(name) for name in f["best_of"]),
+            ", ".join(
+                [least.get(name) or limit_label(name) for name in f["best_of"]]
+                + [f"measured above {limit_label(name)}" for name in f["over_limit"]]
+            ),
             f["metrics"][cost],
             f["metrics"][run.metric],
         )
@@ -51,7 +55,7 @@ def _add_front(page: Page, run: SearchRun, cost: str) -> None:
         plots.pareto(run.points(cost), marks, run.limits(cost), AXES.get(cost, cost), run.metric),
         f"{run.metric} against {cost} of all evaluated architectures, with their Pareto front",
         "Each dot is an architecture evaluated with inherited weights; circles are the finalists, with the limit within"
-        " which one is the best.",
+        " which one is the best, or above which it was measured.",
     )
 
 
@@ -66,3 +70,9 @@ def _add_importance(page: Page, run: SearchRun) -> None:
             " Genes of layers count with their mean. A search that evaluates few bad architectures shows less than"
             " random ones would.",
         )
+    for name, table in genes_tables(run.folder).items():
+        page.paragraph(
+            f"What RankNAS pruned by, {limit_label(name)}: rank correlation with what was evaluated, and with what is"
+            " predicted of random architectures for what is limited. The genes that matter most to either stay free."
+        )
+        page.table(table)

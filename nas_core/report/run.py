@@ -30,7 +30,7 @@ class SearchRun:
     evaluations: list[dict[str, Any]]
     """The journal: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation, in order."""
     finalists: list[dict[str, Any]]
-    """``key``, ``file``, ``best_of``, ``metrics``, ``measured``, ``genes``; empty while the search runs."""
+    """``key``, ``file``, ``best_of``, ``over_limit``, ``metrics``, ``measured``, ``genes``; empty while it runs."""
 
     @property
     def metric(self) -> str:
@@ -108,7 +108,7 @@ def read_run(folder: str | Path) -> SearchRun:
         finalists = content.get("finalists", []) if isinstance(content, dict) else []
         if not finalists or not all(map(_is_finalist, finalists)):
             raise DataError(f"{folder / 'finalists.json'} lists no finalists; run the search again to write it anew")
-        finalists = [{"measured": {}, "best_of": [], "genes": {}, "key": "", **f} for f in finalists]
+        finalists = [{"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": "", **f} for f in finalists]
     return SearchRun(folder, _settings(folder / "config.yaml"), evaluations, finalists)
 
 
@@ -143,8 +143,8 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """One line per finalist, the cheapest first; predicted and measured latency side by side; ``genes`` in full at the
-    end of the line if wanted."""
+    """One line per finalist, the cheapest first; predicted and measured latency side by side, and the limits that it
+    was measured above although predicted within; ``genes`` in full at the end of the line if wanted."""
     rows = []
     others = [name for name in run.costs if name not in UNITS]
     first = next(iter(run.costs), run.metric)
@@ -162,6 +162,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
                 **{name: metrics.get(name) for name in others},
                 run.metric: metrics.get(run.metric),
                 "best_of": ", ".join(map(limit_label, finalist["best_of"])),
+                "over_limit": ", ".join(map(limit_label, finalist["over_limit"])),
                 "genes": describe(Architecture(finalist["genes"])),
             }
         )
@@ -175,6 +176,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         *(Column(name, name, ".4g") for name in others),
         Column(run.metric, run.metric, ".4f"),
         Column("best_of", "best of"),
+        Column("over_limit", "measured above"),
         *([Column("genes", "genes")] if genes else []),
     ]
     used = [c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)]

@@ -48,6 +48,8 @@ class Strategy(ABC):
     """
 
     barrier: ClassVar[bool] = True
+    before: ClassVar[Mapping[str, Any]] = {}
+    """Settings that earlier releases did not know, with what they did."""
 
     def __init__(
         self,
@@ -109,8 +111,12 @@ class Strategy(ABC):
             "constraints": {constraint.name: float(constraint.limit) for constraint in self.proposals.constraints},
         }
 
+    def insight(self) -> dict[str, Any]:
+        """What was learned so far, as plain data, for whoever watches."""
+        return {}
+
     def _state(self) -> dict[str, Any]:
-        """What the strategy remembers beyond results, as plain data."""
+        """What the strategy remembers beyond results, plain too."""
         return {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most strategies remember nothing else
@@ -203,10 +209,8 @@ class Strategy(ABC):
     def best(self) -> tuple[Architecture, float] | None:
         """The member with the least score so far, the earliest proposed among equals; None while there is none."""
         scores = [(self._scores[key], key) for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
-        if not scores:
-            return None
-        score, key = min(scores, key=lambda pair: pair[0])
-        return self._values([key])[0], score
+        score, key = min(scores, key=lambda pair: pair[0], default=(math.inf, None))
+        return None if key is None else (self._values([key])[0], score)
 
     def _refill(self) -> bool:
         while not self._ended and not self._queue and not (self.barrier and self._waiting):
@@ -259,11 +263,12 @@ class Strategy(ABC):
             ConfigError: the state belongs to other settings or another space, or is incomplete.
         """
         try:
+            saved = {**self.before, **state["settings"]}
             for name, value in self.describe().items():
-                if state["settings"].get(name) != value:
+                if saved.get(name) != value:
                     raise ConfigError(
-                        f"the state was saved by a search with {name} = {state['settings'].get(name)!r}, this one has"
-                        f" {value!r}; use the same settings, or start without the state"
+                        f"the state was saved by a search with {name} = {saved.get(name)!r}, this one has {value!r};"
+                        " use the same settings, or start without the state"
                     )
             if state["space"] != space_to_dict(self.space):
                 raise ConfigError(

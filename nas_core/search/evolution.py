@@ -61,10 +61,45 @@ class EvolutionConfig:
         if self.population != self.parents + self.mutations + self.crossovers:
             raise ConfigError(
                 f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
-                f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers}"
+                f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers},"
+                " or only some of the four, from which EvolutionConfig.of makes the others"
             )
         if not 0.0 < self.mutation_prob <= 1.0:
             raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
+
+    @classmethod
+    def of(cls, **given: Any) -> EvolutionConfig:
+        """Settings of which only some are given: the population is the sum of its parts; where it is given, the parts
+        that are not share what is left of it in HAT's proportions, 25 : 50 : 50.
+
+        Raises:
+            ConfigError: a value out of range, or a population that the parts given exceed.
+        """
+        shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
+        numbers = [given[name] for name in ("population", *shares) if name in given]
+        if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+            return cls(**given)  # refused there
+        if "population" not in given:
+            return cls(**given, population=sum(given.get(name, share) for name, share in shares.items()))
+        missing = {name: share for name, share in shares.items() if name not in given}
+        left = given["population"] - sum(given[name] for name in shares if name in given)
+        if missing and left < ("parents" in missing):
+            raise ConfigError(
+                f"population is {given['population']}, which leaves {left} for {' and '.join(missing)};"
+                " give a larger population, or smaller parts"
+            )
+        return cls(**given, **_shared_out(left, missing))
+
+
+def _shared_out(count: int, shares: Mapping[str, int]) -> dict[str, int]:
+    """The count in whole numbers by these shares; parents are at least one."""
+    found, shares = {}, dict(shares)
+    while shares:
+        name, share = next(iter(shares.items()))
+        found[name] = max(int(name == "parents"), round(count * share / sum(shares.values())))
+        count -= found[name]
+        del shares[name]
+    return found
 
 
 class HATEvolution(Strategy):

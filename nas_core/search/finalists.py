@@ -38,6 +38,8 @@ class Finalist:
     """Names of the searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """What was measured on the device afterwards, empty if nothing was."""
+    over_limit: tuple[str, ...] = ()
+    """Names of the searches whose best it would be, had it not been measured above their limits."""
 
     @property
     def file(self) -> str:
@@ -49,6 +51,7 @@ class Finalist:
             "key": self.architecture.key,
             "file": self.file,
             "best_of": list(self.best_of),
+            "over_limit": list(self.over_limit),
             "metrics": dict(sorted(self.metrics.items())),
             "measured": dict(self.measured),
             "genes": self.architecture.to_dict(),
@@ -82,10 +85,15 @@ def with_measured(finalists: Sequence[Finalist], measured: Sequence[Mapping[str,
     return [replace(finalist, measured=dict(record)) for finalist, record in zip(finalists, measured, strict=True)]
 
 
-def with_measured_before(folder: Path, finalists: Sequence[Finalist]) -> list[Finalist]:
-    """The finalists with what an earlier end of the same search measured, so that repeating it loses nothing."""
+def with_measured_before(
+    folder: Path, finalists: Sequence[Finalist], evaluated: Mapping[Architecture, Mapping[str, float]]
+) -> list[Finalist]:
+    """The finalists with what an earlier end of the same search measured, so that repeating it loses nothing; then
+    others of what was ``evaluated`` that it measured."""
     known = {entry.get("key"): entry.get("measured") for entry in finalists_before(folder)}
-    return with_measured(finalists, [known.get(finalist.architecture.key) or {} for finalist in finalists])
+    chosen = with_measured(finalists, [known.pop(finalist.architecture.key, None) or {} for finalist in finalists])
+    others = {one: measured for one in evaluated if known and (measured := known.get(one.key))}
+    return [*chosen, *(Finalist(one, dict(evaluated[one]), (), record) for one, record in others.items())]
 
 
 def finalists_before(folder: Path) -> list[dict[str, Any]]:

@@ -35,10 +35,16 @@ def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
     return plain
 
 
-def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
+def settle_config(
+    path: Path,
+    settings: Mapping[str, Any],
+    notes: Mapping[str, Any],
+    before: Mapping[str, Mapping[str, Any]] | None = None,
+) -> bool:
     """Write the run's settings to ``path`` (YAML), or compare them with those that stand there.
 
-    ``notes`` (versions, paths) are kept for the reader and not compared. Returns whether the run existed.
+    ``notes`` (versions, paths) are kept for the reader and not compared. ``before`` has, for each search, the settings
+    that earlier releases did not write, with what they did. Returns whether the run existed.
 
     Raises:
         ConfigError: the folder belongs to a run with other settings; the first difference is named.
@@ -47,7 +53,10 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
         content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
         write_atomic(path, yaml.safe_dump(content, sort_keys=False))
         return False
-    if difference := first_difference(_settings(path), settings):
+    there = _settings(path)
+    for name, search in (there.get("searches") or {}).items():
+        there["searches"][name] = {**(before or {}).get(name, {}), **search}
+    if difference := first_difference(there, settings):
         name, before, now = difference
         raise ConfigError(
             f"{path.parent} holds a search with {name} = {before!r}, now it is {now!r};"

@@ -3,8 +3,11 @@
 Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and its use in Liu et al.,
 "Neural Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Where we differ, or had to choose:
 
-- Genes that matter are known by |Kendall's tau| with the metric, as in the released code. The others are set to the
-  options that are most frequent among the best-ranked random architectures (the papers do not say to what).
+- Genes that matter are known by |Kendall's tau|, as in the released code: with the metric over what was evaluated, and
+  with each limited metric (latency, parameters) over predictions for random architectures. The most important ones for
+  either stay free (the papers list five for accuracy and five for efficiency, and do not say how they are joined). The
+  others are set to the options that are most frequent among the best-ranked random architectures (the papers do not say
+  to what).
 - The finalists' evaluations join the training data and the ranking is learned again, ``rounds`` times.
 - Rejection sampling is capped, as everywhere here; the released loops are not.
 """
@@ -14,20 +17,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint
+from nas_core.search.gene_importance import (
+    Importance,
+    importance_of,
+    limit_importance,
+    most_important,
+    read_importance,
+)
 from nas_core.search.proposals import row_keys
-from nas_core.search.ranker import BoostedRanker, Ranker, RankerConfig, tau_importance
+from nas_core.search.ranker import BoostedRanker, Ranker, RankerConfig
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RankNAS", "RankNASConfig"]
+__all__ = ["PRUNE_BY", "RankNAS", "RankNASConfig"]
+
+PRUNE_BY = ("metric-and-limits", "metric")
+"""What a gene has to matter to in order to stay free."""
 
 FREQUENT = 0.05
 """Share of the random architectures whose options are counted for genes that do not matter."""
@@ -38,7 +51,7 @@ class RankNASConfig:
     """Settings of RankNAS.
 
     Raises:
-        ConfigError: a value out of range.
+        ConfigError, UnknownChoiceError: a value out of range.
     """
 
     samples: int = 100
@@ -51,7 +64,9 @@ class RankNASConfig:
     """Share of the finalists that are children of the best evaluated architectures instead, whatever the ranking says:
     where it is wrong, it learns from them."""
     keep: int = 5
-    """Genes that stay free, the most important ones; 0: all."""
+    """Genes that stay free, the most important ones for the metric and as many for each limited metric; 0: all."""
+    prune_by: str = PRUNE_BY[0]
+    """``metric``: only what matters to the metric stays free, whatever is limited. Without a limit it is the same."""
     candidates: int = 2000
     """Random architectures that evolution in the ranking starts from."""
     iterations: int = 20
@@ -76,6 +91,8 @@ class RankNASConfig:
             raise ConfigError(f"explore is {self.explore!r}; expected a share from 0 to 1")
         if not 0 < self.mutation_prob <= 1:
             raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
+        if self.prune_by not in PRUNE_BY:
+            raise unknown_choice("prune_by", self.prune_by, PRUNE_BY)
 
 
 class RankNAS(Strategy):
@@ -86,6 +103,8 @@ class RankNAS(Strategy):
             another kind (NN-Former) has to be told by name in ``ranker_name``, so that a saved search is not continued
             with another one.
     """
+
+    before: ClassVar[Mapping[str, Any]] = {"prune_by": "metric"}
 
     def __init__(
         self,
@@ -103,15 +122,39 @@ class RankNAS(Strategy):
         self.config = config or RankNASConfig()
         self.ranker_name = ranker_name
         self._make = ranker or (lambda space, seed: BoostedRanker(space, self.config.ranker, seed))
-        self.importance: dict[str, float] = {}
-        """Gene -> importance in the last ranking."""
+        self.importance: Importance = {}
+        """Metric -> gene -> importance: for the metric in the last ranking, then for what is limited."""
 
     @property
     def budget(self) -> int:
         return self.config.samples + self.config.rounds * self.config.finalists
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), **asdict(self.config), "ranker_name": self.ranker_name}
+        by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
+        return {**super().describe(), **asdict(self.config), **by, "ranker_name": self.ranker_name}
+
+    def insight(self) -> dict[str, Any]:
+        return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
+
+    @property
+    def free_genes(self) -> list[str]:
+        """The genes that the last ranking left free, in the space's order; all before the first one."""
+        names = [choice.name for choice in self.space.choices]
+        if not self.importance or not self._prunes:
+            return names
+        metrics = self.importance if self._limits_count else [self.metric]
+        kept = most_important(self.importance, self.config.keep, metrics) | self.space.slots.depth_genes
+        return [name for name in names if name in kept]
+
+    @property
+    def _prunes(self) -> bool:
+        return 0 < self.config.keep < len(self.space.choices)
+
+    @property
+    def _limits_count(self) -> bool:
+        """Whether genes stay free for the sake of a limit."""
+        limited = self.config.keep > 0 and bool(self.proposals.constraints)
+        return limited and self.config.prune_by == PRUNE_BY[0]
 
     def _propose(self) -> Rows | None:
         if self.generation == 0:
@@ -133,19 +176,21 @@ class RankNAS(Strategy):
 
     def _pruning(self, ranker: Ranker, rows: Rows, values: NDArray[np.float64]) -> Callable[[Rows], Rows]:
         """What sets the genes that do not matter to the options that the ranking prefers."""
-        features = self.space.encode_rows(rows).astype(np.float64)
-        taus = tau_importance(features, values)
-        names = [choice.name for choice in self.space.choices]
-        self.importance = dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
-        if not 0 < self.config.keep < len(names):
+        limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
+        if self._limits_count and self._prunes and not limits:  # predictions stay the same
+            others = [constraint for constraint in self.proposals.constraints if constraint.name != self.metric]
+            limits = limit_importance(self.space, others, self.seed)
+        self.importance = {self.metric: importance_of(self.space, rows, values), **limits}
+        if not self._prunes:
             return lambda drawn: drawn
-        kept = set(list(self.importance)[: self.config.keep]) | self.space.slots.depth_genes
+        kept = set(self.free_genes)
         drawn = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
         if not len(drawn):
             return lambda drawn: drawn
         best = drawn[np.argsort(ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
         preferred = np.array([_most_frequent(column) for column in best.T], np.int16)
-        dropped = [columns for name, columns in zip(names, self.space.slots.columns, strict=True) if name not in kept]
+        genes = zip(self.space.choices, self.space.slots.columns, strict=True)
+        dropped = [columns for choice, columns in genes if choice.name not in kept]
 
         def pruned(drawn: Rows) -> Rows:
             changed = drawn.copy()
@@ -214,7 +259,7 @@ class RankNAS(Strategy):
         return {"importance": self.importance}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.importance = {str(name): float(value) for name, value in state["importance"].items()}
+        self.importance = read_importance(state["importance"], self.metric)
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from nas_core import __version__
 from nas_core.errors import ConfigError, DataError, NasExtError
@@ -23,6 +22,8 @@ from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint
 from nas_core.search.finalists import Finalist, choose_finalists, save_finalists, with_measured_before
 from nas_core.search.journal import Journal, plain_metrics, settle_config
+from nas_core.search.progress import Progress
+from nas_core.search.within import goals, judged
 from nas_core.space import Architecture, space_to_dict
 
 __all__ = ["SearchResult", "search"]
@@ -53,6 +54,8 @@ class SearchResult:
     """Evaluations that the cache made unnecessary, within a search and between searches."""
     replayed: int
     """Evaluations read from the journal of an interrupted run."""
+    evaluated: Mapping[Architecture, Mapping[str, float]]
+    """Every architecture with its metrics; those that failed lack some."""
 
 
 def search(
@@ -74,6 +77,7 @@ def search(
     search, see :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress, for whoever watches; never read
     back), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). Called again on
     the same folder with the same settings, however the first run ended, it continues and ends with identical files.
+    ``search.log`` alone is not the same: it tells how far the run was at which time, a line a minute.
 
     Args:
         strategies: name -> strategy, all over one space; one per latency limit, for instance. An architecture evaluated
@@ -88,7 +92,7 @@ def search(
         finalists: how many architectures to pick at the end (at least the best of each search).
         settings: whatever else decides the result (checkpoint, data); compared when a run is continued.
         notes: whatever else should stand in ``config.yaml``; not compared.
-        progress: whether to show a bar on stderr, if that is a terminal.
+        progress: whether to say on stderr how long it will take, with a bar if that is a terminal.
 
     Raises:
         ConstraintError: nothing meets the limits of one of the strategies (before anything is evaluated).
@@ -123,9 +127,10 @@ def search(
                 "space": space_to_dict(run.space),
             },
             {"nas_ext": __version__, "numpy": np.__version__, **(notes or {})},
+            {name: strategy.before for name, strategy in strategies.items()},
         )
         total = sum(strategy.budget for strategy in strategies.values())
-        with tqdm(total=total, desc="search", unit="arch", disable=None if progress else True) as run.bar:
+        with Progress(run.folder / "search.log", total, together, progress) as run.progress:
             for name in strategies:
                 run.drive(name, together)
         return run.finish(finalists)
@@ -135,7 +140,7 @@ class _Run:
     """The state of one call of :func:`search`."""
 
     journal: Journal
-    bar: tqdm[Any]
+    progress: Progress
 
     def __init__(
         self,
@@ -161,17 +166,19 @@ class _Run:
 
     def drive(self, name: str, together: int) -> None:
         strategy = self.strategies[name]
-        self.bar.set_description(name)
-        generation = strategy.generation
+        self.progress.searching(name)
+        generation, left = strategy.generation, strategy.budget
         while asked := strategy.ask(together):
             with closing(self._results(name, asked)) as results:
                 for architecture, metrics in zip(asked, results, strict=True):
                     strategy.tell(architecture, metrics)
-                    self.bar.update()
+                    self.progress.told()
+                    left -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
                 if not self.journal.replaying:  # whether this run may be continued shows at its last line
                     self._write_progress(name)
+        self.progress.drop(left)
         self._flush_failures()
 
     def _results(self, name: str, asked: Sequence[Architecture]) -> Generator[Metrics, None, None]:
@@ -194,7 +201,9 @@ class _Run:
         """Metrics, in the journal before they are used; failures wait there until the next success (or the end)."""
         if not architectures:
             return
+        self.progress.begin()
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
+            self.progress.evaluated()
             yield self._recorded(name, architecture, outcome)
 
     def _recorded(self, name: str, architecture: Architecture, outcome: Mapping[str, Any] | Failure) -> Metrics:
@@ -249,13 +258,14 @@ class _Run:
         best = self._best()
         if current in best:
             metric = self.strategies[current].metric
-            self.bar.set_postfix({metric: f"{best[current].metrics[metric]:.4g}"})
+            self.progress.best(metric, best[current].metrics[metric])
         searches = {
             name: {
                 "generation": strategy.generation,
                 "finished": strategy.finished,
                 "proposed": strategy.proposed,
                 "best": best[name].to_dict() if name in best else None,
+                **strategy.insight(),
             }
             for name, strategy in self.strategies.items()
         }
@@ -269,9 +279,11 @@ class _Run:
         best = self._best_of_all()
         if not best:
             raise NasExtError(f"all {len(self.results)} evaluations failed; see 'error' in {self.journal.path}")
-        chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count))
+        evaluated = {architecture: _numbers(metrics) for architecture, metrics in self.results.items()}
+        chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
+        chosen = judged(chosen, goals(self.strategies))
         save_finalists(self.folder, chosen)
-        return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed)
+        return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated)
 
 
 def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:

@@ -32,8 +32,10 @@ def measured(tmp_path_factory):
 
 
 def test_collect_fit_check(measured, tmp_path, capsys):
-    code, out, _ = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.json")
+    code, out, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.json")
     assert code == 0
+    assert "coverage %  measurements inside its 90 % interval; about 90 is expected" in out
+    assert "warning: these figures come from only 5 measurements; measure more architectures" in err
     assert all(word in out for word in ("MAPE", "R2", "tau", "coverage", "held out"))
     space = get_space("hat_small")
     model = load_model(tmp_path / "m.json", space)

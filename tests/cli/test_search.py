@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +16,9 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.errors import NasExtError
-from nas_core.latency import LinearModel, TimingConfig, TranslationConfig
+from nas_core.latency import LinearModel, TimingConfig, TranslationConfig, load_model
 from nas_core.latency.machine import describe_machine
+from nas_core.report import write_report
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
 
 SPACE = translation_space(
@@ -157,6 +159,29 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == again  # all were read from the journal
 
 
+def test_what_genes_matter_to_is_chosen_and_shown(
+    run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By loss and latency where there is a limit; a run from before limits counted goes on by the loss alone."""
+    small = ["--strategy", "ranknas", "--samples", "16", "--rankings", "2", "--per-ranking", "4", "--keep-genes", "1"]
+    for out, by in (("both", []), ("loss", ["--prune-by", "metric"])):
+        assert run(*small, *by, "--no-measure", out=out) == 0
+        state = json.loads((tmp_path / out / "state.json").read_text())["searches"]["latency_ms<=2.6"]
+        assert list(state["importance"]) == (["loss"] if by else ["loss", "latency_ms"])
+        assert set(state["free_genes"]) <= {choice.name for choice in SPACE.choices}
+        page = write_report(tmp_path / out).read_text(encoding="utf-8")
+        assert "loss (|tau|)</th>" in page and ("latency_ms (|tau|)" in page) == (not by)
+    config = tmp_path / "loss" / "config.yaml"
+    config.write_text("".join(line for line in config.read_text().splitlines(True) if "prune_by" not in line))
+    files = ("journal.jsonl", "state.json", "finalists.json")
+    before = {name: (tmp_path / "loss" / name).read_bytes() for name in files}
+    capsys.readouterr()
+    assert run(*small, "--no-measure", out="loss") == 2
+    assert "prune_by = 'metric', now it is 'metric-and-limits'" in capsys.readouterr().err
+    assert run(*small, "--prune-by", "metric", "--no-measure", out="loss") == 0
+    assert before == {name: (tmp_path / "loss" / name).read_bytes() for name in files}
+
+
 @pytest.mark.parametrize(("ranker", "objective"), [("regression", "regression"), ("nn-former", "pairwise")])
 def test_ranknas_with_other_rankers(
     run: Search, tmp_path: Path, supernet: ToySupernet, ranker: str, objective: str
@@ -191,6 +216,81 @@ def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search,
     assert list(settings["searches"]) == ["params_m<=0.006"]
 
 
+def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
+    run: Search, supernet: ToySupernet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """What is measured is 15 % above what is predicted: the best of a limit is another one, and the table says so."""
+    model, calls = load_model(latency_model(tmp_path / "other.json"), SPACE), []
+
+    def remeasure(architectures: list[Architecture], *_: Any) -> list[dict[str, Any]]:
+        calls.extend(architectures)
+        return [{"latency_ms": float(ms) * 1.15, "same_machine": True} for ms in model.predict(architectures)]
+
+    monkeypatch.setattr("nas_core.search.remeasure.remeasure", remeasure)
+    assert run() == 0
+    output = capsys.readouterr().out
+    finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
+    for limit in (2.6, 2.2):
+        above = [one for one in finalists if f"latency_ms<={limit}" in one["over_limit"]]
+        (best,) = (one for one in finalists if f"latency_ms<={limit}" in one["best_of"])
+        assert above and all(one["metrics"]["latency_ms"] <= limit < one["measured"]["latency_ms"] for one in above)
+        assert best["measured"]["latency_ms"] <= limit
+        assert best["metrics"]["loss"] >= max(one["metrics"]["loss"] for one in above)
+        assert f"≤ {limit} ms: {above[0]['key']}, the best by prediction, was measured above it" in output
+    assert "measured above" in output.splitlines()[0]
+    measured = len(calls)
+    assert run() == 0 and len(calls) == measured  # nothing is measured twice
+    assert json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"] == finalists
+    assert "the best by prediction, was measured above it" in write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "over_limit" in (tmp_path / "run" / "finalists.csv").read_text().splitlines()[0]
+
+    slow = {"latency_ms": 9.0, "same_machine": True}
+    monkeypatch.setattr("nas_core.search.remeasure.remeasure", lambda some, *_: [slow for _ in some])
+    assert run(out="none") == 0
+    assert re.search(r"≤ 2.2 ms: none of \d measured was within it, the closest is", capsys.readouterr().out)
+
+
+def test_the_population_alone_gives_hats_parts(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = dict(zip(SMALL[::2], SMALL[1::2], strict=True))
+    given = ["search", "--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / "run")]
+    assert main([*given, "--iterations", "4", "--population", "30", "--finalists", parts["--finalists"]]) == 0
+    (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
+    assert [settings[name] for name in ("population", "parents", "mutations", "crossovers")] == [30, 6, 12, 12]
+    said = capsys.readouterr().err
+    assert "at most 102 architectures to evaluate: --population 30 + 3 x (--mutations 12 + --crossovers 12)" in said
+    assert "note:" not in said
+
+
+def test_numbers_of_another_strategy_are_noted(run: Search, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--samples", "10", "--rankings", "1", "--per-ranking", "4"]
+    assert run("--strategy", "ranknas", *small, "--no-measure") == 0
+    said = capsys.readouterr().err
+    assert "at most 14 architectures in each of 2 searches to evaluate: --samples 10 + --rankings 1 x --per-r" in said
+    assert "note: --strategy ranknas does not read --iterations, --parents, --mutations, --crossovers" in said
+
+
+def test_ctrl_c_says_that_the_same_command_continues(
+    run: Search, supernet: ToySupernet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    real, left = supernet.evaluate, itertools.count(-7)
+
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        if next(left) == 0:
+            raise KeyboardInterrupt
+        return real(architecture)
+
+    monkeypatch.setattr(supernet, "evaluate", evaluate)
+    assert run("--no-measure") == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"interrupted: 7 evaluations are kept in {tmp_path / 'run'}; the same command continues"
+    assert run("--no-measure") == 0
+    assert "(7 of them before)" in capsys.readouterr().out
+    log = (tmp_path / "run" / "search.log").read_text()
+    assert "stopped (KeyboardInterrupt), 7 evaluated" in log and "7 results were known" in log
+
+
 @pytest.mark.parametrize(
     ("arguments", "limits", "said"),
     [
@@ -204,7 +304,9 @@ def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search,
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
         (["--strategy", "ranknas", "--ranker", "nnformer"], False, "Did you mean 'nn-former'?"),
         (["--ranker", "regression"], False, "--ranker is of --strategy ranknas, and the strategy is evolution"),
-        (["--strategy", "multi-objective", "--population", "8"], False, "give --parents"),
+        (["--prune-by", "metric"], False, "--prune-by is of --strategy ranknas, and the strategy is evolution"),
+        (["--strategy", "ranknas", "--prune-by", "loss"], False, "expected one of metric-and-limits, metric"),
+        (["--strategy", "multi-objective", "--population", "8"], False, "--crossovers; leave it out"),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
     ],
 )

@@ -3,7 +3,17 @@ import math
 import numpy as np
 import pytest
 
-from nas_core.latency.metrics import kendall_tau, mape_percent, option_coverage_percent, quality, r2, table
+from nas_core.latency.metrics import (
+    LEGEND,
+    Quality,
+    doubts,
+    kendall_tau,
+    mape_percent,
+    option_coverage_percent,
+    quality,
+    r2,
+    table,
+)
 from nas_core.space import get_space
 
 
@@ -38,3 +48,26 @@ def test_what_does_not_exist_is_nan_and_none_in_json():
     assert math.isnan(constant.r2) and math.isnan(constant.kendall_tau)
     assert constant.to_dict()["r2"] is None and constant.to_dict()["mape_percent"] == 0
     assert "-" in table({"x": constant}).splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("count", "coverage", "options", "said"),
+    [
+        (6, 100 * 2 / 6, 100.0, ["coverage is 33 %, 2 of 6 measurements", "only 6 measurements"]),
+        (24, 100 * 18 / 24, 100.0, ["coverage is 75 %, 18 of 24"]),
+        (24, 100 * 20 / 24, 100.0, []),  # as chance has it often
+        (6, 100 * 5 / 6, 100.0, ["only 6 measurements"]),
+        (24, 95.8, 97.0, ["3 % of the space's options occur in no measurement"]),
+        (24, 95.8, math.nan, []),
+    ],
+)
+def test_poor_models_are_doubted(count, coverage, options, said):
+    found = doubts(Quality(count, 5.0, 0.9, 0.8, coverage, options))
+    assert len(found) == len(said)
+    assert all(part in doubt and "--samples" in doubt for part, doubt in zip(said, found, strict=True))
+
+
+def test_the_legend_names_every_column():
+    header = table({"x": Quality(6, 5.0, 0.9, 0.8, 33.3)}).splitlines()[0]
+    for column in header.replace(" %", "").split():
+        assert column in LEGEND

@@ -80,7 +80,7 @@ def test_own_space_with_genes_of_its_own(space: SearchSpace) -> None:
 
     strategy = searched(RankNAS(**RANK), as_model_space(space), small)
     assert strategy.search.space == space
-    assert next(iter(strategy.importance)) in [choice.name for choice in space.choices]
+    assert next(iter(strategy.importance["-metric"])) in [choice.name for choice in space.choices]
     assert strategy.best().metric == -min(params_m(one.architecture) for one in strategy.archive)
     assert strategy.config.keep == 5 and strategy.config.ranker.encoding == "layers"
 
@@ -105,6 +105,7 @@ def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
 
 
 def test_arguments() -> None:
+    assert HATEvolution(population=30).config.parents == 6
     assert repr(HATEvolution(**HAT, seed=3)).startswith("HATEvolution(iterations=6, population=12,")
     wrong: list[tuple[type[NasExtError], str, Any]] = [
         (UnknownChoiceError, "unknown argument of HATEvolution 'poplation'", lambda: HATEvolution(poplation=9)),

@@ -11,7 +11,7 @@ import pytest
 from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
 from nas_core.predictor.ranker import NNFormerRanker
 from nni_ext.tuners import HATEvolutionTuner, RankNASTuner
-from tests.nni_ext.test_tuner import FILE, SMALL, Manager, evolution, experiment, ranknas
+from tests.nni_ext.test_tuner import FILE, SMALL, SPACE, Manager, evolution, experiment, ranknas
 
 __all__ = ["experiment"]
 
@@ -94,6 +94,27 @@ def test_wrong_arguments_of_the_ranker() -> None:
         ranknas(ranker={"rounds": "many"})
     with pytest.raises(ConfigError, match="expected nn-former, or settings"):
         ranknas(ranker="nnformer")
+
+
+def test_the_population_alone_gives_hats_parts() -> None:
+    config = HATEvolutionTuner(space="hat_small", population=30).config
+    assert (config.parents, config.mutations, config.crossovers) == (6, 12, 12)
+    assert HATEvolutionTuner(parents=5).config.population == 105
+
+
+def test_genes_that_matter_to_a_limit_are_kept_and_reported(experiment: Path) -> None:
+    limited = {"max_params_m": 1.2, "samples": 12, "rounds": 1, "finalists": 4, "keep": 1}
+    manager = Manager(ranknas(**limited))
+    assert len(manager.run()) == 16
+    (insight,) = json.loads((experiment / "state.json").read_text())["searches"].values()
+    assert list(insight["importance"]) == ["default", "params_m"]
+    top = [next(iter(genes)) for genes in insight["importance"].values()]
+    assert set(top) <= set(insight["free_genes"]) < {choice.name for choice in SPACE.choices}
+    assert Manager(ranknas(**limited)).start() is None  # the same search, whose results were recorded
+    with pytest.raises(ConfigError, match="prune_by = 'metric-and-limits', now it is 'metric'"):
+        Manager(ranknas(**limited, prune_by="metric"))
+    with pytest.raises(UnknownChoiceError, match="prune_by"):
+        ranknas(prune_by="latency")
 
 
 def test_nn_former_as_the_ranker(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,3 +131,36 @@ def test_it_beats_random_search_at_equal_evaluations(bound: float) -> None:
             found.append(best[1])
     assert np.mean(evolved) < 0.8 * np.mean(random)
     assert max(evolved) < min(random)
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({}, (125, 25, 50, 50)),
+        ({"population": 30}, (30, 6, 12, 12)),
+        ({"population": 30, "parents": 10}, (30, 10, 10, 10)),
+        ({"population": 16, "parents": 4, "mutations": 5}, (16, 4, 5, 7)),
+        ({"parents": 4, "crossovers": 6}, (60, 4, 50, 6)),
+        ({"population": 2}, (2, 1, 0, 1)),
+        ({"population": 1}, (1, 1, 0, 0)),
+    ],
+)
+def test_a_population_is_shared_out_as_hat_does(given: dict[str, int], parts: tuple[int, ...]) -> None:
+    config = EvolutionConfig.of(iterations=4, **given)
+    assert (config.population, config.parents, config.mutations, config.crossovers) == parts
+    assert config.iterations == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"population": 5, "parents": 9}, "population is 5, which leaves -4 for mutations and crossovers"),
+        ({"population": 0}, "which leaves 0 for parents and mutations and crossovers"),
+        ({"population": 30, "parents": 5, "mutations": 5, "crossovers": 5}, "expected 15"),
+        ({"population": 7.5}, "population is 7.5"),
+        ({"parents": True}, "parents is True"),
+    ],
+)
+def test_populations_that_cannot_be_shared_out(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        EvolutionConfig.of(**given)

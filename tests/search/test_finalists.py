@@ -66,6 +66,6 @@ def test_a_damaged_list_is_written_anew(tmp_path: Path, content: str) -> None:
     chosen = choose_finalists({}, front(3), 2)
     measured = with_measured(chosen, [{"latency_ms": 2.0}, {}])
     save_finalists(tmp_path, measured)
-    assert with_measured_before(tmp_path, chosen) == measured
+    assert with_measured_before(tmp_path, chosen, {}) == measured
     (tmp_path / "finalists.json").write_text(content, encoding="utf-8")
-    assert with_measured_before(tmp_path, chosen) == chosen
+    assert with_measured_before(tmp_path, chosen, {}) == chosen

@@ -1,0 +1,32 @@
+"""The comparison of searches: its rows, and README's table of them."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.search_quality import EVOLUTION, STRATEGIES, summary, table
+from nas_core.search import RankNAS
+from tests.contracts.strategy import SPACE, limit
+
+
+def test_rows_say_when_each_search_was_as_good_as_evolution() -> None:
+    courses = {EVOLUTION: [[5.0] * 99 + [4.0] * 201] * 2, "ranknas": [[5.0] * 49 + [4.003] * 51, [4.0] * 100]}
+    rows = summary(courses, {"ranknas": [["a"], ["b"]]})
+    evolution, ranknas = rows
+    assert evolution["evaluations_to_evolutions_final_loss"] == [100, 100]
+    assert ranknas["evaluations_to_evolutions_final_loss"] == [None, 1]
+    assert ranknas["evaluations_to_within_0.1_percent"] == [50, 1]
+    assert ranknas["free_genes_of_the_last_ranking"] == [["a"], ["b"]]
+    assert table(rows).splitlines() == [
+        "| hat evolution | 4.0 | 4.0 | 4.0 | 4.0000 after 300 |",
+        "| ranknas | 4.0015 | - | - | 4.0015 after 100 |",
+    ]
+
+
+def test_ranknas_is_compared_by_what_it_prunes_by() -> None:
+    made = {name: make(SPACE, [limit(3000.0)], 0) for name, make in STRATEGIES.items()}
+    pruned = {
+        name: (one.config.keep, one.describe()["prune_by"]) for name, one in made.items() if isinstance(one, RankNAS)
+    }
+    assert list(pruned.values()) == [(5, "metric"), (5, "metric-and-limits"), (0, "metric")]
+    assert all(re.match("ranknas, ", name) for name in pruned)
