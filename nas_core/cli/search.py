@@ -175,7 +175,12 @@ def command(
         objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
         finalists=finalists,
         settings=settings,
-        notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},
+        notes={
+            "checkpoint": str(checkpoint.resolve()),
+            "latency_model": str(latency_model.resolve()) if latency_model else None,
+            "device": device,
+            "units": dict(getattr(supernet, "units", {})),
+        },
     )
     missing = [finalist.architecture for finalist in result.finalists if not finalist.measured]
     if model is not None and measure and missing:

@@ -1,6 +1,7 @@
 """What a person looks at: tables, plots, and pages that hold both."""
 
 from nas_core.report.architecture import architecture_picture, layers_table
+from nas_core.report.comparison import comparison_table, write_comparison
 from nas_core.report.html import Page
 from nas_core.report.page import write_report
 from nas_core.report.plots import Mark
@@ -14,9 +15,11 @@ __all__ = [
     "SearchRun",
     "Table",
     "architecture_picture",
+    "comparison_table",
     "describe",
     "finalists_table",
     "layers_table",
     "read_run",
+    "write_comparison",
     "write_report",
 ]

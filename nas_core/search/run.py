@@ -6,7 +6,7 @@ import functools
 import itertools
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint
 from nas_core.search.finalists import Finalist, choose_finalists, save_finalists, with_measured_before
 from nas_core.search.journal import Journal, plain_metrics, settle_config
+from nas_core.search.sessions import Session
 from nas_core.space import Architecture, space_to_dict
 
 __all__ = ["SearchResult", "search"]
@@ -73,7 +74,8 @@ def search(
     The run folder holds ``config.yaml`` (all settings), ``journal.jsonl`` (one line per evaluation; the state of the
     search, see :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress, for whoever watches; never read
     back), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). Called again on
-    the same folder with the same settings, however the first run ended, it continues and ends with identical files.
+    the same folder with the same settings, however the first run ended, it continues and ends with identical files;
+    only ``sessions.json`` tells when and where each part of it ran.
 
     Args:
         strategies: name -> strategy, all over one space; one per latency limit, for instance. An architecture evaluated
@@ -120,8 +122,11 @@ def search(
     with Journal(run.folder / "journal.jsonl") as run.journal:
         total = sum(strategy.budget for strategy in strategies.values())
         with tqdm(total=total, desc="search", unit="arch", disable=None if progress else True) as run.bar:
-            for name in strategies:
-                run.drive(name, together)
+            try:
+                for name in strategies:
+                    run.drive(name, together)
+            finally:
+                run.end_session()
         return run.finish(finalists)
 
 
@@ -151,6 +156,7 @@ class _Run:
         self.archive = ParetoArchive(self.objectives)
         self.results: dict[Architecture, Metrics] = {}
         self.shared = 0
+        self.session: Session | None = None
         self.failures: list[tuple[str, Architecture, Metrics, str]] = []
 
     def drive(self, name: str, together: int) -> None:
@@ -187,6 +193,7 @@ class _Run:
         """Metrics, in the journal before they are used; failures wait there until the next success (or the end)."""
         if not architectures:
             return
+        self.session = self.session or Session(self.folder)
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
             yield self._recorded(name, architecture, outcome)
 
@@ -255,6 +262,14 @@ class _Run:
         counts = {"evaluations": len(self.results), "saved": self.saved, "front": len(self.archive)}
         write_json(self.folder / "state.json", {**counts, "searches": searches})
         self.archive.save(self.folder / "pareto.csv")
+        if self.session:
+            self.session.save()
+
+    def end_session(self) -> None:
+        """However the search ends; what ended it is told, not that the disk is full for this as well."""
+        with suppress(NasExtError):
+            if self.session:
+                self.session.save()
 
     def finish(self, count: int) -> SearchResult:
         self._write_progress(list(self.strategies)[-1])

@@ -150,4 +150,4 @@ def test_a_disk_full_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_files_of_a_run_are_those_compared(tmp_path: Path) -> None:
     """Whatever else a search leaves would escape these tests."""
     search(one_limit(1), lambda architecture: {"loss": quality(architecture)}, tmp_path, progress=False)
-    assert {path.name for path in tmp_path.iterdir()} == {*FILES, "journal.lock", "finalists"}
+    assert {path.name for path in tmp_path.iterdir()} == {*FILES, "journal.lock", "finalists", "sessions.json"}
