@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -31,8 +32,15 @@ def meta_command() -> None:
 
 @app.command("check")
 def check_command(path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is one of ours.")]) -> None:
-    """Check an experiment's tuner and search space without starting it, and show what it would try first."""
+    """Check an experiment's tuner and search space without starting it: show what it would try first, warn of what
+    would mislead, and print the command that starts it."""
     from nni_ext.register import check_experiment
 
-    for label, value in check_experiment(path).items():
-        typer.echo(f"{label}: {value}")
+    found = check_experiment(path)
+    typer.echo("a sample, the architecture of the first trial (NNI's parameters by label):")
+    for label, value in found.first.items():
+        typer.echo(f"  {label}: {value}")
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    but = ", but see the warnings" if found.warnings else ""
+    typer.echo(f"can be started{but}: python -m nni_ext.nnictl create --config {shlex.quote(str(path))} --port 8080")

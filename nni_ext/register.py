@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from nas_core.errors import ConfigError, DataError, NasExtError
+from nni_ext.advice import experiment_warnings
 from nni_ext.compat import nni_module
 
-__all__ = ["META", "check_experiment", "register", "registered_in", "unregister"]
+__all__ = ["META", "Checked", "check_experiment", "register", "registered_in", "unregister"]
 
 META = Path(__file__).with_name("algorithms.yml")
 """What ``nnictl algo register --meta`` takes."""
@@ -63,8 +65,18 @@ def registered_in() -> Path:
     return path
 
 
-def check_experiment(path: Path) -> dict[str, Any]:
-    """What the tuner of an experiment YAML would try first.
+@dataclass(frozen=True)
+class Checked:
+    """An experiment that can be started."""
+
+    first: dict[str, Any]
+    """What its tuner would try first: NNI's parameters by label."""
+    warnings: list[str]
+    """What would mislead, or fail later."""
+
+
+def check_experiment(path: Path) -> Checked:
+    """Whether the experiment of a YAML can be started, and what its tuner would try first.
 
     Raises:
         DataError: the file is missing or no experiment of NNI. ConfigError: its tuner is none of ours, or not known to
@@ -102,4 +114,5 @@ def check_experiment(path: Path) -> dict[str, Any]:
         first: dict[str, Any] = tuner.generate_parameters(0)
     except NasExtError as error:
         raise type(error)(f"{path}: {error}") from None
-    return first
+    class_args = settings.get("classArgs") or {}
+    return Checked(first, experiment_warnings(class_args, tuner.metric, tuner.mode, config))

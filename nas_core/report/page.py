@@ -60,12 +60,12 @@ def _add_finalists(page: Page, run: SearchRun) -> None:
 
 
 def _add_training(page: Page, run: SearchRun, log: Path | None) -> None:
-    checkpoint = run.notes.get("checkpoint")
-    if log is None and not checkpoint:
+    checkpoint = Path(str(run.notes.get("checkpoint") or ""))
+    if log is None and not checkpoint.is_file():
         return
     from nas_core.supernet.curves import read_curves  # torch, and whatever the hosts import
 
-    found = read_curves(Path(str(checkpoint)) if checkpoint else None, log)
+    found = read_curves(checkpoint, log)
     if found is None:
         return
     page.heading("Training of the supernet")

@@ -13,7 +13,7 @@ from nas_core.report.run import SearchRun
 
 __all__ = ["axes_of"]
 
-MOST = 12
+MOST = 14
 """Axes that are still told apart on a page."""
 _FEW = 8
 """Up to so many different numbers each has its tick."""

@@ -94,9 +94,10 @@ class SearchRun:
 
     @property
     def others(self) -> list[str]:
-        """All other metrics that evaluations tell, such as top-1 beside the loss."""
+        """All other metrics that evaluations tell, such as top-1 beside the loss; costs last."""
         told = dict.fromkeys(name for evaluation in self.evaluations for name in evaluation["metrics"])
-        return [name for name in told if name not in (*self._searched, *self.costs)]
+        others = [name for name in told if name not in (*self._searched, *self.costs)]
+        return sorted(others, key=lambda name: name in UNITS)
 
     @property
     def _searched(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class TrainingCurves:
     """Title of an axis, with the unit -> name -> curve."""
 
 
-def read_curves(checkpoint: Path | None, log: Path | None = None) -> TrainingCurves | None:
+def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
     """The curves in ``log``, or, without one, in a log beside a supernet's checkpoint; None if none is found there.
 
     A host takes part by a method ``training_curves(log)``, which gives None for a log of another program, and by
@@ -38,8 +38,6 @@ def read_curves(checkpoint: Path | None, log: Path | None = None) -> TrainingCur
     """
     if log is not None and not log.is_file():
         raise DataError(f"no file {log}; give the log of a training to --train-log")
-    if log is None and (checkpoint is None or not checkpoint.parent.is_dir()):
-        return None
     for _, host in each_host():
         read, places = getattr(host, "training_curves", None), getattr(host, "training_logs", None)
         if isinstance(host, MissingHostError) or read is None or places is None:
