@@ -17,6 +17,9 @@ _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu
 _FEW = 12
 """Up to so many whole numbers every one has its tick."""
 
+_NEAR = 1.15
+"""Limits are drawn up to so many times the dearest architecture's cost; further ones would only squeeze the rest."""
+
 Figure = dict[str, Any]
 
 
@@ -78,7 +81,8 @@ def fronts(
         labels = [label for cloud in group for label in cloud.labels]
         whose = f"finalists of {group[0].name}" if each else "finalists"
         _add_labels(figure, labels, whose, colour if each else COLOURS[1])
-    for limit in limits:
+    dearest = max((x for cloud in clouds for x in cloud.x), default=0.0)
+    for limit in [limit for limit in limits if limit <= _NEAR * dearest]:
         figure.add_vline(x=limit, line={"dash": "dash", "width": 1.2, "color": COLOURS[1]})
         figure.add_annotation(x=limit, y=1, yref="paper", text=f"{limit:g}", showarrow=False, xanchor="left",
                               yanchor="top", font={"color": COLOURS[1]})  # fmt: skip

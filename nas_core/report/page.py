@@ -53,8 +53,10 @@ def write_report(folder: str | Path, train_log: str | Path | None = None) -> Pat
 
 def _add_finalists(page: Page, run: SearchRun) -> None:
     """The table, and what sets them apart; genes that no network of the space could choose are said once."""
-    page.table(finalists_table(run))
-    page.facts(told_apart({f["key"]: f["genes"] for f in run.finalists}, searched_genes(run)))
+    table = finalists_table(run)
+    genes = {finalist["key"]: finalist["genes"] for finalist in run.finalists}
+    page.table(table)
+    page.facts(told_apart({row["architecture"]: genes[row["architecture"]] for row in table.rows}, searched_genes(run)))
     if fixed := fixed_genes(run):
         page.details("Fixed by the search space", {"all networks": describe(Architecture(fixed))})
 
