@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +40,17 @@ def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | N
     """
     if log is not None and not log.is_file():
         raise DataError(f"no file {log}; give the log of a training to --train-log")
+    with _logging_kept():
+        found = _first_readable(checkpoint, log)
+    if found is None and log is not None:
+        raise DataError(
+            f"{log} is no log of a training that is known here; expected fairseq's (--log-format simple or json), or"
+            " metrics.json or summary.csv of a training with timm"
+        )
+    return found
+
+
+def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None:
     for _, host in each_host():
         read, places = getattr(host, "training_curves", None), getattr(host, "training_logs", None)
         if isinstance(host, MissingHostError) or read is None or places is None:
@@ -45,9 +58,16 @@ def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | N
         for path in [log] if log is not None else places(checkpoint):
             if path.is_file() and (curves := read(path)) is not None:
                 return curves  # type: ignore[no-any-return]
-    if log is not None:
-        raise DataError(
-            f"{log} is no log of a training that is known here; expected fairseq's (--log-format simple or json), or"
-            " metrics.json or summary.csv of a training with timm"
-        )
     return None
+
+
+@contextmanager
+def _logging_kept() -> Iterator[None]:
+    """Importing fairseq makes the logging of every package verbose; here that is undone."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
