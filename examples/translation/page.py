@@ -71,7 +71,7 @@ def write_page(path: Path, search: Path, measurements: Path, results: Mapping[st
     ]
     cloud = replace(cloud_of(run, points, "latency_ms", "evaluated"), labels=named)
     page.plot(
-        interactive.fronts([cloud], *axes, limits),
+        interactive.fronts([cloud], *axes, limits, named="subnets of the table"),
         "validation loss against predicted latency of every evaluated architecture",
         "Every dot is an architecture evaluated with the supernet's weights: point at it to read it, click to see it"
         " below. Circles are the subnets of the table.",

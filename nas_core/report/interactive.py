@@ -48,10 +48,16 @@ class Cloud:
 
 
 def fronts(
-    clouds: Sequence[Cloud], x: str, y: str, limits: Sequence[float] = (), maximised: bool = False, each: bool = False
+    clouds: Sequence[Cloud],
+    x: str,
+    y: str,
+    limits: Sequence[float] = (),
+    maximised: bool = False,
+    each: bool = False,
+    named: str = "finalists",
 ) -> Figure:
     """Every evaluated architecture and the front of those that no other beats: one front for all clouds, or ``each``
-    its own in its own colour; limits are dashed lines, finalists circles."""
+    its own in its own colour; limits are dashed lines, ``named`` points circles."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -79,7 +85,7 @@ def fronts(
             legendgroup=str(index),
         )
         labels = [label for cloud in group for label in cloud.labels]
-        whose = f"finalists of {group[0].name}" if each else "finalists"
+        whose = f"{named} of {group[0].name}" if each else named
         _add_labels(figure, labels, whose, colour if each else COLOURS[1])
     dearest = max((x for cloud in clouds for x in cloud.x), default=0.0)
     for limit in [limit for limit in limits if limit <= _NEAR * dearest]:
@@ -98,6 +104,7 @@ def _add_labels(figure: Any, labels: Sequence[Label], whose: str, colour: str) -
             mode="markers+text",
             text=[_escaped(label.name) for label in labels],
             textposition="bottom left",
+            cliponaxis=False,
             marker={"size": 13, "color": "rgba(255,255,255,0)", "line": {"width": 2, "color": colour}},
             name=f"{_escaped(whose)} ({len(labels)})",
         )
