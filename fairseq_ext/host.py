@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
+from fairseq_ext.training_log import training_curves, training_logs
 from nas_core.device import usable_device
 from nas_core.errors import DataError
 from nas_core.files import DAMAGED_ARCHIVE
@@ -26,6 +28,8 @@ _LOG2 = float(np.log(2))
 
 class TranslationSupernet:
     """A ``mos_/hat_transformer`` checkpoint. Validation batches are read once, on the first evaluation."""
+
+    units: ClassVar[Mapping[str, str]] = {"loss": "bits per token", "nll_loss": "bits per token"}
 
     def __init__(
         self,
@@ -124,6 +128,8 @@ class FairseqHost:
     """The entry point ``nas_ext.hosts: fairseq``."""
 
     name = "fairseq"
+    training_logs = staticmethod(training_logs)
+    training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
         """fairseq writes torch's zip format, with settings under ``cfg``; only the archive's pickle is looked at."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -36,9 +37,15 @@ def check_command(
         bool, typer.Option("--import-code", help="Import a className that is not ours: its code runs here.")
     ] = False,
 ) -> None:
-    """Check an experiment's tuner and search space without starting it, and show what it would try first. Code of the
-    experiment is not run."""
+    """Check an experiment's tuner and search space without starting it: show what it would try first, warn of what
+    would mislead, and print the command that starts it. Code of the experiment is not run."""
     from nni_ext.register import check_experiment
 
-    for label, value in check_experiment(path, import_code).items():
-        typer.echo(f"{label}: {value}")
+    found = check_experiment(path, import_code)
+    typer.echo("a sample, the architecture of the first trial (NNI's parameters by label):")
+    for label, value in found.first.items():
+        typer.echo(f"  {label}: {value}")
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    but = ", but see the warnings" if found.warnings else ""
+    typer.echo(f"can be started{but}: python -m nni_ext.nnictl create --config {shlex.quote(str(path))} --port 8080")

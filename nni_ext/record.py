@@ -15,7 +15,9 @@ from nas_core.search import ParetoArchive, Strategy
 from nas_core.search.archive import Entry
 from nas_core.search.finalists import Finalist, choose_finalists, finalists_before, save_finalists
 from nas_core.search.journal import plain_metrics, settle_config
+from nas_core.search.sessions import Session
 from nas_core.space import Architecture, space_to_dict
+from nni_ext.compat import nni_module
 
 __all__ = ["Record"]
 
@@ -26,14 +28,19 @@ _KEY = re.compile("[0-9a-f]+")
 
 
 class Record:
-    """A run folder with ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, the finalists so far, and in ``state.json``
-    what the search has learned, if it tells.
+    """A run folder with ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, ``sessions.json``, the finalists so far and
+    (in ``state.json``) what the search has learned, if it tells.
+
+    Args:
+        folder: is made.
+        strategy: whose settings and limits it holds.
+        notes: for its readers: ``experiment`` (``id`` and ``name``), ``units`` of metrics by name.
 
     Raises:
         ConfigError: the folder holds the record of other settings. NasExtError: it cannot be written.
     """
 
-    def __init__(self, folder: Path, strategy: Strategy) -> None:
+    def __init__(self, folder: Path, strategy: Strategy, notes: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
         self._journal = folder / "journal.jsonl"
         self._strategy = strategy
@@ -50,15 +57,20 @@ class Record:
                 "searches": {self._name: strategy.describe()},
                 "space": space_to_dict(strategy.space),
             },
-            {"nas_ext": __version__, "engine": "NNI"},
+            {"nas_ext": __version__, "engine": "NNI", **(notes or {})},
             {self._name: strategy.before},
         )
+        self._session: Session | None = None
 
     @classmethod
-    def of_experiment(cls, strategy: Strategy) -> Record | None:
+    def of_experiment(cls, strategy: Strategy, units: Mapping[str, str]) -> Record | None:
         """Beside the log folder that NNI's manager names; None outside an experiment."""
         log = os.environ.get("NNI_LOG_DIRECTORY")
-        return cls(Path(log).parent / FOLDER, strategy) if log else None
+        if not log:
+            return None
+        folder = Path(log).parent
+        experiment = {"id": folder.name, "name": _experiment_name(folder.name)}
+        return cls(folder / FOLDER, strategy, {"experiment": experiment, "units": dict(units)})
 
     def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
         """All results on the disk, in order; they also become the front and the best.
@@ -80,7 +92,9 @@ class Record:
         plain = plain_metrics(metrics)
         entry = {"index": self._count, "search": self._name, "key": architecture.key, "metrics": plain,
                  "genes": architecture.to_dict()}  # fmt: skip
+        self._session = self._session or Session(self.folder)
         append_jsonl(self._journal, entry)
+        self._session.save()
         self._take(architecture, plain)
         if insight := self._strategy.insight():
             write_json(self.folder / "state.json", {"searches": {self._name: insight}})
@@ -106,3 +120,12 @@ class Record:
         self._archive.add(architecture, numbers)
         if metric in numbers and (self._best is None or numbers[metric] < self._best.metrics[metric]):
             self._best = Entry(architecture, numbers)
+
+
+def _experiment_name(identity: str) -> str | None:
+    """What the YAML calls the experiment, from NNI's list of experiments; None if that does not tell."""
+    try:
+        known = nni_module("nni.tools.nnictl.config_utils", "naming experiments").Experiments().get_all_experiments()
+        return str(known[identity]["experimentName"])
+    except Exception:  # a name is worth no failed search, whatever the list's state
+        return None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from nas_core.errors import ConfigError, DataError, NasExtError
+from nni_ext.advice import experiment_warnings
 from nni_ext.compat import nni_module
 
 if TYPE_CHECKING:
     from nni_ext.tuner import SearchTuner
 
-__all__ = ["META", "check_experiment", "register", "registered_in", "unregister"]
+__all__ = ["META", "Checked", "check_experiment", "register", "registered_in", "unregister"]
 
 META = Path(__file__).with_name("algorithms.yml")
 """What ``nnictl algo register --meta`` takes."""
@@ -67,9 +69,19 @@ def registered_in() -> Path:
     return path
 
 
-def check_experiment(path: Path, import_code: bool = False) -> dict[str, Any]:
-    """What the tuner of an experiment YAML would try first. Our tuners come from this package, whatever the YAML's
-    ``codeDirectory`` is; a class of other code is not imported, as that would run it.
+@dataclass(frozen=True)
+class Checked:
+    """An experiment that can be started."""
+
+    first: dict[str, Any]
+    """What its tuner would try first: NNI's parameters by label."""
+    warnings: list[str]
+    """What would mislead, or fail later."""
+
+
+def check_experiment(path: Path, import_code: bool = False) -> Checked:
+    """Whether the experiment of a YAML can be started, and what its tuner would try first. Our tuners come from this
+    package, whatever the YAML's ``codeDirectory`` is; a class of other code is not imported, as that would run it.
 
     Args:
         import_code: import it all the same, for tuners derived from ours.
@@ -90,13 +102,14 @@ def check_experiment(path: Path, import_code: bool = False) -> dict[str, Any]:
         raise DataError(f"{path} is no experiment NNI takes ({type(error).__name__}: {reason})") from None
     finally:  # NNI leaves the folder of a file that it did not take as the base of all later paths
         nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
-    tuner = _made(path, {} if config.tuner is None else config.tuner.json(), import_code)
+    settings = {} if config.tuner is None else config.tuner.json()
+    tuner = _made(path, settings, import_code)
     try:
         tuner.update_search_space(config.search_space)
         first: dict[str, Any] = tuner.generate_parameters(0)
     except NasExtError as error:
         raise type(error)(f"{path}: {error}") from None
-    return first
+    return Checked(first, experiment_warnings(settings.get("classArgs") or {}, tuner.metric, tuner.mode, config))
 
 
 def _made(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.latency import load_model
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture
@@ -30,15 +30,25 @@ INTERMEDIATE = 10
 
 
 def evaluate(
-    supernet: Supernet, architecture: Architecture, latency_model: str | None = None, report: Any = None
+    supernet: Supernet,
+    architecture: Architecture,
+    latency_model: str | None = None,
+    report: Any = None,
+    metric: str = "loss",
 ) -> dict[str, float]:
-    """What the trial reports: ``default`` is the validation loss; the other metrics, costs on paper and, with a model,
-    ``latency_ms`` stand beside it. ``report`` takes results on the way."""
+    """What the trial reports: ``default`` is the ``metric``, by default the validation loss; all metrics, costs on
+    paper and, with a model, ``latency_ms`` stand beside it. ``report`` takes results on the way.
+
+    Raises:
+        UnknownChoiceError: the supernet is not evaluated by that metric.
+    """
     metrics = {name: cost(architecture) for name, cost in costs_on_paper(supernet.space).items()}
     if latency_model is not None:
         metrics["latency_ms"] = float(load_model(latency_model, supernet.space).predict(architecture)[0])
     found = supernet.evaluate(architecture, report)
-    return {"default": found["loss"], **metrics, **found}
+    if metric not in found:
+        raise unknown_choice("--metric", metric, list(found))
+    return {"default": found[metric], **metrics, **found}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", help="default: what the supernet was trained on")
     parser.add_argument("--valid-subset", default="valid")
     parser.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
+    parser.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
     parser.add_argument("--latency-model", help="of 'nas-ext latency fit'")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
@@ -75,23 +86,25 @@ def _run(options: argparse.Namespace) -> None:
     )
     space = supernet.space
     if parameters:
-        result = evaluate(supernet, architecture_of(space, parameters), options.latency_model, _Progress(nni))
+        progress = _Progress(nni, options.metric)
+        result = evaluate(supernet, architecture_of(space, parameters), options.latency_model, progress, options.metric)
         nni.report_final_result(result)
     else:
-        result = evaluate(supernet, space.validate(Architecture.load(options.architecture)), options.latency_model)
+        architecture = space.validate(Architecture.load(options.architecture))
+        result = evaluate(supernet, architecture, options.latency_model, metric=options.metric)
     print(json.dumps(result))
 
 
 class _Progress:
     """Sends each result on the way that is a tenth of the data further than the one before."""
 
-    def __init__(self, nni: Any) -> None:
-        self._nni, self._next = nni, 0.0
+    def __init__(self, nni: Any, metric: str) -> None:
+        self._nni, self._metric, self._next = nni, metric, 0.0
 
     def __call__(self, share: float, metrics: Mapping[str, float]) -> None:
-        if share >= self._next:
+        if share >= self._next and self._metric in metrics:
             self._next = share + 1 / INTERMEDIATE
-            self._nni.report_intermediate_result({"default": metrics["loss"], **metrics})
+            self._nni.report_intermediate_result({"default": metrics[self._metric], **metrics})
 
 
 if __name__ == "__main__":

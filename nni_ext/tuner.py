@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from nas_core.errors import ArchitectureError, ConfigError, NasExtError, unknown_choice
 from nas_core.search import Constraint, Strategy
 from nas_core.search.journal import plain_metrics
+from nas_core.search.metrics import metric_named
 from nas_core.search.steady import SteadySearch
 from nas_core.space import Architecture, SearchSpace, get_space
 from nni_ext.compat import host_class, nni_module
@@ -27,7 +28,7 @@ _Tuner: Any = host_class("nni.tuner", "Tuner", _FEATURE)
 _log = logging.getLogger("nni.nas_ext")  # below "nni", so that it stands in the experiment's dispatcher.log
 
 MODES = ("minimize", "maximize")
-_COMMON = ("space", "metric", "optimize_mode", "seed", "max_tries", "latency_model", *LIMITS)
+_COMMON = ("space", "metric", "unit", "optimize_mode", "seed", "max_tries", "latency_model", *LIMITS)
 
 
 @dataclass
@@ -47,8 +48,9 @@ class SearchTuner(_Tuner):
 
     - ``space``: a name of ``nas-ext space list`` or a YAML file. The experiment's search space has to be the one of
       ``nas-ext space export NAME --format nni``. Without it each entry of the search space is a gene of its own.
-    - ``metric``: of the results that trials report (``default``); ``optimize_mode``: ``minimize`` (default) or
-      ``maximize``.
+    - ``metric``: of the results that trials report (``default``), ``unit``: its unit, for reports (``bits per token``).
+    - ``optimize_mode``: ``minimize`` (default) or ``maximize``. NNI's page reads it too and maximises without it, so
+      that it calls the worst loss the best trial: always give it.
     - NNI starts tuners in a folder of its own: files are named by whole paths, in which ``~`` and variables of the
       environment (``$PWD``: where ``nnictl`` was started) are filled in.
     - ``latency_model`` and ``max_latency_ms``, ``max_params_m``, ``max_flops_g``: hard limits; they need ``space``.
@@ -85,6 +87,8 @@ class SearchTuner(_Tuner):
         if self.mode not in MODES:
             raise unknown_choice("optimize_mode", self.mode, MODES)
         self.metric = str(common["metric"] or "default")
+        _check_direction(self.metric, self.mode)
+        self.unit = str(common["unit"] or "")
         self.minimized = self.metric if self.mode == "minimize" else f"-{self.metric}"
         """What the strategy minimises: the metric, or its negative under a name of its own."""
         self.seed = _whole("seed", common["seed"], 0)
@@ -129,7 +133,7 @@ class SearchTuner(_Tuner):
                 return
             search = SteadySearch(self.make(space, self.constraints))
             search.strategy.start()
-            self._record = Record.of_experiment(search.strategy)
+            self._record = Record.of_experiment(search.strategy, {self.metric: self.unit} if self.unit else {})
             self._search = search
             if self._record is not None:
                 search.load(self._record.results())
@@ -238,7 +242,10 @@ class SearchTuner(_Tuner):
         """A trial's result, what was predicted where it says nothing, and the number to minimise."""
         row = self._begun().strategy.space.rows([architecture])
         metrics = {constraint.name: float(constraint.values(row)[0]) for constraint in self.constraints}
-        metrics.update(value if isinstance(value, Mapping) else {} if value is None else {"default": value})
+        if isinstance(value, Mapping):
+            metrics.update(value)
+        elif value is not None:  # a number alone, which is what the search goes by
+            metrics.update({"default": value, self.metric: value})
         plain = plain_metrics(metrics)
         if self.mode == "maximize" and (number := plain.get(self.metric)) is not None:
             plain[self.minimized] = -number
@@ -254,6 +261,18 @@ class SearchTuner(_Tuner):
         except NasExtError as error:
             _log.warning("a result is passed over: %s", error)
             return None
+
+
+def _check_direction(metric: str, mode: str) -> None:
+    """Raises:
+    ConfigError: a metric whose name says that the other direction is meant.
+    """
+    larger = metric_named(metric).larger_is_better
+    if larger is not None and larger != (mode == "maximize"):
+        raise ConfigError(
+            f"optimize_mode is {mode}, but {metric} is better when it is {'larger' if larger else 'smaller'}; give"
+            f" 'optimize_mode: {'maximize' if larger else 'minimize'}'"
+        )
 
 
 def _whole(name: str, value: Any, default: int) -> int:

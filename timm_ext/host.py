@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from nas_core.errors import CheckpointError, DataError
 from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report, Supernet
+from timm_ext.training_log import training_curves, training_logs
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
@@ -33,6 +34,8 @@ class ImageSupernet:
     training data. ``data`` says where they are now; ``valid_sentences`` takes only so many. They are read on the first
     evaluation.
     """
+
+    units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
 
     def __init__(
         self,
@@ -142,6 +145,8 @@ class TimmHost:
     """The entry point ``nas_ext.hosts: timm``."""
 
     name = "timm"
+    training_logs = staticmethod(training_logs)
+    training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
         """torch's zip format with our settings, or timm's keys; only the archive's pickle is looked at. Of safetensors,

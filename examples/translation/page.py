@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nas_core.latency import LinearModel, load_latency_data
 from nas_core.latency.fit import holdout_split
-from nas_core.report import Column, Mark, Page, Table, describe, limit_notes, plots, read_run
+from nas_core.report import Column, Mark, Page, Table, describe, interactive, limit_notes, plots, read_run
+from nas_core.report.pictures import cloud_of
+from nas_core.report.points import points_of
 from nas_core.report.run import limit_label
 from nas_core.space import Architecture
 
@@ -61,13 +64,22 @@ def write_page(path: Path, search: Path, measurements: Path, results: Mapping[st
     page.heading("Pareto front")
     marks = [Mark(row["name"], row["predicted_ms"], row["loss"]) for row in rows if row.get("loss") is not None]
     scored = [Mark(row["name"], row["measured_ms"], -row["bleu"]) for row in rows if row.get("measured_ms")]
-    page.image(
-        plots.pareto(
-            run.points("latency_ms"), marks, run.limits("latency_ms"), y_label="validation loss (bits per token)"
-        ),
+    axes = ("predicted latency (ms)", "validation loss (bits per token)")
+    points, limits = points_of([run]), run.limits("latency_ms")
+    evaluated = [row for row in rows if row.get("loss") is not None]
+    named = [
+        interactive.Label(mark.name, mark.x, mark.y, points.number(0, row["key"]))
+        for mark, row in zip(marks, evaluated, strict=True)
+    ]
+    cloud = replace(cloud_of(run, points, "latency_ms", "evaluated"), labels=named)
+    page.plot(
+        interactive.fronts([cloud], *axes, limits, named="subnets of the table"),
         "validation loss against predicted latency of every evaluated architecture",
-        "Every dot is an architecture evaluated with the supernet's weights; circles are the subnets of the table.",
+        "Every dot is an architecture evaluated with the supernet's weights: point at it to read it, click to see it"
+        " below. Circles are the subnets of the table.",
+        plots.pareto(run.points("latency_ms"), marks, limits, *axes),
     )
+    page.points(points.content, next((label.number for label in named if label.number is not None), 0))
     page.images(
         [
             (

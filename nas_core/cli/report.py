@@ -1,4 +1,4 @@
-"""``nas-ext report``: a page with tables and plots from the folder of a search, or a picture of architectures."""
+"""``nas-ext report``: a page with tables and figures from searches, or a picture of architectures."""
 
 from __future__ import annotations
 
@@ -12,37 +12,74 @@ from nas_core.errors import ConfigError
 __all__ = ["command"]
 
 _ARCHITECTURE = "architecture"
+_COMPARISON = "comparison.html"
 
 
 def command(
     what: Annotated[
         list[Path],
         typer.Argument(
-            help="The --out folder of 'nas-ext search', finished or still running; or: architecture A.json .."
+            help="The --out folder of 'nas-ext search', finished or still running; several are compared; or:"
+            " architecture A.json .."
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Picture of architectures (.png); default: A.png beside A.json.")
+        Path | None,
+        typer.Option(
+            help="Of several searches: the page (.html), default comparison.html in the first one's folder. Of"
+            " architectures: the picture (.png), default A.png beside A.json."
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
+    train_log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of one search: log of the supernet's training (fairseq's with --log-format simple or json,"
+            " metrics.json of timm_ext.train, timm's summary.csv); default: what lies beside its checkpoint."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
-    """Write report.html, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder and print the
-    finalists. With 'architecture A.json': print its layers and draw them; several files are drawn beside each other."""
-    if str(what[0]) == _ARCHITECTURE and len(what) > 1:
+    """Write report.html, a picture of each front (front-*.png), evaluations.csv, evaluations.jsonl and finalists.csv
+    into a search's folder and print the finalists. Of several searches, write one page with their fronts in the same
+    axes and print what each found. With 'architecture A.json': print its layers and draw them; several files are drawn
+    beside each other."""
+    architectures = str(what[0]) == _ARCHITECTURE and len(what) > 1
+    if train_log is not None and (architectures or len(what) > 1):
+        raise ConfigError(f"--train-log {train_log} is for the report of one search; give one folder with it")
+    if architectures:
         _architectures(what[1:], out, force)
-    elif len(what) > 1 or out is not None:
-        raise ConfigError(f"got {' '.join(map(str, what))}; expected one folder of a search, or: architecture A.json")
+    elif len(what) > 1:
+        _comparison(what, out, force)
+    elif out is not None:
+        raise ConfigError(f"--out {out} is for several searches; the report of one lies in its folder, {what[0]}")
     else:
-        _search(what[0])
+        _search(what[0], train_log)
 
 
-def _search(run: Path) -> None:
+def _search(run: Path, train_log: Path | None) -> None:
     from nas_core.report import finalists_table, limit_notes, read_run, write_report
 
     found = read_run(run)
     if found.finalists:
         typer.echo("\n".join([finalists_table(found).text(), *limit_notes(found)]))
-    typer.echo(f"wrote {write_report(run)}")
+    typer.echo(f"wrote {write_report(run, train_log)}")
+
+
+def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
+    from nas_core.report import comparison_table, read_run, write_comparison
+
+    page = folders[0] / _COMPARISON if out is None else _new(out, ".html", "page", force)
+    typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
+    typer.echo(f"wrote {write_comparison(folders, page)}")
+
+
+def _new(path: Path, suffix: str, what: str, force: bool) -> Path:
+    """The file that ``--out`` names, if it may be written."""
+    if path.suffix != suffix:
+        raise ConfigError(f"--out is {path}; expected the name of a {what} that ends in {suffix}")
+    if path.exists() and not force:
+        raise ConfigError(f"{path} exists; give another --out, or --force to replace it")
+    return path
 
 
 def _architectures(files: list[Path], out: Path | None, force: bool) -> None:
@@ -51,10 +88,9 @@ def _architectures(files: list[Path], out: Path | None, force: bool) -> None:
     from nas_core.space import Architecture
 
     picture = files[0].with_suffix(".png") if out is None else out
-    if picture.suffix != ".png" or picture in files:
+    if picture in files:
         raise ConfigError(f"--out is {picture}; expected the name of a picture that ends in .png")
-    if picture.exists() and not force:
-        raise ConfigError(f"{picture} exists; give another --out, or --force to replace it")
+    picture = _new(picture, ".png", "picture", force)
     networks = {file.stem: Architecture.load(file) for file in files}
     if len(networks) < len(files):
         raise ConfigError(f"two files are named {files[0].stem!r}; pictures name networks by their files, rename one")

@@ -215,7 +215,12 @@ def command(
             objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
             finalists=finalists,
             settings=settings,
-            notes={"checkpoint": str(checkpoint), "latency_model": str(latency_model), "device": device},
+            notes={
+                "checkpoint": str(checkpoint.resolve()),
+                "latency_model": str(latency_model.resolve()) if latency_model else None,
+                "device": device,
+                "units": dict(getattr(supernet, "units", {})),
+            },
         )
         if model is not None and measure:
             found = measure_finalists(result, goals(strategies), lambda some: remeasure(some, model, supernet.task))

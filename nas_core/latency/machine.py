@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from pathlib import Path
 
 import torch
+
+from nas_core.machine import cpu_name
 
 __all__ = ["describe_machine"]
 
@@ -19,22 +20,10 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
     kind = torch.device(device).type
     return {
         "device": device,
-        "device_name": torch.cuda.get_device_name(device) if kind == "cuda" else _cpu_name(),
-        "cpu": _cpu_name(),
+        "device_name": torch.cuda.get_device_name(device) if kind == "cuda" else cpu_name(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count() or 0,
         "threads": threads,
         "torch": str(torch.__version__),
         "platform": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _cpu_name() -> str:
-    """The processor as the system calls it; Python's own answer is empty on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        if line.lower().startswith(("model name", "hardware")):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

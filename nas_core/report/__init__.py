@@ -1,6 +1,7 @@
 """What a person looks at: tables, plots, and pages that hold both."""
 
 from nas_core.report.architecture import architecture_picture, layers_table
+from nas_core.report.comparison import comparison_table, write_comparison
 from nas_core.report.html import Page
 from nas_core.report.limits import limit_notes
 from nas_core.report.page import write_report
@@ -15,10 +16,12 @@ __all__ = [
     "SearchRun",
     "Table",
     "architecture_picture",
+    "comparison_table",
     "describe",
     "finalists_table",
     "layers_table",
     "limit_notes",
     "read_run",
+    "write_comparison",
     "write_report",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nas_core.errors import ArchitectureError
-from nas_core.report.plots import COLOURS, figure_of, png
+from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 from nas_core.space.hat import READ_LAYERS
@@ -149,6 +149,8 @@ def _bars(axes: Any, values: Sequence[float]) -> None:
         axes.bar(place, value, color=COLOURS[2], width=0.72)
         axes.annotate(f"{value:g}", (place, value), (0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.margins(y=0.16)
+    if all(float(value).is_integer() for value in values):
+        whole_numbers(axes.yaxis)
     axes.grid(axis="x", visible=False)
 
 

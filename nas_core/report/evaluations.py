@@ -22,9 +22,8 @@ FEWEST = 10
 def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
     """One flat record per evaluation, all with the same keys: ``index``, ``search``, ``key``, ``error``, the metrics
     (what was minimised first), the genes; None where one has no value."""
-    measured = {name for evaluation in run.evaluations for name in evaluation["metrics"]}
-    first = [name for name in (run.metric, *run.costs) if name in measured]
-    metrics = [*first, *sorted(measured.difference(first))]
+    metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
+    metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})
     return [
         {
@@ -32,7 +31,7 @@ def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
             "search": evaluation["search"],
             "key": evaluation.get("key"),
             "error": evaluation.get("error"),
-            **{name: evaluation["metrics"].get(name) for name in metrics},
+            **{name: run.value(evaluation["metrics"], name) for name in metrics},
             **{name: evaluation.get("genes", {}).get(name) for name in genes},
         }
         for place, evaluation in enumerate(run.evaluations)
@@ -63,9 +62,9 @@ def importance(run: SearchRun) -> dict[str, dict[str, float]]:
     space = run.space
     found: dict[str, dict[str, float]] = {}
     for metric in (run.metric, *run.costs) if space else ():
-        known = [e for e in run.evaluations if e["metrics"].get(metric) is not None]
+        known = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
         if space is not None and len(known) >= FEWEST:
             features = space.encode([Architecture(e["genes"]) for e in known]).astype(np.float64)
-            taus = tau_importance(features, np.array([e["metrics"][metric] for e in known], np.float64))
+            taus = tau_importance(features, np.array([run.value(e["metrics"], metric) for e in known], np.float64))
             found[metric] = dict(zip((choice.name for choice in space.choices), taus.tolist(), strict=True))
     return found

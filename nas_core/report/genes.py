@@ -1,49 +1,49 @@
-"""What RankNAS has learned about the genes: which matter to what, and which it has left free."""
+"""Which genes of a search are worth showing: those that were searched, and among a few networks those that differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nas_core.errors import DataError
-from nas_core.files import read_json
-from nas_core.report.tables import Column, Table
+from nas_core.report.run import SearchRun
+from nas_core.report.tables import describe
+from nas_core.space import Architecture
 
-__all__ = ["genes_tables"]
-
-
-def genes_tables(folder: Path) -> dict[str, Table]:
-    """Search -> its genes with their importance for the metric and for each limit, and whether they stay free; the most
-    important first. Empty where no search of ``state.json`` tells it."""
-    try:
-        content = read_json(folder / "state.json")
-    except DataError:  # missing or half written: it only tells how far a search is
-        return {}
-    searches = content.get("searches") if isinstance(content, Mapping) else None
-    entries = searches.items() if isinstance(searches, Mapping) else ()
-    return {str(name): _table(entry) for name, entry in entries if isinstance(entry, Mapping) and _tells(entry)}
+__all__ = ["fixed_genes", "searched_genes", "told_apart"]
 
 
-def _tells(entry: Mapping[str, Any]) -> bool:
-    importance = entry.get("importance")
-    if not isinstance(importance, Mapping) or not isinstance(entry.get("free_genes"), list):
-        return False
-    return bool(importance) and all(isinstance(genes, Mapping) for genes in importance.values())
+def searched_genes(run: SearchRun) -> list[str]:
+    """Genes with more than one option, in the order of the space; all that there are where the space is not told.
+
+    Raises:
+        SpaceError: what the run's settings hold is no space.
+    """
+    if run.space is None:
+        return list(dict.fromkeys(name for one in run.evaluations for name in one.get("genes", {})))
+    return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 
-def _table(entry: Mapping[str, Any]) -> Table:
-    importance: Mapping[str, Mapping[str, float]] = entry["importance"]
-    free = entry["free_genes"]
-    genes = list(dict.fromkeys(gene for values in importance.values() for gene in values))
-    genes.sort(key=lambda gene: -max(values.get(gene, 0.0) for values in importance.values()))
-    rows = [
-        {
-            "gene": gene,
-            **{metric: values.get(gene) for metric, values in importance.items()},
-            "searched": "free" if gene in free else "set to the preferred option",
-        }
-        for gene in genes
-    ]
-    metrics = [Column(metric, f"{metric} (|tau|)", ".2f") for metric in importance]
-    return Table([Column("gene", "gene"), *metrics, Column("searched", "in the last ranking")], rows)
+def fixed_genes(run: SearchRun) -> dict[str, Any]:
+    """Genes that all networks of the space share, with their values."""
+    searched = set(searched_genes(run))
+    genes = next((one.get("genes") or {} for one in run.evaluations), {})
+    return {name: value for name, value in genes.items() if name not in searched}
+
+
+def told_apart(genes: Mapping[str, Mapping[str, Any]], searched: Sequence[str]) -> dict[str, str]:
+    """Title -> what sets that network apart, in one line; under ``all of them`` what they have in common.
+
+    Args:
+        genes: title -> genes of one network.
+        searched: names of the genes that count.
+    """
+    networks = {title: {n: one[n] for n in searched if n in one} for title, one in genes.items()}
+    first = next(iter(networks.values()), {})
+    common = {n: value for n, value in first.items() if all(one.get(n) == value for one in networks.values())}
+    if len(networks) < 2:
+        common = {}
+    lines = {"all of them": describe(Architecture(common))} if common else {}
+    for title, one in networks.items():
+        rest = {name: value for name, value in one.items() if name not in common}
+        lines[title] = describe(Architecture(rest)) if rest else "nothing else"
+    return lines

@@ -1,11 +1,13 @@
-"""One HTML page that needs nothing beside itself: styles inside, pictures embedded, all text escaped."""
+"""One HTML page that needs nothing beside itself: styles and scripts inside, pictures embedded, all text escaped."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from nas_core.files import write_atomic
 from nas_core.report.tables import Table
@@ -38,11 +40,19 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; 
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .example { background: var(--wash); border-radius: 6px; padding: .7rem 1rem; margin: .8rem 0; }
 .example dl { margin: 0; } .same { color: #2c7a4b; }
+details { margin: .8rem 0; } summary { cursor: pointer; color: var(--soft); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; background: #fff; padding: .6rem; }
+.plot { width: 100%; }
+#architecture { background: var(--wash); border-radius: 6px; padding: .7rem 1rem; margin: 1rem 0; min-height: 4rem; }
+#architecture h3 { font-size: 1rem; margin: .2rem 0; }
+#architecture .columns { display: flex; flex-wrap: wrap; gap: .6rem 2.2rem; align-items: flex-start; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
 """
 _LONG = 40
 """Cells with more characters may wrap."""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:"
+"""What the page may load: nothing from elsewhere. plotly.js makes functions from text for its parallel coordinates."""
 
 
 class Page:
@@ -52,6 +62,7 @@ class Page:
         self.title = title
         self.language = language
         self._parts = [f"<h1>{escape(title)}</h1>"]
+        self._plots = 0
         if lead:
             self._parts.append(f'<p class="lead">{escape(lead)}</p>')
 
@@ -64,6 +75,10 @@ class Page:
     def facts(self, facts: Mapping[str, object]) -> None:
         """Names and values, one pair to a line."""
         self._parts.append(_pairs(facts.items()))
+
+    def details(self, summary: str, facts: Mapping[str, object]) -> None:
+        """Facts that are folded away until somebody asks for them."""
+        self._parts.append(f"<details><summary>{escape(summary)}</summary>{_pairs(facts.items())}</details>")
 
     def table(self, table: Table) -> None:
         numeric = [' class="number"' if column.spec else "" for column in table.columns]
@@ -85,6 +100,22 @@ class Page:
         """Several pictures ``(png, alt, caption)`` side by side where there is room."""
         self._parts.append('<div class="pictures">' + "".join(_figure(*picture) for picture in pictures) + "</div>")
 
+    def points(self, content: Mapping[str, Any], first: int) -> None:
+        """The evaluations that plots refer to by number, and the place where the one that is clicked on is shown;
+        see :mod:`nas_core.report.points`. At the beginning that is number ``first``."""
+        self._parts.append(f'{_data("points", content)}<div id="architecture" data-number="{first}"></div>')
+
+    def plot(self, figure: Mapping[str, Any], alt: str, caption: str = "", still: bytes | None = None) -> None:
+        """A figure of :mod:`nas_core.report.interactive`; ``still`` is its picture for readers without scripts."""
+        self._plots += 1
+        name = f"plot{self._plots}"
+        without = f"<noscript>{_image(still, alt)}</noscript>" if still else ""
+        self._parts.append(
+            f'<figure><div class="plot" id="{name}" role="img" aria-label="{escape(alt)}"'
+            f' style="min-height: {int(figure["layout"]["height"])}px"></div>{without}{_below(caption)}</figure>'
+            + _data(f"{name}-figure", figure)
+        )
+
     def example(self, given: Mapping[str, str], outputs: Mapping[str, str], reference: str) -> None:
         """One translation: what was given, and each model's output by name; those equal to the reference are marked."""
         rows = [(name, text, "") for name, text in given.items()]
@@ -97,8 +128,9 @@ class Page:
         return (
             f'<!doctype html>\n<html lang="{escape(self.language)}">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
             f"<title>{escape(self.title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<main>\n{body}\n"
-            "</main>\n</body>\n</html>\n"
+            f"</main>\n{_scripts() if self._plots else ''}</body>\n</html>\n"
         )
 
     def save(self, path: str | Path) -> None:
@@ -112,9 +144,30 @@ def _cell(text: str, kind: str) -> str:
 
 
 def _figure(png: bytes, alt: str, caption: str) -> str:
+    return f"<figure>{_image(png, alt)}{_below(caption)}</figure>"
+
+
+def _image(png: bytes, alt: str) -> str:
     data = base64.b64encode(png).decode("ascii")
-    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f'<figure><img alt="{escape(alt)}" src="data:image/png;base64,{data}">{below}</figure>'
+    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'
+
+
+def _below(caption: str) -> str:
+    return f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+
+
+def _data(name: str, content: Mapping[str, Any]) -> str:
+    """JSON in which no text can end the element that holds it."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>\n'
+
+
+def _scripts() -> str:
+    """plotly.js, whole, and what draws this page's figures with it."""
+    from plotly.offline import get_plotlyjs
+
+    ours = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+    return f"<script>{get_plotlyjs()}</script>\n<script>{ours}</script>\n"
 
 
 def _pairs(pairs: Iterable[tuple[str, object]]) -> str:

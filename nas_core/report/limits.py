@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ def limit_notes(run: SearchRun) -> list[str]:
     notes = []
     for name in dict.fromkeys(search for finalist in run.finalists for search in finalist["over_limit"]):
         above = [finalist for finalist in run.finalists if name in finalist["over_limit"]]
-        first = min(above, key=lambda finalist: float(finalist["metrics"].get(run.metric, 0.0)))
+        first = min(above, key=lambda finalist: _rank(run, finalist))
         best = next((finalist for finalist in run.finalists if name in finalist["best_of"]), None)
         label, count = limit_label(name), f"{len(above)} measured"
         if best is None:
@@ -31,6 +32,11 @@ def limit_notes(run: SearchRun) -> list[str]:
                 f" ms; {best['key']} is the best of those measured within it"
             )
     return notes
+
+
+def _rank(run: SearchRun, finalist: Mapping[str, Any]) -> float:
+    value = run.value(finalist["metrics"])
+    return math.inf if value is None else -value if run.maximised else value
 
 
 def _measured_ms(finalist: Mapping[str, Any]) -> float:

@@ -1,61 +1,119 @@
-"""The pictures of a search's page."""
+"""The figures of a search's page, each with a still picture for readers without scripts."""
 
 from __future__ import annotations
 
-from nas_core.report import plots
+import re
+from typing import Any
+
+from nas_core.files import write_atomic
+from nas_core.report import interactive, plots
 from nas_core.report.evaluations import importance
-from nas_core.report.genes import genes_tables
+from nas_core.report.genes import searched_genes
 from nas_core.report.html import Page
+from nas_core.report.interactive import Cloud, Label
+from nas_core.report.parallel import axes_of
+from nas_core.report.points import Points
+from nas_core.report.pruning import genes_tables
 from nas_core.report.run import SearchRun, limit_label
 
-__all__ = ["AXES", "add_pictures"]
+__all__ = ["add_figures", "axis_title", "cloud_of", "finalist_labels"]
 
-AXES = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)", "flops_g": "FLOPs (G)"}
+_SHORT = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)", "flops_g": "FLOPs (G)"}
 
 
-def add_pictures(page: Page, run: SearchRun) -> None:
-    """The front in each cost, which genes matter, the course of the search, and predicted against measured latency of
-    the finalists."""
+def axis_title(run: SearchRun, name: str) -> str:
+    """A metric's name on an axis, with the unit."""
+    return _SHORT.get(name) or run.described(name).title
+
+
+def add_figures(page: Page, run: SearchRun, points: Points) -> None:
+    """The front in each cost with the architecture that is clicked on, parallel coordinates, which genes matter, the
+    course of the search, and predicted against measured latency of the finalists."""
     if run.costs:
         page.heading("Pareto front")
     for cost in run.costs:
-        _add_front(page, run, cost)
+        _add_front(page, run, points, cost)
+    page.points(points.content, _first_shown(run, points))
+    _add_parallel(page, run)
     _add_importance(page, run)
     page.heading("Course of the search")
     history = {limit_label(name): values for name, values in run.history().items()}
-    pictures = [
-        (
-            plots.progress(history, f"best {run.metric} so far"),
-            "best value so far over the evaluations",
-            "Course of each search. Architectures evaluated by an earlier search are not evaluated again.",
+    best = f"best {run.described(run.metric).title} so far"
+    page.plot(
+        interactive.progress(history, best, run.maximised),
+        "best value so far over the evaluations",
+        "Course of each search. Architectures evaluated by an earlier search are not evaluated again.",
+        plots.progress(history, best, run.maximised),
+    )
+    labels = _measured(run, points)
+    if labels:
+        page.plot(
+            interactive.agreement(labels),
+            "predicted against measured latency",
+            "Finalists, measured again after the search.",
+            plots.agreement({"finalists": run.agreement()}),
         )
-    ]
-    predicted, measured = run.agreement()
-    if predicted:
-        picture = plots.agreement({"finalists": (predicted, measured)})
-        pictures.append((picture, "predicted against measured latency", "Finalists, measured again after the search."))
-    page.images(pictures)
 
 
-def _add_front(page: Page, run: SearchRun, cost: str) -> None:
-    least = {"unlimited": f"least {run.metric}"}
-    marks = [
-        plots.Mark(
-            ", ".join(
-                [least.get(name) or limit_label(name) for name in f["best_of"]]
-                + [f"measured above {limit_label(name)}" for name in f["over_limit"]]
-            ),
-            f["metrics"][cost],
-            f["metrics"][run.metric],
-        )
-        for f in run.finalists
-        if cost in f["metrics"] and run.metric in f["metrics"]
+def cloud_of(run: SearchRun, points: Points, cost: str, name: str, place: int = 0, search: str | None = None) -> Cloud:
+    """The evaluations of a run, or of one of its searches, that have the cost and what was searched for."""
+    shown = [
+        (run.value(e["metrics"], cost), run.value(e["metrics"]), points.number(place, str(e.get("key"))))
+        for e in run.evaluations
+        if search in (None, str(e["search"]))
     ]
-    page.image(
-        plots.pareto(run.points(cost), marks, run.limits(cost), AXES.get(cost, cost), run.metric),
-        f"{run.metric} against {cost} of all evaluated architectures, with their Pareto front",
-        "Each dot is an architecture evaluated with inherited weights; circles are the finalists, with the limit within"
-        " which one is the best, or above which it was measured.",
+    known = [(x, y, number) for x, y, number in shown if x is not None and y is not None and number is not None]
+    return Cloud(name, [x for x, _, _ in known], [y for _, y, _ in known], [number for _, _, number in known])
+
+
+def finalist_labels(run: SearchRun, points: Points, cost: str, place: int = 0) -> list[Label]:
+    """The finalists, with the limit within which one is the best, or above which it was measured."""
+    least = {"unlimited": f"{'most' if run.maximised else 'least'} {run.described(run.metric).label}"}
+    found = []
+    for finalist in run.finalists:
+        x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
+        best = [least.get(search) or limit_label(search) for search in finalist["best_of"]]
+        name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
+        if x is not None and y is not None:
+            found.append(Label(name, x, y, points.number(place, finalist["key"])))
+    return found
+
+
+def _add_front(page: Page, run: SearchRun, points: Points, cost: str) -> None:
+    searches = list(run.history())
+    clouds = [
+        cloud_of(run, points, cost, limit_label(search) if len(searches) > 1 else "evaluated", search=search)
+        for search in searches
+    ]
+    labels = finalist_labels(run, points, cost)
+    x, y, limits = axis_title(run, cost), axis_title(run, run.metric), run.limits(cost)
+    if clouds:
+        clouds[-1] = Cloud(clouds[-1].name, clouds[-1].x, clouds[-1].y, clouds[-1].numbers, labels)
+    marks = [plots.Mark(label.name, label.x, label.y) for label in labels]
+    still = plots.pareto(run.points(cost), marks, limits, x, y, run.maximised)
+    write_atomic(run.folder / f"front-{re.sub(r'[^A-Za-z0-9_.-]', '_', cost)}.png", still)
+    page.plot(
+        interactive.fronts(clouds, x, y, limits, run.maximised),
+        f"{y} against {x} of all evaluated architectures, with their Pareto front",
+        "Each dot is an architecture evaluated with inherited weights: point at it to read it, click to see it below."
+        " Circles are the finalists, with the limit within which one is the best, or above which it was measured.",
+        still,
+    )
+
+
+def _add_parallel(page: Page, run: SearchRun) -> None:
+    axes = axes_of(run)
+    known = [run.value(evaluation["metrics"]) for evaluation in run.evaluations]
+    colour = [value for value in known if value is not None]
+    if len(axes) < 2 or len(colour) < 2:
+        return
+    title = axis_title(run, run.metric)
+    page.heading("Genes and metrics side by side")
+    page.plot(
+        interactive.parallel(axes, colour, title, run.maximised),
+        "parallel coordinates of metrics and genes of all evaluated architectures",
+        "A line for each architecture; dark ones are good. Drag along an axis to keep what passes through there, drag"
+        " its name to move it. Genes of layers stand with their mean; failed evaluations are left out. Needs WebGL.",
     )
 
 
@@ -63,12 +121,18 @@ def _add_importance(page: Page, run: SearchRun) -> None:
     found = importance(run)
     if found:
         page.heading("Genes that matter")
-        page.image(
-            plots.bars({AXES.get(name, name): values for name, values in found.items()}, "|Kendall's tau|"),
-            f"rank correlation of each gene with {' and '.join(found)}",
+        genes = searched_genes(run)
+        series = {
+            axis_title(run, name): {gene: tau for gene, tau in taus.items() if gene in genes}
+            for name, taus in found.items()
+        }
+        page.plot(
+            interactive.bars(series, "|Kendall's tau|"),
+            f"rank correlation of each gene with {' and '.join(series)}",
             "Over all evaluations: a gene with 1 orders architectures as the metric does, with 0 it says nothing of it."
             " Genes of layers count with their mean. A search that evaluates few bad architectures shows less than"
             " random ones would.",
+            plots.bars(series, "|Kendall's tau|"),
         )
     for name, table in genes_tables(run.folder).items():
         page.paragraph(
@@ -76,3 +140,20 @@ def _add_importance(page: Page, run: SearchRun) -> None:
             " predicted of random architectures for what is limited. The genes that matter most to either stay free."
         )
         page.table(table)
+
+
+def _measured(run: SearchRun, points: Points) -> list[Label]:
+    labels: list[Label] = []
+    for finalist in run.finalists:
+        predicted, measured = finalist["metrics"].get("latency_ms"), finalist["measured"].get("latency_ms")
+        if predicted and measured:
+            labels.append(Label("", float(measured), float(predicted), points.number(0, finalist["key"])))
+    return labels
+
+
+def _first_shown(run: SearchRun, points: Points) -> int:
+    """The best of the finalists, or the best evaluation so far."""
+    candidates: list[dict[str, Any]] = [f for f in run.finalists if f["best_of"]] or run.finalists or run.evaluations
+    scored = [(run.value(one["metrics"]), str(one.get("key"))) for one in candidates]
+    known = sorted(((-value if run.maximised else value), key) for value, key in scored if value is not None)
+    return next((number for _, key in known if (number := points.number(0, key)) is not None), 0)

@@ -14,10 +14,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Mark", "agreement", "bars", "curves", "figure_of", "pareto", "png", "progress", "scores"]
+__all__ = [
+    "Mark",
+    "agreement",
+    "bars",
+    "curves",
+    "figure_of",
+    "fronts",
+    "pareto",
+    "pareto_front",
+    "png",
+    "progress",
+    "scores",
+    "whole_numbers",
+]
 
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
-_GREY, _INK = "#b9c0c7", "#2b3036"
+_DOTS, _GREY, _INK = "#44505c", "#b9c0c7", "#2b3036"
 _STYLE = {
     "font.family": "sans-serif",
     "font.size": 10,
@@ -55,33 +68,17 @@ def pareto(
     limits: Sequence[float] = (),
     x_label: str = "predicted latency (ms)",
     y_label: str = "validation loss",
+    maximised: bool = False,
 ) -> bytes:
     """Every evaluated architecture, the front of those no other one beats, the limits, and named architectures.
 
-    Both axes are better towards zero.
+    The cost is better towards zero, the other axis too unless it is ``maximised``.
     """
     with _picture(_WIDE) as (figure, axes):
         if evaluated:
-            points = np.array(evaluated, dtype=float)
-            axes.scatter(
-                points[:, 0],
-                points[:, 1],
-                s=10,
-                color=_GREY,
-                linewidths=0,
-                alpha=0.8,
-                label=f"evaluated ({len(points)})",
-            )
-            front = _front(points)
-            axes.step(
-                front[:, 0],
-                front[:, 1],
-                where="post",
-                color=COLOURS[0],
-                linewidth=1.6,
-                label=f"Pareto front ({len(front)})",
-            )
-            axes.scatter(front[:, 0], front[:, 1], s=16, color=COLOURS[0], zorder=3)
+            _cloud(axes, evaluated, _DOTS, f"evaluated ({len(evaluated)})")
+            front = pareto_front(evaluated, maximised)
+            _steps(axes, front, COLOURS[0], f"Pareto front ({len(front)})")
         for index, limit in enumerate(limits):
             axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1, label=None if index else "limit")
             axes.annotate(
@@ -94,6 +91,32 @@ def pareto(
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside upper center", ncols=4, fontsize=9)
         return png(figure)
+
+
+def fronts(
+    series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str, maximised: bool = False
+) -> bytes:
+    """What several searches evaluated and the front of each, in the same axes; as :func:`pareto`."""
+    with _picture(_WIDE) as (figure, axes):
+        for (name, points), colour in zip(series.items(), _cycle(), strict=False):
+            if points:
+                _cloud(axes, points, colour, None)
+                _steps(axes, pareto_front(points, maximised), colour, f"{name} ({len(points)})")
+        axes.set(xlabel=x_label, ylabel=y_label)
+        if axes.get_legend_handles_labels()[0]:
+            figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+        return png(figure)
+
+
+def _cloud(axes: Axes, points: Sequence[tuple[float, float]], colour: str, label: str | None) -> None:
+    x, y = zip(*points, strict=True)
+    axes.scatter(x, y, s=16, color=colour, linewidths=0, alpha=0.75 if label else 0.4, label=label)
+
+
+def _steps(axes: Axes, front: Sequence[tuple[float, float]], colour: str, label: str) -> None:
+    x, y = zip(*front, strict=True)
+    axes.step(x, y, where="post", color=colour, linewidth=1.6, label=label)
+    axes.scatter(x, y, s=20, color=colour, zorder=3)
 
 
 def agreement(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str = "ms") -> bytes:
@@ -119,15 +142,19 @@ def agreement(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], uni
         return png(figure)
 
 
-def progress(series: Mapping[str, Sequence[float]], y_label: str = "best validation loss so far") -> bytes:
+def progress(
+    series: Mapping[str, Sequence[float]], y_label: str = "best validation loss so far", maximised: bool = False
+) -> bytes:
     """The best value so far over the evaluations, one line per search; failed evaluations (NaN) change nothing."""
+    better = np.fmax if maximised else np.fmin
     with _picture(_HALF) as (figure, axes):
         for (name, values), colour in zip(series.items(), _cycle(), strict=False):
             if len(values):
-                best = np.fmin.accumulate(np.array(values, dtype=float))
+                best = better.accumulate(np.array(values, dtype=float))
                 axes.step(np.arange(1, len(best) + 1), best, where="post", color=colour, linewidth=1.6, label=name)
                 axes.scatter(len(best), best[-1], s=16, color=colour, zorder=3)  # one evaluation makes no line
         axes.set(xlabel="evaluations of this search", ylabel=y_label)
+        whole_numbers(axes.xaxis)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
         return png(figure)
@@ -197,16 +224,22 @@ def _label(axes: Axes, marks: Sequence[Mark], below: bool = False, legend: str |
         axes.annotate(mark.name, (mark.x, mark.y), **where, fontsize=9, zorder=6, bbox=box)  # type: ignore[arg-type]
 
 
-def _front(points: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The points no other one beats in both columns, by the first."""
-    order = np.lexsort((points[:, 1], points[:, 0]))
-    best = np.inf
-    kept = []
-    for x, y in points[order]:
-        if y < best:
-            best = y
+def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
+    """The points (cost, value) that no other one beats in both, by their costs; lower values are better unless
+    ``maximised``."""
+    sign = -1.0 if maximised else 1.0
+    kept: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
+        if not kept or sign * y < sign * kept[-1][1]:
             kept.append((x, y))
-    return np.array(kept).reshape(-1, 2)
+    return kept
+
+
+def whole_numbers(axis: Any) -> None:
+    """Ticks of an axis at whole numbers alone: there is no half a head."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _cycle() -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,16 @@ import yaml
 from nas_core.errors import DataError
 from nas_core.files import read_json, read_jsonl
 from nas_core.report.tables import Column, Table, describe
+from nas_core.search.metrics import Metric, metric_named
+from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace, space_from_dict
 
 __all__ = ["SearchRun", "finalists_table", "limit_label", "read_run"]
+
+_NEGATED = "-"
+"""In front of a metric's name: its negative, which a search minimises where larger is better."""
+_UNNAMED = "default"
+"""What NNI's trials call the number that the search goes by."""
 
 UNITS = {"latency_ms": "ms", "params_m": "M parameters", "flops_g": "GFLOPs"}
 
@@ -31,19 +39,71 @@ class SearchRun:
     """The journal: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation, in order."""
     finalists: list[dict[str, Any]]
     """``key``, ``file``, ``best_of``, ``over_limit``, ``metrics``, ``measured``, ``genes``; empty while it runs."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """The ``notes`` of ``config.yaml``: paths, versions, the units of the metrics."""
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+    """When, where and how long it ran, see :func:`~nas_core.search.sessions.read_sessions`."""
 
     @property
-    def metric(self) -> str:
-        """What the searches minimise."""
+    def name(self) -> str:
+        """The experiment's name where it has one, else the folder's."""
+        experiment = self.notes.get("experiment") or {}
+        names = [str(experiment[key]) for key in ("name", "id") if experiment.get(key)]
+        return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else self.folder.resolve().name
+
+    @cached_property
+    def minimised(self) -> str:
+        """The journal's key of what the searches minimise: ``loss``, or ``-top1`` for the largest top-1."""
         searches = self.settings.get("searches") or {}
         return next((str(s["metric"]) for s in searches.values() if "metric" in s), "loss")
+
+    @property
+    def maximised(self) -> bool:
+        """Whether larger values of :attr:`metric` are better."""
+        return self.minimised.startswith(_NEGATED)
+
+    @cached_property
+    def metric(self) -> str:
+        """What the searches look for, by its own name where trials report it under that name too."""
+        name = self.minimised.removeprefix(_NEGATED)
+        known = [e["metrics"] for e in self.evaluations if e["metrics"].get(_UNNAMED) is not None]
+        if name != _UNNAMED or not known:
+            return name
+        others = [other for other in known[0] if other not in (_UNNAMED, self.minimised)]
+        same = (other for other in others if all(metrics.get(other) == metrics[_UNNAMED] for metrics in known))
+        return next(same, name)
+
+    def described(self, name: str) -> Metric:
+        """What a metric is called, and its unit."""
+        return metric_named(name, self.notes.get("units"))
+
+    def value(self, metrics: Mapping[str, Any], name: str | None = None) -> float | None:
+        """A metric of one evaluation, by default the one that is searched for; None if it has none."""
+        name = self.metric if name is None else name
+        number = metrics.get(name)
+        if number is None and name == self.metric and (negative := metrics.get(self.minimised)) is not None:
+            number = -negative if self.maximised else negative
+        return None if number is None or not math.isfinite(number) else float(number)
 
     @property
     def costs(self) -> list[str]:
         """The other objectives, each an axis of a picture of its own, the first being the most important; where there
         are none, the costs that evaluations tell."""
-        objectives = [str(name) for name in self.settings.get("objectives", []) if name != self.metric]
+        objectives = [str(name) for name in self.settings.get("objectives", []) if name not in self._searched]
         return objectives or [name for name in UNITS if any(e["metrics"].get(name) for e in self.evaluations)]
+
+    @property
+    def others(self) -> list[str]:
+        """All other metrics that evaluations tell, such as top-1 beside the loss; costs last."""
+        told = dict.fromkeys(name for evaluation in self.evaluations for name in evaluation["metrics"])
+        others = [name for name in told if name not in (*self._searched, *self.costs)]
+        return sorted(others, key=lambda name: name in UNITS)
+
+    @property
+    def _searched(self) -> tuple[str, ...]:
+        """All names of the metric that is searched for."""
+        plain = self.minimised.removeprefix(_NEGATED)
+        return (self.metric, plain, self.minimised)
 
     @property
     def space(self) -> SearchSpace | None:
@@ -67,15 +127,15 @@ class SearchRun:
 
     def points(self, cost: str) -> list[tuple[float, float]]:
         """(cost, metric) of every evaluation that has both."""
-        pairs = [(e["metrics"].get(cost), e["metrics"].get(self.metric)) for e in self.evaluations]
+        pairs = [(e["metrics"].get(cost), self.value(e["metrics"])) for e in self.evaluations]
         return [(float(x), float(y)) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
         """The metric over the evaluations of each search; NaN where one failed."""
         series: dict[str, list[float]] = {}
         for evaluation in self.evaluations:
-            value = evaluation["metrics"].get(self.metric)
-            series.setdefault(str(evaluation["search"]), []).append(math.nan if value is None else float(value))
+            value = self.value(evaluation["metrics"])
+            series.setdefault(str(evaluation["search"]), []).append(math.nan if value is None else value)
         return series
 
     def agreement(self) -> tuple[list[float], list[float]]:
@@ -109,7 +169,8 @@ def read_run(folder: str | Path) -> SearchRun:
         if not finalists or not all(map(_is_finalist, finalists)):
             raise DataError(f"{folder / 'finalists.json'} lists no finalists; run the search again to write it anew")
         finalists = [{"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": "", **f} for f in finalists]
-    return SearchRun(folder, _settings(folder / "config.yaml"), evaluations, finalists)
+    settings, notes = _config(folder / "config.yaml")
+    return SearchRun(folder, settings, evaluations, finalists, notes, read_sessions(folder))
 
 
 def _is_finalist(entry: Any) -> bool:
@@ -117,20 +178,20 @@ def _is_finalist(entry: Any) -> bool:
     return isinstance(metrics, dict) and all(isinstance(value, int | float | None) for value in metrics.values())
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and notes."""
     if not path.exists():
-        return {}
+        return {}, {}
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not readable as YAML ({' '.join(str(error).split())})") from None
-    settings = content.get("settings") if isinstance(content, Mapping) else None
-    if not isinstance(settings, Mapping):
-        return {}
+    found = [content.get(part) if isinstance(content, Mapping) else None for part in ("settings", "notes")]
+    settings, notes = (dict(part) if isinstance(part, Mapping) else {} for part in found)
     searches = settings.get("searches") or {}
     if not isinstance(searches, Mapping) or not all(isinstance(one, Mapping) for one in searches.values()):
         raise DataError(f"{path} does not say what searched; restore it, or remove it to see the evaluations alone")
-    return dict(settings)
+    return settings, notes
 
 
 def limit_label(search: str) -> str:
@@ -143,12 +204,12 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """One line per finalist, the cheapest first; predicted and measured latency side by side, and the limits that it
-    was measured above although predicted within; ``genes`` in full at the end of the line if wanted."""
+    """One line per finalist, the cheapest first: every metric with its unit, predicted and measured latency side by
+    side, the limits that it was measured above although predicted within; ``genes`` in full at the end if wanted."""
     rows = []
-    others = [name for name in run.costs if name not in UNITS]
+    others = [name for name in (*run.costs, *run.others) if name not in UNITS]
     first = next(iter(run.costs), run.metric)
-    for finalist in sorted(run.finalists, key=lambda f: float(f["metrics"].get(first) or 0.0)):
+    for finalist in sorted(run.finalists, key=lambda f: run.value(f["metrics"], first) or 0.0):
         metrics, measured = finalist["metrics"], finalist["measured"]
         predicted, real = metrics.get("latency_ms"), measured.get("latency_ms")
         rows.append(
@@ -160,21 +221,21 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
                 "measured_ms": real,
                 "off_percent": (predicted / real - 1) * 100 if predicted and real else None,
                 **{name: metrics.get(name) for name in others},
-                run.metric: metrics.get(run.metric),
+                run.metric: run.value(metrics),
                 "best_of": ", ".join(map(limit_label, finalist["best_of"])),
                 "over_limit": ", ".join(map(limit_label, finalist["over_limit"])),
                 "genes": describe(Architecture(finalist["genes"])),
             }
         )
+    named = [run.described(name) for name in (run.metric, *others)]
     columns = [
         Column("architecture", "architecture"),
+        *(Column(metric.name, metric.title, metric.spec) for metric in named),
         Column("params_m", "params (M)", ".3f"),
         Column("flops_g", "FLOPs (G)", ".3f"),
         Column("predicted_ms", "predicted (ms)", ".2f"),
         Column("measured_ms", "measured (ms)", ".2f"),
         Column("off_percent", "off by (%)", "+.1f"),
-        *(Column(name, name, ".4g") for name in others),
-        Column(run.metric, run.metric, ".4f"),
         Column("best_of", "best of"),
         Column("over_limit", "measured above"),
         *([Column("genes", "genes")] if genes else []),

@@ -6,7 +6,7 @@ import functools
 import itertools
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from nas_core.search.constraints import Constraint
 from nas_core.search.finalists import Finalist, choose_finalists, save_finalists, with_measured_before
 from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.search.progress import Progress
+from nas_core.search.sessions import Session
 from nas_core.search.within import goals, judged
 from nas_core.space import Architecture, space_to_dict
 
@@ -77,7 +78,8 @@ def search(
     search, see :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress, for whoever watches; never read
     back), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). Called again on
     the same folder with the same settings, however the first run ended, it continues and ends with identical files.
-    ``search.log`` alone is not the same: it tells how far the run was at which time, a line a minute.
+    Two are not the same: ``search.log`` tells how far the run was at which time, a line a minute, ``sessions.json``
+    when and where each part of it ran.
 
     Args:
         strategies: name -> strategy, all over one space; one per latency limit, for instance. An architecture evaluated
@@ -131,8 +133,11 @@ def search(
         )
         total = sum(strategy.budget for strategy in strategies.values())
         with Progress(run.folder / "search.log", total, together, progress) as run.progress:
-            for name in strategies:
-                run.drive(name, together)
+            try:
+                for name in strategies:
+                    run.drive(name, together)
+            finally:
+                run.end_session()
         return run.finish(finalists)
 
 
@@ -162,6 +167,7 @@ class _Run:
         self.archive = ParetoArchive(self.objectives)
         self.results: dict[Architecture, Metrics] = {}
         self.shared = 0
+        self.session: Session | None = None
         self.failures: list[tuple[str, Architecture, Metrics, str]] = []
 
     def drive(self, name: str, together: int) -> None:
@@ -202,6 +208,7 @@ class _Run:
         if not architectures:
             return
         self.progress.begin()
+        self.session = self.session or Session(self.folder)
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
             self.progress.evaluated()
             yield self._recorded(name, architecture, outcome)
@@ -272,6 +279,14 @@ class _Run:
         counts = {"evaluations": len(self.results), "saved": self.saved, "front": len(self.archive)}
         write_json(self.folder / "state.json", {**counts, "searches": searches})
         self.archive.save(self.folder / "pareto.csv")
+        if self.session:
+            self.session.save()
+
+    def end_session(self) -> None:
+        """However the search ends; what ended it is told, not that the disk is full for this as well."""
+        with suppress(NasExtError):
+            if self.session:
+                self.session.save()
 
     def finish(self, count: int) -> SearchResult:
         self.journal.require_replayed()

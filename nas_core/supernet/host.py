@@ -22,7 +22,10 @@ Report = Callable[[float, Mapping[str, float]], None]
 
 @runtime_checkable
 class Supernet(Protocol):
-    """A trained supernet: evaluates architectures with inherited weights and saves them as static models."""
+    """A trained supernet: evaluates architectures with inherited weights and saves them as static models.
+
+    It may tell the units of its metrics in ``units``, a mapping of names such as ``loss``; reports show them.
+    """
 
     space: SearchSpace
     """The space it was trained on."""
@@ -39,7 +42,7 @@ class Supernet(Protocol):
 
 
 class Host(Protocol):
-    """A framework that trains supernets."""
+    """A framework that trains supernets. Reports also show its training, see :mod:`nas_core.supernet.curves`."""
 
     name: str
 

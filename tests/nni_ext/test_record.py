@@ -9,9 +9,10 @@ import pytest
 
 from nas_core.cost import params_m
 from nas_core.errors import DataError, NasExtError
-from nas_core.report import read_run
+from nas_core.report import read_run, write_report
 from nni_ext.search_space import parameters_of
-from tests.nni_ext.test_tuner import SPACE, Manager, evolution, experiment
+from tests.nni_ext.test_tuner import SPACE, Manager, evolution, experiment, quality
+from tests.report.pages import ReadPage
 
 __all__ = ["experiment"]
 
@@ -67,3 +68,38 @@ def test_only_finalists_are_removed(experiment: Path, tmp_path: Path) -> None:
     (experiment / "finalists.json").write_text(json.dumps(listed), encoding="utf-8")
     manager.run(3)
     assert read_run(experiment).finalists and all(path.read_text() == "mine" for path in mine)
+
+
+def test_a_report_names_the_metric_and_the_experiment(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NNI calls every metric ``default``, and our folder is called alike in every experiment."""
+    from nni.tools.nnictl.config_utils import Experiments
+
+    listed = {"abc": {"experimentName": "wide <or> deep"}}
+    monkeypatch.setattr(Experiments, "__init__", lambda self: None)
+    monkeypatch.setattr(Experiments, "get_all_experiments", lambda self: listed)
+    manager = Manager(evolution(unit="bits per token"))
+    for number in range(4):
+        parameters = manager.start()
+        assert parameters is not None
+        loss = quality(parameters)
+        manager.end(number, {"default": loss, "loss": loss, "params_m": 1.0 + loss})
+    found = read_run(experiment)
+    assert (found.name, found.metric, found.maximised) == ("wide <or> deep (abc)", "loss", False)
+    text = write_report(experiment).read_text(encoding="utf-8")
+    assert "<h1>Architecture search: wide &lt;or&gt; deep (abc)</h1>" in text
+    assert "default" not in ReadPage(text).text and "least loss" in text
+    assert found.sessions and "default" not in (experiment / "evaluations.csv").read_text(encoding="utf-8")
+
+
+def test_a_named_metric_and_its_unit(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a list of experiments the folder that NNI made names the experiment; a number alone is the metric."""
+    monkeypatch.setattr("nni_ext.record.nni_module", lambda *_: None)
+    manager = Manager(evolution(metric="top1", optimize_mode="maximize", unit="%"))
+    for number in range(3):
+        assert manager.start() is not None
+        manager.end(number, 30.0 + number)
+    found = read_run(experiment)
+    assert (found.name, found.metric, found.maximised) == ("abc", "top1", True)
+    assert found.described("top1").title == "top-1 (%)"
+    assert found.history() == {"unlimited": [30.0, 31.0, 32.0]}
+    assert found.finalists[0]["metrics"]["top1"] == 32.0

@@ -56,7 +56,7 @@ def test_the_command(tmp_path, capsys):
         (["architecture", str(file)], "--force"),
         (["architecture", str(file), "--out", str(tmp_path / "a.pdf")], "ends in .png"),
         (["architecture", str(tmp_path / "b.json")], "b.json"),
-        ([str(tmp_path), str(file)], "expected one folder"),
+        ([str(tmp_path), str(file)], "holds no search"),
     ):
         assert main(["report", *arguments]) == 2
         error = capsys.readouterr().err

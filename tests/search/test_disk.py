@@ -150,4 +150,5 @@ def test_a_disk_full_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_files_of_a_run_are_those_compared(tmp_path: Path) -> None:
     """Whatever else a search leaves would escape these tests."""
     search(one_limit(1), lambda architecture: {"loss": quality(architecture)}, tmp_path, progress=False)
-    assert {path.name for path in tmp_path.iterdir()} == {*FILES, "search.log", "finalists"}
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {*FILES, "search.log", "sessions.json", "finalists"}

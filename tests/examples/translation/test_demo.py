@@ -10,6 +10,8 @@ from examples.translation import demo, settings, stages, translate
 from examples.translation.progress import LineCount
 from nas_core.errors import ConfigError, DataError
 from nas_core.locks import only_process
+from nas_core.report import read_run
+from tests.report.pages import ReadPage
 
 TINY = [
     *("--updates", "30", "--pairs", "1200", "--samples", "16", "--iterations", "1", "--population", "8"),
@@ -181,7 +183,8 @@ def test_end_to_end(tmp_path, capsys):
     for row in results["subnets"]:
         assert row["measured_ms"] > 0 and row["predicted_ms"] > 0 and row["loss"] > 0 and 0 <= row["bleu"] <= 100
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png;base64,") == 5
+    assert page.count('<img alt="') == 5
+    assert len(ReadPage(page).data["points"]["rows"]) == len(read_run(out / "search").evaluations)
     assert results["examples"][0]["source"] in page
     begin = time.monotonic()
     assert demo.main(["--out", str(out), *TINY]) == 0

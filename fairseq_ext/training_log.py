@@ -1,0 +1,71 @@
+"""fairseq's training log, in its formats ``simple`` and ``json``, as curves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from nas_core.supernet.curves import TrainingCurves
+
+__all__ = ["training_curves", "training_logs"]
+
+_LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
+_PAIR = re.compile(r"\b(\w+)[ =](-?\d[\d.e+-]*)")
+_OTHER = ("nll_loss", "best_loss")
+"""Losses that are no curve of their own."""
+
+
+def training_logs(checkpoint: Path) -> list[Path]:
+    """Where the log of a checkpoint's training may lie: in the ``--save-dir``, or in a folder ``logs`` beside it."""
+    folder = checkpoint.resolve().parent
+    beside = folder.parent / "logs"
+    return [*sorted(folder.glob("*.log")), beside / f"{folder.name}.log", beside / "train.log", *_siblings(folder)]
+
+
+def _siblings(folder: Path) -> list[Path]:
+    return [folder.with_suffix(".log"), folder.parent / "train.log"]
+
+
+def training_curves(log: Path) -> TrainingCurves | None:
+    """Losses in bits per token over updates: of training, and of validation for each subnet that is followed."""
+    found: dict[str, dict[float, float]] = {}
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if match := _LINE.search(line.rstrip()):
+                tag, content = match.groups()
+                values = dict(_numbers(content))
+                update = values.get("num_updates")
+                for name, value in values.items():
+                    if update is not None and (title := _title(tag, name)):
+                        found.setdefault(title, {})[update] = value  # a resumed training tells some again
+    curves = {name: (list(by_update), list(by_update.values())) for name, by_update in found.items()}
+    return TrainingCurves(log, "updates", {"loss (bits per token)": curves}) if curves else None
+
+
+def _numbers(content: str) -> Iterator[tuple[str, float]]:
+    """Names and values of a line of either format; in ``json`` names of validation begin with its subset's."""
+    if content.startswith("{"):
+        try:
+            pairs = json.loads(content)
+        except ValueError:  # half a line of a process that was killed
+            return
+        subset = next((key.removesuffix("num_updates") for key in pairs if key.endswith("num_updates")), "")
+        text = {str(key).removeprefix(subset): value for key, value in pairs.items()}.items()
+    else:
+        text = dict(_PAIR.findall(content)).items()
+    for name, value in text:
+        try:
+            yield name, float(value)
+        except (TypeError, ValueError):
+            continue
+
+
+def _title(tag: str, name: str) -> str | None:
+    """What people call a number of the log; None for one that is no loss."""
+    if name in _OTHER or not (name == "loss" or name.endswith("_loss")):
+        return None
+    if tag == "train_inner":
+        return "training" if name == "loss" else None
+    return "validation" if name == "loss" else f"validation, {name.removesuffix('_loss')}"

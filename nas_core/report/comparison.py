@@ -1,0 +1,211 @@
+"""Several searches on one page: their fronts in the same axes, and a table of what each found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError
+from nas_core.report import interactive, plots
+from nas_core.report.facts import duration, facts_of, machine_of, started
+from nas_core.report.html import Page
+from nas_core.report.pictures import axis_title, cloud_of, finalist_labels
+from nas_core.report.plots import pareto_front
+from nas_core.report.points import points_of
+from nas_core.report.run import UNITS, SearchRun, read_run
+from nas_core.report.tables import Column, Table
+
+__all__ = ["comparison_table", "names_of", "write_comparison"]
+
+_LIMITS = 4
+"""Costs at which searches are compared that had no limits."""
+_SAME = {
+    "space": "search space",
+    "data": "data",
+    "valid_subset": "validation split",
+    "valid_sentences": "evaluated part",
+    "checkpoint_sha256": "checkpoint",
+    "latency_model_sha256": "latency model",
+}
+"""Settings without which the numbers of two runs mean different things."""
+
+
+def write_comparison(folders: Sequence[Path], path: Path) -> Path:
+    """Write a page about several run folders; returns its path.
+
+    Raises:
+        DataError: see :func:`~nas_core.report.read_run`. ConfigError: runs with nothing to compare them by.
+    """
+    runs = [read_run(folder) for folder in folders]
+    names, costs = names_of(runs), _common_costs(runs)
+    first = runs[0]
+    points = points_of(runs, names)
+    page = Page(f"{len(runs)} architecture searches", f"Compared: {', '.join(names)}.")
+    if different := _different(runs):
+        page.paragraph(f"The runs differ in {', '.join(different)}: what follows compares these, too.")
+    page.heading("What each found")
+    page.table(comparison_table(runs))
+    page.paragraph(
+        "Best value of all evaluations within each limit. Volume: the share of the box around all fronts that a run's"
+        " front dominates, 1 being the most."
+    )
+    page.heading("Pareto fronts")
+    y = axis_title(first, first.metric)
+    for cost in costs:
+        clouds = [
+            cloud_of(run, points, cost, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True))
+        ]
+        best = [
+            [replace(label, name="") for label in finalist_labels(run, points, cost, place)]
+            for place, run in enumerate(runs)
+        ]
+        clouds = [replace(cloud, labels=labels) for cloud, labels in zip(clouds, best, strict=True)]
+        title = axis_title(first, cost)
+        shown = {name: run.points(cost) for run, name in zip(runs, names, strict=True)}
+        page.plot(
+            interactive.fronts(clouds, title, y, maximised=first.maximised, each=True),
+            f"{y} against {title} of each run",
+            "Each dot is an architecture evaluated with inherited weights: point at it to read it, click to see it"
+            " below. Lines are the runs' fronts, circles their finalists; a click on the legend hides a run.",
+            plots.fronts(shown, title, y, first.maximised),
+        )
+    page.points(points.content, _best_number(runs, points))
+    page.heading("Course of the searches")
+    history = {
+        name: [v for values in run.history().values() for v in values] for run, name in zip(runs, names, strict=True)
+    }
+    page.plot(
+        interactive.progress(history, f"best {y} so far", first.maximised),
+        "best value so far over the evaluations",
+        "All evaluations of each run, in their order.",
+        plots.progress(history, f"best {y} so far", first.maximised),
+    )
+    page.heading("The runs")
+    for run, name in zip(runs, names, strict=True):
+        page.details(name, facts_of(run))
+    page.save(path)
+    return path
+
+
+def comparison_table(runs: Sequence[SearchRun]) -> Table:
+    """A line for each run: what it was, and the best value of its evaluations within each limit."""
+    cost = _common_costs(runs)[0]
+    fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
+    limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even(fronts)
+    volumes = _volumes(fronts, runs[0].maximised)
+    metric = runs[0].described(runs[0].metric)
+    unit = UNITS.get(cost, "")
+    rows = []
+    for run, name, front, volume in zip(runs, names_of(runs), fronts, volumes, strict=True):
+        row: dict[str, Any] = {
+            "run": name,
+            "by": ", ".join(run.strategies()),
+            "evaluations": len(run.evaluations),
+            "front": len(front),
+            "volume": volume,
+            "started": started(run),
+            "duration": duration(run),
+            "machine": machine_of(run),
+        }
+        for limit in limits:
+            within = [y for x, y in front if x <= limit]
+            row[f"{limit:g}"] = within[-1] if within else None
+        rows.append(row)
+    columns = [
+        Column("run", "run"),
+        *(Column(f"{limit:g}", f"{metric.title} at ≤ {limit:g} {unit}".rstrip(), metric.spec) for limit in limits),
+        Column("volume", "volume", ".3f"),
+        Column("front", "on the front", "d"),
+        Column("evaluations", "evaluations", "d"),
+        Column("by", "by"),
+        Column("started", "started"),
+        Column("duration", "duration"),
+        Column("machine", "machine"),
+    ]
+    return Table([c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)], rows)
+
+
+def names_of(runs: Sequence[SearchRun]) -> list[str]:
+    """Each run's name, with as much of its folder's path as tells it from the others.
+
+    Raises:
+        ConfigError: a folder is given twice.
+    """
+    folders = [run.folder.resolve() for run in runs]
+    if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
+        raise ConfigError(f"{twice} is given twice; give each run once")
+    names = [run.name for run in runs]
+    depth = 1
+    while len(set(names)) < len(names):
+        depth += 1
+        names = ["/".join(folder.parts[-depth:]) for folder in folders]
+    return names
+
+
+def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
+    """Raises:
+    ConfigError: they searched for different things, or have no cost in common.
+    """
+    first = runs[0]
+    for run in runs[1:]:
+        if (run.metric, run.maximised) != (first.metric, first.maximised):
+            raise ConfigError(
+                f"{first.folder} searched for {_wanted(first)}, {run.folder} for {_wanted(run)}; expected runs with one"
+                " metric"
+            )
+    told = [run.costs for run in runs]
+    common = [
+        name for name in told[0] if all(name in names for names in told) and all(run.points(name) for run in runs)
+    ]
+    if not common:
+        raise ConfigError(
+            "the runs have no cost in common: "
+            + "; ".join(f"{run.folder} has {', '.join(names) or 'none'}" for run, names in zip(runs, told, strict=True))
+        )
+    return common
+
+
+def _wanted(run: SearchRun) -> str:
+    return f"{'most' if run.maximised else 'least'} {run.metric}"
+
+
+def _different(runs: Sequence[SearchRun]) -> list[str]:
+    return [
+        shown for name, shown in _SAME.items() if any(r.settings.get(name) != runs[0].settings.get(name) for r in runs)
+    ]
+
+
+def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
+    """Costs between the cheapest point that every front has and the dearest one, rounded to three digits."""
+    low, high = max(front[0][0] for front in fronts), max(front[-1][0] for front in fronts)
+    return sorted({float(f"{value:.3g}") for value in np.linspace(low, high, _LIMITS + 1)[1:]})
+
+
+def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -> list[float]:
+    """The part of the box around all fronts that lies behind each of them."""
+    sign = -1.0 if maximised else 1.0
+    every = np.array([(x, sign * y) for front in fronts for x, y in front])
+    low, high = every.min(axis=0), every.max(axis=0)
+    size = np.where(high > low, high - low, 1.0)
+    volumes = []
+    for front in fronts:
+        points = [((x - low[0]) / size[0], (sign * y - low[1]) / size[1]) for x, y in front]
+        ends = [*(x for x, _ in points[1:]), 1.0]
+        volumes.append(float(sum((end - x) * (1 - y) for (x, y), end in zip(points, ends, strict=True))))
+    return volumes
+
+
+def _best_number(runs: Sequence[SearchRun], points: Any) -> int:
+    sign = -1.0 if runs[0].maximised else 1.0
+    scored = [
+        (sign * value, place, str(evaluation.get("key")))
+        for place, run in enumerate(runs)
+        for evaluation in run.evaluations
+        if (value := run.value(evaluation["metrics"])) is not None
+    ]
+    _, place, key = min(scored)
+    return points.number(place, key) or 0

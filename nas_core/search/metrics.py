@@ -1,0 +1,54 @@
+"""What is known of metrics by their names: how people call them, in which unit, and whether larger ones are better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+__all__ = ["Metric", "metric_named"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One measured or predicted quantity of an architecture."""
+
+    name: str
+    """Its key among an evaluation's metrics."""
+    label: str
+    """What people call it, without the unit."""
+    unit: str = ""
+    """As it stands in brackets behind the label; empty if unknown or none."""
+    larger_is_better: bool | None = None
+    """None if the name does not tell."""
+    spec: str = ".4g"
+    """Format of its numbers in tables."""
+
+    @property
+    def title(self) -> str:
+        """Label and unit, as axes and columns show them: ``predicted latency (ms)``."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+_KNOWN = {
+    metric.name: metric
+    for metric in (
+        Metric("latency_ms", "predicted latency", "ms", False, ".2f"),
+        Metric("params_m", "parameters", "M", False, ".3f"),
+        Metric("flops_g", "FLOPs", "G", False, ".3f"),
+        Metric("loss", "loss", "", False, ".4f"),
+        Metric("nll_loss", "NLL", "", False, ".4f"),
+        Metric("ppl", "perplexity", "", False, ".2f"),
+        Metric("top1", "top-1", "%", True, ".2f"),
+        Metric("top5", "top-5", "%", True, ".2f"),
+        Metric("accuracy", "accuracy", "", True),
+        Metric("acc", "accuracy", "", True),
+        Metric("bleu", "BLEU", "", True, ".2f"),
+    )
+}
+
+
+def metric_named(name: str, units: Mapping[str, str] | None = None) -> Metric:
+    """The metric of that name; of an unknown one only its name is known, and its unit if ``units`` says it."""
+    metric = _KNOWN.get(name) or Metric(name, name, larger_is_better=False if name.endswith("_loss") else None)
+    unit = (units or {}).get(name)
+    return replace(metric, unit=str(unit)) if unit else metric

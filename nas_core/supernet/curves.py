@@ -1,0 +1,73 @@
+"""What the log of a training tells: losses over updates, whichever host trained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nas_core.errors import DataError, MissingHostError
+from nas_core.supernet.host import each_host
+
+__all__ = ["Curve", "TrainingCurves", "read_curves"]
+
+Curve = tuple[Sequence[float], Sequence[float]]
+"""Updates (or epochs), and the values there."""
+
+
+@dataclass(frozen=True)
+class TrainingCurves:
+    """The curves of one training."""
+
+    source: Path
+    """The file they were read from."""
+    over: str
+    """What they go over: ``updates`` or ``epochs``."""
+    panels: Mapping[str, Mapping[str, Curve]]
+    """Title of an axis, with the unit -> name -> curve."""
+
+
+def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
+    """The curves in ``log``, or, without one, in a log beside a supernet's checkpoint; None if none is found there.
+
+    A host takes part by a method ``training_curves(log)``, which gives None for a log of another program, and by
+    ``training_logs(checkpoint)``, the places where its training may have left one.
+
+    Raises:
+        DataError: ``log`` is missing, or no installed host can read it.
+    """
+    if log is not None and not log.is_file():
+        raise DataError(f"no file {log}; give the log of a training to --train-log")
+    with _logging_kept():
+        found = _first_readable(checkpoint, log)
+    if found is None and log is not None:
+        raise DataError(
+            f"{log} is no log of a training that is known here; expected fairseq's (--log-format simple or json), or"
+            " metrics.json or summary.csv of a training with timm"
+        )
+    return found
+
+
+def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None:
+    for _, host in each_host():
+        read, places = getattr(host, "training_curves", None), getattr(host, "training_logs", None)
+        if isinstance(host, MissingHostError) or read is None or places is None:
+            continue
+        for path in [log] if log is not None else places(checkpoint):
+            if path.is_file() and (curves := read(path)) is not None:
+                return curves  # type: ignore[no-any-return]
+    return None
+
+
+@contextmanager
+def _logging_kept() -> Iterator[None]:
+    """Importing fairseq makes the logging of every package verbose; here that is undone."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

@@ -1,0 +1,58 @@
+"""fairseq's log as curves, in both of its formats, whole and cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_ext.training_log import training_curves, training_logs
+
+HEAD = "2026-01-01 00:00:00 | INFO | "
+SIMPLE = [
+    "fairseq_cli.train | {'_name': None, 'loss': 3}",
+    "train_inner | epoch 001:     50 / 134 loss=11.981, nll_loss=11.8, largest_loss=11.4, num_updates=50, lr=0.1",
+    "valid | epoch 001 | valid on 'valid' subset | loss 8.5 | nll_loss 8 | largest_loss 8.4 | smallest_loss 8.7"
+    " | ppl 255 | wps 4497.1 | num_updates 134 | best_loss 8.5",
+    "train | epoch 001 | loss 10.366 | nll_loss 10.008 | num_updates 134 | lr 0.001005",
+    "valid | epoch 002 | valid on 'valid' subset | loss 1e+01 | nll_loss nan | largest_loss 7.5 | num_updates 268",
+    "valid | epoch 002 | valid on 'valid' subset | loss 7.5 | largest_loss 7.25 | num_updates 268 | best_loss 7.5",
+]
+JSON = [
+    'train_inner | {"epoch": 1, "update": 0.37, "loss": "11.981", "nll_loss": "11.8", "num_updates": "50"}',
+    'valid | {"epoch": 1, "valid_loss": "8.5", "valid_nll_loss": "8", "valid_largest_loss": "8.4",'
+    ' "valid_smallest_loss": "8.7", "valid_num_updates": "134", "valid_best_loss": "8.5"}',
+    'train | {"epoch": 1, "train_loss": "10.366", "train_num_updates": "134"}',
+    'valid | {"epoch": 2, "valid_loss": "7.5", "valid_largest_loss": "7.25", "valid_num_updates": "268"}',
+    'valid | {"epoch": 3, "valid_lo',
+]
+
+
+@pytest.mark.parametrize("lines", [SIMPLE, JSON])
+def test_losses_over_updates(lines: list[str], tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("a warning of hydra\n" + "".join(f"{HEAD}{line}\n" for line in lines), encoding="utf-8")
+    found = training_curves(log)
+    assert found is not None and found.over == "updates" and found.source == log
+    assert found.panels == {
+        "loss (bits per token)": {
+            "training": ([50.0], [11.981]),
+            "validation": ([134.0, 268.0], [8.5, 7.5]),
+            "validation, largest": ([134.0, 268.0], [8.4, 7.25]),
+            "validation, smallest": ([134.0], [8.7]),
+        }
+    }
+
+
+def test_other_files_are_none(tmp_path: Path) -> None:
+    (tmp_path / "other.log").write_bytes(b"\xff\x00 | INFO | valid | nothing\n")
+    assert training_curves(tmp_path / "other.log") is None
+
+
+def test_where_logs_lie(tmp_path: Path) -> None:
+    """In the --save-dir, or where the demo and shell scripts put them."""
+    (tmp_path / "supernet").mkdir()
+    (tmp_path / "supernet" / "a.log").touch()
+    places = training_logs(tmp_path / "supernet" / "checkpoint_best.pt")
+    for name in ("supernet/a.log", "logs/train.log", "logs/supernet.log", "supernet.log", "train.log"):
+        assert tmp_path / name in places

@@ -1,0 +1,55 @@
+"""What a training of images leaves, ours (``metrics.json``) or timm's own (``summary.csv``), as curves."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import NasExtError
+from nas_core.files import read_json
+from nas_core.supernet.curves import TrainingCurves
+
+__all__ = ["training_curves", "training_logs"]
+
+LOSS, TOP1 = "loss (nats)", "top-1 (%)"
+_SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"), "eval_top1": (TOP1, "validation")}
+"""Columns of timm's summary."""
+
+
+def training_logs(checkpoint: Path) -> list[Path]:
+    """Both lie beside the checkpoints."""
+    return [checkpoint.parent / "metrics.json", checkpoint.parent / "summary.csv"]
+
+
+def training_curves(log: Path) -> TrainingCurves | None:
+    """Loss and top-1 over epochs: of training, and of validation for each subnet that is followed."""
+    found: dict[str, dict[str, dict[float, float]]] = {}
+
+    def put(panel: str, name: str, epoch: Any, value: Any) -> None:
+        found.setdefault(panel, {}).setdefault(name, {})[float(epoch) + 1] = float(value)
+
+    try:
+        if log.suffix == ".csv":
+            with log.open(encoding="utf-8", newline="") as lines:
+                for row in csv.DictReader(lines):
+                    for column, (panel, name) in _SUMMARY.items():
+                        if row.get(column):
+                            put(panel, name, row["epoch"], row[column])
+        elif log.suffix == ".json":
+            for record in read_json(log):
+                put(LOSS, "training", record["epoch"], record["train_loss"])
+                _validation(record, put)
+    except (NasExtError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # some other program's file
+    panels = {panel: {name: (list(at), list(at.values())) for name, at in of.items()} for panel, of in found.items()}
+    return TrainingCurves(log, "epochs", panels) if panels else None
+
+
+def _validation(record: Mapping[str, Any], put: Any) -> None:
+    """The mean of the subnets that are followed, and each of them."""
+    for panel, key in ((LOSS, "loss"), (TOP1, "top1")):
+        put(panel, "validation", record["epoch"], record[key])
+        for name, metrics in record.get("subnets", {}).items():
+            put(panel, f"validation, {name}", record["epoch"], metrics[key])
