@@ -26,10 +26,20 @@ _MAX_LISTED = 40
 
 
 class NasExtError(Exception):
-    """Root of all errors a wrong input can raise. Line breaks in the message are folded into spaces."""
+    """Root of all errors a wrong input can raise. Line breaks in the message are folded into spaces.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(line.strip() for line in str(message).splitlines() if line.strip()))
+    Args:
+        message: for who called from Python.
+        command_line: the same for who typed a command, where the advice differs; default: ``message``.
+    """
+
+    def __init__(self, message: str, *, command_line: str | None = None) -> None:
+        super().__init__(_one_line(message))
+        self.command_line = str(self) if command_line is None else _one_line(command_line)
+
+
+def _one_line(message: str) -> str:
+    return " ".join(line.strip() for line in str(message).splitlines() if line.strip())
 
 
 class UnknownChoiceError(NasExtError):

@@ -15,9 +15,9 @@ _INSTALL_LINES = {
     "fairseq": (
         "pip install 'setuptools<81' wheel cython numpy && pip install --no-build-isolation 'nas-ext[fairseq]'"
     ),
-    # Not published as a package.
+    # Not published as a package; the extra has what it imports.
     "naslib": (
-        "pip install fvcore networkx scikit-learn && git clone https://github.com/automl/NASLib"
+        "pip install 'nas-ext[naslib]' && git clone https://github.com/automl/NASLib"
         ' && export PYTHONPATH="$PWD/NASLib:$PYTHONPATH"'
     ),
 }

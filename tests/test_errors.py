@@ -4,7 +4,8 @@ import pickle
 
 import pytest
 
-from nas_core import errors
+from nas_core import cli, errors
+from nas_core.cli import doctor
 from nas_core.errors import NasExtError, UnknownChoiceError, unknown_choice
 
 
@@ -16,6 +17,16 @@ def test_every_public_error_is_rooted_in_one_class():
 
 def test_message_is_one_line():
     assert str(NasExtError("first\n   second\r\nthird  with  gaps\n")) == "first second third  with  gaps"
+
+
+def test_who_typed_a_command_is_told_what_to_type(monkeypatch, capsys):
+    error = NasExtError("give shapes={'x': (1, 3)}", command_line="give\n --shapes x=1,3")
+    assert (str(error), error.command_line) == ("give shapes={'x': (1, 3)}", "give --shapes x=1,3")
+    assert pickle.loads(pickle.dumps(error)).command_line == error.command_line
+    assert NasExtError("the same").command_line == "the same"
+    monkeypatch.setattr(doctor, "diagnose", lambda: (_ for _ in ()).throw(error))
+    assert cli.main(["doctor"]) == 2
+    assert capsys.readouterr().err == "nas-ext: error: give --shapes x=1,3\n"
 
 
 def test_error_survives_the_way_between_processes():

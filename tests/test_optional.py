@@ -1,11 +1,15 @@
 """Late imports: the message names feature, package and the line that installs it."""
 
+import re
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from nas_core.errors import MissingHostError
 from nas_core.optional import install_line, require
+from naslib_ext import compat
 
 
 @pytest.fixture
@@ -62,4 +66,17 @@ def test_package_that_raises_on_import(broken_package):
 def test_install_lines():
     assert install_line("onnx") == "pip install 'nas-ext[onnx]'"
     assert "--no-build-isolation 'nas-ext[fairseq]'" in install_line("fairseq")
-    assert "github.com/automl/NASLib" in install_line("naslib")
+    assert install_line("naslib").startswith(
+        "pip install 'nas-ext[naslib]' && git clone https://github.com/automl/NASLib"
+    )
+
+
+def test_the_extra_of_naslib_has_what_naslib_imports():
+    """NASLib is a source tree: nobody else installs what it needs."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = {"fvcore": "fvcore", "networkx": "networkx", "sklearn": "scikit-learn", "PIL": "pillow"}
+    needed |= {"scipy": "scipy", "tqdm": "tqdm", "yaml": "PyYAML", "xgboost": "xgboost"}
+    named = {re.split(r"[<>=;\[ ]", text)[0] for text in (*project["dependencies"], *extras["naslib"])}
+    assert {needed[module.partition(".")[0]] for module in compat.NEEDED} | {"xgboost"} <= named
+    assert "naslib" in extras["all"][0]

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", debug, EXIT_INTERRUPTED)
     except NasExtError as error:
-        return _fail(str(error), debug)
+        return _fail(error.command_line, debug)
     except BrokenPipeError:  # the reader of our output, such as head, has left
         sys.stderr.close()
         return 1

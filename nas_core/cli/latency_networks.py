@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,8 @@ import typer
 from tqdm import tqdm
 
 from nas_core.errors import ConfigError, NasExtError
+from nas_core.export.folder import DESCRIPTION
+from nas_core.export.sizes import usual_sizes
 from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import NetworkLatencies
 from nas_core.latency.machine import describe_machine
@@ -31,6 +33,7 @@ from nas_core.predictor.networks.base import Progress
 from nas_core.predictor.networks.data import load_networks, measured_on
 from nas_core.predictor.networks.predictions import NetworkPrediction, predict_read
 from nas_core.predictor.networks.shipped import device_of, shipped_model
+from nas_core.predictor.networks.unseen import ranges_of
 from nas_core.report.tables import Column, Table
 
 __all__ = ["predict", "train"]
@@ -96,7 +99,11 @@ def predict(
     model: Annotated[Path | None, typer.Option(help="A model of 'train'; default: the one shipped.")] = None,
     runtime: Annotated[str | None, typer.Option(help="Of the shipped model; default: onnxruntime.")] = None,
     shapes: Annotated[
-        list[str] | None, typer.Option(help="Input or open dimension: x=1,3,224,224 or batch=1; repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="Input or open dimension: x=1,3,224,224 or batch=1; repeatable. Default for files of 'nas-ext export':"
+            " one sentence of 30 words, within what their model.json allows."
+        ),
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="First dimension of all inputs.")] = None,
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
@@ -130,7 +137,8 @@ def _fitted(model: NetworkLatencyModel, networks: NetworkLatencies, seed: int, f
     start = time.perf_counter()
     with tqdm(desc=f"training {model.kind}", unit="step", disable=None) as bar:
         model.fit(networks, seed=seed, progress=_shown(bar))
-    model.info |= {"features": features, "fit_s": round(time.perf_counter() - start, 1)}
+    model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
+    model.info["fit_s"] = round(time.perf_counter() - start, 1)
     return model
 
 
@@ -144,7 +152,7 @@ def _shown(bar: Any) -> Progress:
     return progress
 
 
-def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int] | None:
+def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
     """``["x=1,3,224,224", "batch=1"]``: shapes have several numbers or a comma, dimensions one."""
     found: dict[str, tuple[int, ...] | int] = {}
     for text in given:
@@ -156,21 +164,27 @@ def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int] | None:
         if not equals or not name or not numbers or min(numbers) < 1 or name in found:
             raise ConfigError(f"--shapes {text}: expected NAME=SIZES once for each name, such as x=1,3,224,224")
         found[name] = numbers if "," in value else numbers[0]
-    return found or None
+    return found
 
 
 def _read(
-    files: Sequence[Path], model: NetworkLatencyModel, shapes: Any, batch: int | None
+    files: Sequence[Path], model: NetworkLatencyModel, shapes: Mapping[str, Any], batch: int | None
 ) -> tuple[list[OnnxNetwork], int]:
     """Networks, and how many of several could not be read, each told in one line."""
     read: list[OnnxNetwork] = []
     for path in files:
         try:
-            read.append(read_onnx(path, shapes=shapes, batch=batch, features=model.features, warn=False))
+            usual = usual_sizes(path, shapes, batch)
+            sizes = {**usual, **shapes} or None
+            read.append(read_onnx(path, shapes=sizes, batch=batch, features=model.features, warn=False))
+            if usual:
+                taken = ", ".join(f"{name}={size}" for name, size in usual.items())
+                other = f"--shapes {max(usual, key=lambda name: usual[name])}=SIZE"
+                typer.echo(f"note: {path}: {taken}, within its {DESCRIPTION}; others with {other}", err=True)
         except NasExtError as error:
             if len(files) == 1:
                 raise
-            typer.echo(f"nas-ext: error: {error}", err=True)
+            typer.echo(f"nas-ext: error: {error.command_line}", err=True)
     return read, len(files) - len(read)
 
 

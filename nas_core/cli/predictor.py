@@ -42,6 +42,10 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
 _READER = f"What the architectures are: one of {', '.join(READERS)}."
+_RECIPE = (
+    f"One of {', '.join(list_recipes())}. Paper: NN-Former alone; statistics: none of it; best: a mixture of both, .10"
+    " NN-Former at 100 records and .70 from 1,233 on."
+)
 _DEVICE = "cpu, cuda, cuda:1, mps."
 _UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
 _CURVES = (".json", ".png")
@@ -54,7 +58,7 @@ def train(
     out: Annotated[Path, typer.Option(help="The predictor (.safetensors).")],
     reader: Annotated[str | None, typer.Option(help=_READER)] = None,
     target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
-    recipe: Annotated[str, typer.Option(help=f"One of {', '.join(list_recipes())}.")] = "paper",
+    recipe: Annotated[str, typer.Option(help=_RECIPE)] = "paper",
     holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, the weights and the batches.")] = 0,
     members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
@@ -90,6 +94,7 @@ def train(
     features = (records.graphs.attributes, records.graphs.shapes, records.graphs.static)
     if chosen.statistics and any(feature is not None for feature in features):
         typer.echo("note: graph statistics count operations and edges alone, no attributes, shapes or static features")
+    typer.echo(f"recipe {chosen.name} on {len(learned)} graphs: {predictor.recipe.adapted(len(learned)).mixture}")
     typer.echo(f"{chosen.name} predictor of {target!r}: {out}")
 
 

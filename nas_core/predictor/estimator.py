@@ -46,7 +46,8 @@ class NNFormerPredictor:
     """Predicts one number per graph (accuracy, latency) with NN-Former.
 
     The networks read all features that the graphs have; graph statistics, where the recipe has them, see operations
-    and edges only.
+    and edges only. Recipe ``best`` is such a mixture: of up to a hundred graphs .10 of a prediction is NN-Former's,
+    from 1,233 on .70; :attr:`network_share` and the log of :meth:`fit` say how much it is.
 
     Example:
         >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
@@ -108,6 +109,7 @@ class NNFormerPredictor:
         data = Graphs.of(graphs)
         whole = self._given.replaced(needed_by(data, self._given))
         recipe = whole.adapted(max(1, len(data)))
+        _log.info("recipe %s on %d graphs: %s", recipe.name, len(data), recipe.mixture)
         squared = recipe.train.loss == "mse"
         unscaled = recipe.targets == "none" and squared and recipe.members > 0
         values = checked_targets(targets, len(data), positive=not squared, unscaled=unscaled)
@@ -175,6 +177,15 @@ class NNFormerPredictor:
     @property
     def statistics(self) -> StatisticsModel | None:
         return None if self._fitted is None else self._fitted.statistics
+
+    @property
+    def network_share(self) -> float:
+        """Of NN-Former in each prediction; graph statistics have the rest.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+        """
+        return 1.0 - self._whole("look at").share
 
     @property
     def known(self) -> frozenset[int]:

@@ -88,8 +88,9 @@ class Recipe:
 
     def adapted(self, graphs: int) -> Recipe:
         """The settings for so many training graphs: where the recipe adapts, the share of statistics falls by 0.55
-        for ten times as many (never below 0.3), and a batch holds at least one 64th of them. Both were chosen on
-        validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs. What was given through :meth:`changed` stays.
+        for ten times as many (from 0.9 at 100 or fewer to 0.3 at 1,233 or more; NN-Former has the rest), and a batch
+        holds at least one 64th of them. Both were chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236
+        graphs. What was given through :meth:`changed` stays.
         """
         if not self.adapts:
             return self
@@ -97,6 +98,19 @@ class Recipe:
         if self.statistics and self.members:
             changes["statistics"] = float(np.clip(self.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9))
         return self.replaced({name: value for name, value in changes.items() if name not in self.kept})
+
+    @property
+    def mixture(self) -> str:
+        """Whose a prediction is, in words. Of a recipe that adapts this holds for :meth:`adapted`."""
+        if not self.members:
+            return "each prediction is that of graph statistics alone, without NN-Former"
+        networks = f"{self.members} network{'s' if self.members > 1 else ''}"
+        if not self.statistics:
+            return f"each prediction is NN-Former's alone ({networks})"
+        return (
+            f"each prediction is {1 - self.statistics:.2f} NN-Former ({networks}) and {self.statistics:.2f} graph"
+            f" statistics ({self.processes} Gaussian processes, {self.trees} boosted trees)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -112,6 +126,7 @@ _RECIPES = {
     for recipe in (
         # As the released code trains and masks, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
         Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
+        # A mixture, mostly of statistics where graphs are few; statistics=0 leaves its networks alone.
         Recipe(
             "best",
             NNFormerConfig.accuracy(sibling_mask="as_released", depth=6),

@@ -137,6 +137,10 @@ def test_open_dimensions_and_unknown_operators(trained: Path, tmp_path: Path, ca
     assert len(rows) == 1
     code, _, err = run(capsys, "predict", path, "--model", trained)
     assert code == 2 and err.count("\n") == 1
+    assert "give --shapes x=1,3,8,1 with your sizes, or --batch 1" in err and "shapes={" not in err
+    code, _, err = run(capsys, "predict", path, path, "--model", trained, "--shapes", "x=2,3,8,8")
+    assert code == 2 and err.count("give it as --shapes y=1,3,224,224 with its sizes, or export") == 2
+    assert "shapes={" not in err
 
 
 def test_one_broken_file_does_not_stop_the_others(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:

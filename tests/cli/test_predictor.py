@@ -176,13 +176,14 @@ def test_bench(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for recipe, options, said in (
-        ("statistics", [], "0 network(s) and graph statistics"),
-        ("best", TINY, "3 network(s) and graph statistics"),
+    for recipe, options, said, mixture in (
+        ("statistics", [], "0 network(s) and graph statistics", "that of graph statistics alone, without NN-Former"),
+        ("best", TINY, "3 network(s) and graph statistics", "0.10 NN-Former (3 networks) and 0.90 graph statistics"),
     ):
         model = tmp_path / f"{recipe}.safetensors"
         code, out, err = run(capsys, "train", "--data", data, "--out", model, "--recipe", recipe, *options)
         assert (code, err) == (0, "") and "held out: 5 graphs" in out and "note" not in out
+        assert f"recipe {recipe} on 43 graphs: each prediction is {mixture}" in out
         assert run(capsys, "predict", "--model", model, "--data", data)[0] == 0
         code, out, err = run(capsys, "bench", "--model", model, "--batch", 8, "--repeats", 1)
         assert (code, err) == (0, "") and said in out

@@ -57,7 +57,7 @@ def test_without_naslib(monkeypatch):
 
 def test_without_a_package_that_naslib_really_uses(source_tree, monkeypatch):
     monkeypatch.setattr(compat, "NEEDED", ("package_that_is_not_there",))
-    with pytest.raises(MissingHostError, match=r"package_that_is_not_there.*pip install fvcore"):
+    with pytest.raises(MissingHostError, match=r"package_that_is_not_there.*pip install 'nas-ext\[naslib\]'"):
         compat.load("naslib.predictors")
 
 

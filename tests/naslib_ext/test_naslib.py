@@ -21,7 +21,7 @@ def driven(tmp_path_factory):
     if not os.environ.get("NASLIB_PATH") and importlib.util.find_spec("naslib") is None:
         pytest.skip("no NASLib: set NASLIB_PATH to a checkout (it is no package to install)")
     if absent := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        pytest.skip(f"NASLib needs {', '.join(absent)}: pip install fvcore networkx scikit-learn")
+        pytest.skip(f"NASLib needs {', '.join(absent)}: pip install 'nas-ext[naslib]'")
     folder = tmp_path_factory.mktemp("naslib")
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])

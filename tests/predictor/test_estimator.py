@@ -43,9 +43,17 @@ def test_predictions_do_not_depend_on_company(graphs: Graphs, fitted: NNFormerPr
     assert fitted.predict([]).shape == (0,)
 
 
-def test_with_graph_statistics(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
-    recipe = {**TINY, "statistics": 0.5, "targets": "normal", "unseen": "warn"}
-    predictor = NNFormerPredictor("paper", **recipe).fit(graphs, targets)
+def test_with_graph_statistics(
+    tmp_path: Path, graphs: Graphs, targets: np.ndarray, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = {**TINY, "statistics": 0.6, "targets": "normal", "unseen": "warn"}
+    with pytest.raises(ConfigError, match="not fitted"):
+        _ = NNFormerPredictor("paper", **recipe).network_share
+    with caplog.at_level("INFO"):
+        predictor = NNFormerPredictor("paper", **recipe).fit(graphs, targets)
+    assert predictor.network_share == pytest.approx(0.4)
+    told = f"recipe paper on {len(graphs)} graphs: each prediction is 0.40 NN-Former (1 network) and 0.60 graph"
+    assert told in caplog.text
     others = random_graphs(tuple([5, 6, 7] * 20), seed=2)
     assert kendall_tau(predictor.predict(others), sizes_of_operations(others)) > 0.5
     predictor.save(tmp_path / "p.safetensors")

@@ -32,6 +32,20 @@ def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     assert paper.adapted(4236) == paper
 
 
+@pytest.mark.parametrize(("graphs", "share"), [(10, 0.1), (100, 0.1), (172, 0.23), (424, 0.45), (1563, 0.7)])
+def test_how_much_of_the_best_recipe_is_nn_former(graphs: int, share: float) -> None:
+    assert get_recipe("best").adapted(graphs).mixture == (
+        f"each prediction is {share:.2f} NN-Former (3 networks) and {1 - share:.2f} graph statistics (8 Gaussian"
+        " processes, 8 boosted trees)"
+    )
+
+
+def test_whose_a_prediction_is_of_the_other_recipes() -> None:
+    assert get_recipe("paper").adapted(424).mixture == "each prediction is NN-Former's alone (1 network)"
+    assert get_recipe("best").changed(statistics=0).adapted(50).mixture.endswith("NN-Former's alone (3 networks)")
+    assert get_recipe("statistics").mixture.endswith("statistics alone, without NN-Former")
+
+
 def test_recipes() -> None:
     assert {"paper", "latency"} <= set(list_recipes())
     assert get_recipe("paper").changed(dim=64, epochs=3, members=2).model.dim == 64

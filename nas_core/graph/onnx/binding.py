@@ -48,9 +48,7 @@ def bind_shapes(
     for tensor, dims in declared.items():
         new: list[Dim] | None = list(given[tensor]) if tensor in given else dims and list(dims)
         if new is None:
-            raise GraphError(
-                f"{name}: input {tensor!r} has no shape; give shapes={{{tensor!r}: (...)}}{_typed(tensor)}"
-            )
+            raise _open(f"{name}: input {tensor!r} has no shape", tensor)
         if dims is not None and len(dims) != len(new):
             raise ConfigError(f"shape {tuple(new)} for input {tensor!r} of {name}; expected {len(dims)} dimensions")
         if batch is not None and new and tensor not in given:
@@ -63,12 +61,8 @@ def bind_shapes(
     for tensor, dims in bound.items():
         final = [symbols.get(dim, dim) if isinstance(dim, str) else dim for dim in dims]
         if open_dims := [str(dim or "?") for dim in final if not isinstance(dim, int)]:
-            raise GraphError(
-                f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number; give "
-                f"shapes={{{tensor!r}: (...)}}"
-                + (", or batch=1" if final[0] == open_dims[0] else "")
-                + _typed(tensor, dims)
-            )
+            what = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number"
+            raise _open(what, tensor, dims, batch=final[0] == open_dims[0])
         _set(inputs[tensor], tuple(int(dim) for dim in final if dim is not None))
     extra = {key: given[key] for key in given if key not in inputs}
     if symbols or overridden or extra:
@@ -76,10 +70,14 @@ def bind_shapes(
     return tuple(inputs)
 
 
-def _typed(tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224)) -> str:
-    """The same for the command line; 1 stands for every open dimension."""
-    sizes = ",".join(str(dim if isinstance(dim, int) else 1) for dim in dims)
-    return f" (--shapes {tensor}={sizes}{'' if ',' in sizes else ','} with your sizes)"
+def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
+    """The error for an input without numbers; in the example 1 stands for every open dimension."""
+    sizes = [str(dim if isinstance(dim, int) else 1) for dim in dims]
+    tuple_, typed = ", ".join(sizes) + "," * (len(sizes) == 1), ",".join(sizes) + "," * (len(sizes) == 1)
+    return GraphError(
+        f"{what}; give shapes={{{tensor!r}: ({tuple_})}} with your sizes{', or batch=1' if batch else ''}",
+        command_line=f"{what}; give --shapes {tensor}={typed} with your sizes{', or --batch 1' if batch else ''}",
+    )
 
 
 def _checked(shapes: Shapes, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:

@@ -70,9 +70,11 @@ class Network:
         """
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""
+            what = f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
+            other = "or export the model for exactly these sizes, with its constants"
             raise GraphError(
-                f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as "
-                f"shapes={{{tensor!r}: (...)}}, or export the model for exactly these sizes, with its constants"
+                f"{what} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {other}",
+                command_line=f"{what} --shapes {tensor}=1,3,224,224 with its sizes, {other}",
             )
         return self.shapes[tensor]
 

@@ -19,7 +19,14 @@ from nas_core.latency import NetworkLatencies
 from nas_core.predictor.artifact import OF_NETWORKS, write_artifact
 from nas_core.predictor.checks import checked_seed
 from nas_core.predictor.metrics import accuracy_within, mape
-from nas_core.predictor.networks.unseen import ENCODINGS, beyond, check_ranges, ranges_of, unseen_operations
+from nas_core.predictor.networks.unseen import (
+    ENCODINGS,
+    beyond,
+    check_ranges,
+    extrapolation_spread,
+    ranges_of,
+    unseen_operations,
+)
 
 __all__ = ["Floats", "NetworkLatencyModel", "NoSettings", "Progress", "about_of"]
 
@@ -73,7 +80,7 @@ class NetworkLatencyModel(ABC):
         self._told: set[int | str] = set()
         self.info: dict[str, Any] = {}
         """Of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``ranges`` (of static features), ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
+        ``ranges`` (of sizes), ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
@@ -110,7 +117,7 @@ class NetworkLatencyModel(ABC):
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
         """Milliseconds ``(G,)``, above 0. What no training network has is told once, in a warning: operations, by
-        kinds that see them, batches, and more than twice or less than half of all static features.
+        kinds that see them, batches, lengths of attention, and more than twice or less than half of all other sizes.
 
         Raises:
             ConfigError: nothing was fitted yet. GraphError: graphs without what the kind reads.
@@ -120,7 +127,8 @@ class NetworkLatencyModel(ABC):
     def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
         """Milliseconds ``(G,)`` and their standard deviation ``(G,)``: the relative residuals of held-out networks and,
         where the model has several members, their deviation, as independent parts. Families that were never seen exceed
-        the residuals; members disagree on them."""
+        the residuals; members disagree on them. Networks beyond the training's sizes have a third part, see
+        :func:`nas_core.predictor.networks.unseen.extrapolation_spread`."""
         if not self.known:
             raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: call fit, or load one that is")
         data = Graphs.of(graphs)
@@ -130,7 +138,8 @@ class NetworkLatencyModel(ABC):
         self._tell_unseen(data)
         predicted, deviation = self._predict(data)
         predicted = np.maximum(predicted, LEAST_MS)
-        return predicted, np.hypot(self.relative_spread * predicted, 0 if deviation is None else deviation)
+        relative = np.hypot(self.relative_spread, extrapolation_spread(data, self._ranges, self.features))
+        return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def described(self) -> dict[str, Any]:
         """All settings, as plain types: equal ones learn equal models from equal data."""
@@ -140,6 +149,11 @@ class NetworkLatencyModel(ABC):
     def features(self) -> str:
         """Encoding of ONNX operators that the graphs must have, see :func:`nas_core.graph.onnx.read_onnx`."""
         return str(self.info.get("features", "corrected"))
+
+    @property
+    def _ranges(self) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = self.info.get("ranges", {})
+        return found
 
     @abstractmethod
     def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
@@ -162,7 +176,7 @@ class NetworkLatencyModel(ABC):
         operations = {} if blind else unseen_operations(graphs, self.known, self.features)
         if new := [name for op, name in operations.items() if op not in self._told]:
             _log.warning("no training network has operations of kind %s: such predictions are guesses", ", ".join(new))
-        sizes = beyond(graphs, self.info.get("ranges", {}))
+        sizes = beyond(graphs, self._ranges, self.features)
         if far := [text for name, text in sizes.items() if name not in self._told]:
             _log.warning("a network has %s: such predictions are extrapolated", "; ".join(far))
         self._told |= operations.keys() | sizes.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 pytest.importorskip("onnx", reason="onnx is not installed")
 
 from nas_core.errors import DataError
-from nas_core.graph import GraphError
+from nas_core.graph import GraphError, Graphs
 from nas_core.predictor.networks import CountsModel, NetworkLatencyModel
 from nas_core.predictor.networks.predictions import predict_module_latency, predict_networks, read_module
+from nas_core.predictor.networks.unseen import extrapolation_spread
 from tests.graph.onnx.models import residual
 from tests.predictor.networks.toy import CONV, RELU, toy_networks
 
@@ -48,7 +50,10 @@ def test_a_module_costs_what_its_operators_do(model: NetworkLatencyModel) -> Non
         for kind, (flops, access) in ((CONV, conv), (RELU, relu))
     )
     assert found.latency_ms == pytest.approx(expected + model.weights[-1], rel=1e-4)
-    assert found.spread_ms == pytest.approx(found.latency_ms * model.relative_spread)
+    read = read_module(module, torch.zeros(1, 3, 16, 16))
+    beyond = extrapolation_spread(Graphs.of([read.graph]), model.info["ranges"])[0]  # it is small
+    assert beyond > 0
+    assert found.spread_ms == pytest.approx(found.latency_ms * np.hypot(model.relative_spread, beyond))
     assert module.training and not module.norm.training, "the module stays as it is"
 
 

@@ -1,0 +1,48 @@
+"""Rows of the table of accuracy predictors: whose each of them is, and on how many cells it was judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks._cells import nasbench101_published_table, nasbench201_table
+from benchmarks._published import NASBENCH101, absent
+from benchmarks.predictor_quality import METHODS, Task, recipe_of, split_of, summary
+from nas_core.predictor import get_recipe
+
+needs_tables = pytest.mark.skipif(absent(NASBENCH101) is not None, reason=str(absent(NASBENCH101)))
+ALONE = "best, networks alone"
+
+
+def test_the_networks_of_the_best_recipe_without_its_statistics() -> None:
+    for method, masks in ((ALONE, "as_released"), (f"{ALONE}, paper masks", "paper")):
+        recipe, best = recipe_of(method), get_recipe("best")
+        assert method in METHODS and recipe is not None
+        adapted = recipe.adapted(424)
+        assert adapted.statistics == 0 and adapted.model.sibling_mask == masks
+        assert (adapted.train, adapted.members) == (best.adapted(424).train, best.members)
+
+
+def test_rows_say_on_how_many_cells_they_were_judged() -> None:
+    records: list[dict[str, Any]] = []
+    for judged in (None, 40):
+        key = Task("nasbench101", 100, 0, ALONE, (), False, judged).key
+        records.append({**key, "tau": 0.7, "fit_cpu_s": 1.0})
+    whole, part = records
+    assert (whole["judged"], part["judged"]) == ("all", 40) and whole["settings"] == part["settings"]
+    assert [summary([record])[0]["judged"] for record in records] == ["all", 40]
+
+
+@needs_tables
+def test_a_sample_of_the_cells_is_the_same_each_time() -> None:
+    first, second = (split_of(Task("nasbench201", 10, draw, "statistics", (), False, 50)) for draw in (0, 1))
+    assert len(first.judged) == 50 and (first.wanted == second.wanted).all()
+
+
+@needs_tables
+def test_tables_say_which_accuracy_a_query_gives() -> None:
+    assert nasbench201_table().answers == "validation"
+    published = nasbench101_published_table()
+    assert published.answers == "validation" and len(published.test_accuracy) == 20_001
+    assert (published.told_accuracy != published.test_accuracy).mean() > 0.99
