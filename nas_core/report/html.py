@@ -51,7 +51,10 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 """
 _LONG = 40
 """Cells with more characters may wrap."""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:;"
+    " form-action 'none'; base-uri 'none'"
+)
 """What the page may load: nothing from elsewhere. plotly.js makes functions from text for its parallel coordinates."""
 
 

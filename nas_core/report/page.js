@@ -87,7 +87,9 @@
       trace.hovertext = trace.customdata.map((index) => (rows[index] ? hover(index) : ""));
       trace.hovertemplate = "%{hovertext}<extra></extra>";
     });
-    const config = { responsive: true, displaylogo: false, toImageButtonOptions: { scale: 2 } };
+    // plotly's own button would send the figure's data to its server.
+    const closed = { showSendToCloud: false, plotlyServerURL: "" };
+    const config = { responsive: true, displaylogo: false, toImageButtonOptions: { scale: 2 }, ...closed };
     Plotly.newPlot(place, figure.data, figure.layout, config);
     place.on("plotly_click", (event) => {
       const index = event.points[0].customdata;

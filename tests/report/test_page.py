@@ -57,7 +57,8 @@ def test_the_page_is_one_file_with_every_architecture_behind_its_point(run: Run)
     folder = run(notes={"units": {"loss": "bits per token"}})
     page = ReadPage(write_report(folder).read_text(encoding="utf-8"))
     assert all(address.startswith("data:") for address in page.loaded), "something outside the file is loaded"
-    assert "default-src 'none'" in page.policy and "http" not in page.policy
+    assert "default-src 'none'" in page.policy and "form-action 'none'" in page.policy and "http" not in page.policy
+    assert "showSendToCloud: false" in page.scripts[-1]  # plotly has a button that sends figures to its server
     assert sum("Plotly" in script and len(script) > 1_000_000 for script in page.scripts) == 1  # plotly.js, once
 
     journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
