@@ -14,8 +14,9 @@ from examples.translation.stages import tool
 
 LEARNED_BLEU = 2.0
 """What no network that has learned something stays below."""
-SAVES = 8
-"""How often training is validated and saved on its way; an interrupted one goes on from there."""
+SAVES, SAVE_APART = 8, 50
+"""How often training is validated and saved on its way, and how many updates apart at least; an interrupted one goes on
+from there."""
 
 
 def train_command(
@@ -33,7 +34,7 @@ def train_command(
         "--lr", s.lr, "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(s.warmup, max(1, updates // 4)),
         "--total-num-update", updates, "--max-update", updates,
         "--max-tokens", s.batch_tokens, "--max-tokens-valid", 4096,
-        "--save-interval-updates", max(1, updates // SAVES), "--keep-interval-updates", 1,
+        "--save-interval-updates", max(SAVE_APART, updates // SAVES), "--keep-interval-updates", 1,
         "--skip-invalid-size-inputs-valid-test", "--seed", s.seed, "--num-workers", 0,
         "--save-dir", out / "supernet", "--no-epoch-checkpoints",
         "--log-format", "json", "--log-interval", 20,
