@@ -12,7 +12,7 @@ from nas_core.search.finalists import Finalist, with_measured
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
-    from nas_core.search.run import SearchResult
+    from nas_core.search.engine import SearchResult
 
 __all__ = ["Goal", "goals", "judged", "measure_finalists"]
 
