@@ -100,9 +100,12 @@ def test_two_limits_end_in_measured_finalists(
     assert run() == 0
     output = capsys.readouterr().out
     finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
-    best = {name: finalist for finalist in finalists for name in finalist["best_of"]}
-    assert set(best) == {"latency_ms<=2.6", "latency_ms<=2.2"}
-    assert best["latency_ms<=2.2"]["metrics"]["latency_ms"] <= 2.2
+    limits = {"latency_ms<=2.6": 2.6, "latency_ms<=2.2": 2.2}
+    assert {name for finalist in finalists for name in (*finalist["best_of"], *finalist["over_limit"])} == set(limits)
+    for finalist in finalists:  # a busy machine may measure all of them above a limit
+        assert all(finalist["measured"]["latency_ms"] <= limits[name] for name in finalist["best_of"])
+        assert all(finalist["measured"]["latency_ms"] > limits[name] for name in finalist["over_limit"])
+        assert all(finalist["metrics"]["latency_ms"] <= limits[name] for name in finalist["best_of"])
     for finalist in finalists:
         assert finalist["key"] in output
         assert finalist["measured"]["latency_ms"] > 0
