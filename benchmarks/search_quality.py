@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
 from nas_core.latency import load_model
 from nas_core.latency.machine import describe_machine
@@ -139,6 +140,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             if name == EVOLUTION:
                 saved.append(round(strategy.saved / strategy.proposed, 3))
         settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_sentences}
+        settings["supernet_updates"] = read_checkpoint(options.checkpoint)["optimizer_history"][-1]["num_updates"]
         counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
         machine = describe_machine(options.device, 1)
         write_json(options.out, {**settings, **counts, "rows": summary(courses, free), "machine": machine})
