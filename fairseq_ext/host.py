@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nas_core.export.opening import ExportableModel
 
 _LOG2 = float(np.log(2))
+_log = logging.getLogger(__name__)
 
 
 class TranslationSupernet:
@@ -75,6 +76,7 @@ class TranslationSupernet:
             if self._sentences is not None and self._sentences < len(indices):
                 chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
                 indices = indices[np.sort(chosen)]
+            indices = self._readable(dataset, indices)
             sampler = dataset.batch_by_size(indices, max_tokens=4096)
             batches = [dataset.collater([dataset[index] for index in batch]) for batch in sampler]
             batches = [batch for batch in batches if batch]
@@ -82,6 +84,20 @@ class TranslationSupernet:
                 raise DataError(f"split {self._subset!r} is empty; evaluation needs at least one sentence")
             self._batches = utils.move_to_cuda(batches) if self.device.type == "cuda" else batches
         return self._batches
+
+    def _readable(self, dataset: Any, indices: Any) -> Any:
+        """Without the sentences that the decoder's linear attention cannot read, and how many those are."""
+        kept, longer = dataset.filter_indices_by_size(indices, self._model.max_positions())
+        if len(longer):
+            _log.warning(
+                "%d of %d sentences of split %r are longer than this network reads, %s tokens of source and target, and"
+                " are left out",
+                len(longer),
+                len(indices),
+                self._subset,
+                self._model.max_positions(),
+            )
+        return kept
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """``loss`` (label-smoothed) and ``nll_loss`` in bits per token with inherited weights; experts are mixed

@@ -14,7 +14,8 @@ from typing import Any
 
 from fairseq_ext.checkpoint import read_state
 from fairseq_ext.options import model_arguments
-from nas_core.errors import CheckpointError
+from nas_core.errors import CheckpointError, NasExtError
+from nas_core.space import get_space, space_from_dict
 
 __all__ = ["differing_options", "inherit"]
 
@@ -33,6 +34,9 @@ _INHERITED = (
 )
 _NAMED = (*_INHERITED, "mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
 """What an error names; experts are what an architecture's name stands for, so they are not taken from a file."""
+_SCALES = ("linear_max_length", "linear_encoder_length")
+"""What follows from the data when a training begins, and must not follow from other data, or other releases, when it is
+continued."""
 _LAST = "checkpoint_last.pt"
 
 
@@ -48,24 +52,39 @@ def inherit(args: Namespace) -> None:
     if path is None:
         return
     args.begun_from = str(path)
-    if not getattr(args, "finetune_from_model", None) and _restored(args) == _LAST:
-        return  # the same command goes on
     stored = _stored(path)
     if stored is None:
         return
-    taken = [name for name in _INHERITED if getattr(args, name, None) is None and hasattr(stored, name)]
+    continues = not getattr(args, "finetune_from_model", None) and _restored(args) == _LAST
+    names = _SCALES if continues else _INHERITED  # all else the same command says again
+    taken = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
     for name in taken:
         setattr(args, name, getattr(stored, name))
     said = [_option(name, stored) for name in taken if getattr(stored, name) not in (None, False, 0)]
+    if continues:
+        return
     if getattr(args, "search_space", None) is None:
         args.search_space = json.loads(stored.search_space_json)["name"]
         args.inherited_space_json = stored.search_space_json
         said.append(f"--search-space {args.search_space}")
-        if getattr(args, "subnet", None) is None and getattr(stored, "subnet_json", None):
-            args.subnet_json = stored.subnet_json
-            said.append("its architecture")
+        _take_architecture(args, stored, said)
+    elif _same_space(args.search_space, stored):
+        _take_architecture(args, stored, said)
     if said:
         logger.info("taken from %s: %s", path, ", ".join(said))
+
+
+def _take_architecture(args: Namespace, stored: Namespace, said: list[str]) -> None:
+    if getattr(args, "subnet", None) is None and getattr(stored, "subnet_json", None):
+        args.subnet_json = stored.subnet_json
+        said.append("its architecture")
+
+
+def _same_space(given: str, stored: Namespace) -> bool:
+    try:
+        return get_space(given) == space_from_dict(json.loads(stored.search_space_json), "checkpoint")
+    except NasExtError:  # what is wrong with the given one is told where it is used
+        return False
 
 
 def differing_options(args: Namespace) -> str:

@@ -16,19 +16,21 @@ from nas_core.errors import ConfigError
 from nas_core.space import SearchSpace
 from nas_core.supernet.genes import linear_limits
 
-__all__ = ["STEP", "longest_sentence", "resolve_linear_lengths"]
+__all__ = ["FAR", "STEP", "resolve_linear_lengths", "sentence_lengths"]
 
 logger = logging.getLogger(__name__)
 
 STEP = 8
 """The longest sentence is rounded up to a multiple of this."""
+FAR = 5
+"""Times the median length from which on a warning tells that the scale is far above most sentences."""
 
 
 def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> None:
     """Write the scale of linear attention in the decoder into ``args``, and with them into the checkpoint.
 
-    It is ``--linear-max-length``, by default the longest sentence of the training and validation data: far above the
-    lengths that occur, the cosine would weigh nothing.
+    It is ``--linear-max-length``, by default the longest target (and, where attention to the source may be linear, the
+    longest source) of the training and validation data: far above the lengths that occur, the cosine weighs nothing.
 
     Raises:
         ConfigError: no scale is given and no data is there to take it from.
@@ -40,32 +42,36 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
         args.linear_max_length = longest
         return
     splits = [str(getattr(args, "train_subset", "train")), *str(getattr(args, "valid_subset", "valid")).split(",")]
-    found = longest_sentence(task, splits, longest)
-    if found is None:
+    of_source, _ = linear_limits(space)
+    sizes = sentence_lengths(task.cfg, splits, [task.cfg.source_lang] * of_source + [task.cfg.target_lang])
+    sizes = sizes[sizes <= longest]  # longer ones are not trained on
+    if not len(sizes):
         raise ConfigError(
             "no training data to take the scale of linear attention in the decoder from; give the longest sentence that"
             " it is for, --linear-max-length M"
         )
-    args.linear_max_length = min(longest, -(-found // STEP) * STEP)
+    args.linear_max_length = min(longest, -(-int(sizes.max()) // STEP) * STEP)
     logger.info(
-        "linear attention in the decoder is scaled by, and reads, %d tokens (the longest training sentence has %d;"
-        " --linear-max-length sets another)",
+        "linear attention in the decoder is scaled by, and reads, %d tokens (the longest training sentence has %d, half"
+        " of them have up to %d)",
         args.linear_max_length,
-        found,
+        sizes.max(),
+        np.median(sizes),
     )
+    if args.linear_max_length > FAR * np.median(sizes):
+        logger.warning(
+            "that is far above most sentences, for which the cosine then weighs next to nothing; leave the longest ones"
+            " out, or give --linear-max-length M with the longest sentence that shall be read"
+        )
 
 
-def longest_sentence(task: Any, splits: Sequence[str], limit: int) -> int | None:
-    """Tokens of the longest sentence of up to ``limit`` tokens (longer ones are not trained on), of either language, in
-    these splits of a translation task's data; None without such data."""
-    longest = 0
-    for sizes in _sizes(task.cfg, splits):
-        longest = max(longest, int(sizes[sizes <= limit].max(initial=0)))
-    return longest or None
+def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
+    """Tokens of each sentence, the end included, in these splits and languages of a translation task's data; a split
+    may have several parts (``train``, ``train1``, ..)."""
+    return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
 
 
-def _sizes(config: Any, splits: Sequence[str]) -> Iterator[NDArray[np.int64]]:
-    """Tokens of each sentence, the end included; a split may have several parts (``train``, ``train1``, ..)."""
+def _sizes(config: Any, splits: Sequence[str], languages: Sequence[str]) -> Iterator[NDArray[np.int64]]:
     source, target, implementation = config.source_lang, config.target_lang, config.dataset_impl
     for path, split in product(str(config.data or "").split(":"), splits):
         for part in count():
@@ -74,7 +80,7 @@ def _sizes(config: Any, splits: Sequence[str]) -> Iterator[NDArray[np.int64]]:
             found = next((p for p in prefixes if _exists(f"{p}.{source}", implementation)), None)
             if found is None:
                 break
-            for language in (source, target):
+            for language in languages:
                 if _exists(f"{found}.{language}", implementation):
                     data = data_utils.load_indexed_dataset(f"{found}.{language}", None, implementation)
                     yield np.asarray(data.sizes, np.int64)

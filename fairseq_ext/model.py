@@ -206,7 +206,9 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
         return min(limits)
 
     def max_positions(self) -> tuple[int, int]:
-        return self.encoder.max_positions(), self.decoder.max_positions()
+        """What fairseq leaves sentences out by: of references that are not read, only what was asked for."""
+        target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
+        return self.encoder.max_positions(), target
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, *args: Any, **kwargs: Any) -> Any:
         with one_line_errors():

@@ -185,15 +185,15 @@ def check(
         raise ConfigError("check needs either --data or --architecture, and only one of them")
     fitted = load_model(model)
     if data is not None:
-        _tell_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)))
+        _tell_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)), fitted=False)
     elif architecture is not None:
         typer.echo(_check_architecture(fitted, Architecture.load(architecture), repeats, str(model)))
 
 
-def _tell_quality(rows: dict[str, Quality]) -> None:
+def _tell_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
     """The table with what its columns mean; doubts, about the last row, where drift is divided out, on stderr."""
     typer.echo(f"{quality_table(rows)}\n\n{LEGEND}\n")
-    for doubt in doubts(list(rows.values())[-1]):
+    for doubt in doubts(list(rows.values())[-1], fitted):
         typer.echo(f"warning: {doubt}", err=True)
 
 

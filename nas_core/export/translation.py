@@ -26,7 +26,7 @@ from nas_core.layers.cosformer import CosformerState
 from nas_core.layers.cosformer.angles import Turns, turns
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
-from nas_core.supernet.genes import linear_limits
+from nas_core.supernet.genes import linear_encoder, linear_limits
 from nas_core.supernet.subnet import DecoderCache, Subnet
 from nas_core.supernet.translation import TranslationNet
 
@@ -155,8 +155,11 @@ def translation_parts(
     """``encoder`` and ``decoder_step`` of a subnet, for sentences of at most so many tokens; linear attention of its
     decoder may lower the limits."""
     longest = net.config.linear.longest
-    of_source, of_target = linear_limits(SearchSpace.of(architecture, like=net.space))
+    own = SearchSpace.of(architecture, like=net.space)
+    of_source, of_target = linear_limits(own)
     source_limit = min(source_limit, longest) if of_source else source_limit
+    if net.config.linear_encoder_length is not None and linear_encoder(own):
+        source_limit = min(source_limit, net.config.linear_encoder_length)
     target_limit = min(target_limit, longest) if of_target else target_limit
     static = static_net(net, architecture, source_limit, target_limit)
     subnet = static.select(architecture)

@@ -98,10 +98,17 @@ def quality(
     )
 
 
-def doubts(quality: Quality) -> list[str]:
-    """What is to be doubted about a model, each with what to do; empty for a good one."""
+def doubts(quality: Quality, fitted: bool = True) -> list[str]:
+    """What is to be doubted about a model, each with what to do; empty for a good one.
+
+    Args:
+        quality: of the model.
+        fitted: by a part of the measurements held out of a fit; otherwise by measurements of their own.
+    """
     found = []
     more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
+    if not fitted:
+        more = "fit the model to more architectures"
     inside = round(quality.coverage_percent / 100 * quality.count)
     if float(binom.cdf(inside, quality.count, INTERVAL)) < BY_CHANCE:
         found.append(
@@ -110,10 +117,11 @@ def doubts(quality: Quality) -> list[str]:
             f" it; {more}, on a quieter machine or with --clock cpu"
         )
     if quality.count < FEW:
-        found.append(f"these figures come from only {quality.count} measurements; {more}: 120 make 24 of them")
+        enough = f"{more}: 120 make 24 of them" if fitted else "judge it by more of them"
+        found.append(f"these figures come from only {quality.count} measurements; {enough}")
     if quality.options_percent < 100:
         found.append(
-            f"{100 - quality.options_percent:.0f} % of the space's options occur in no measurement of the fit and are"
+            f"{100 - quality.options_percent:.1f} % of the space's options occur in no measurement of the fit and are"
             f" guessed; {more}"
         )
     return found

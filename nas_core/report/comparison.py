@@ -13,6 +13,7 @@ from nas_core.errors import ConfigError
 from nas_core.report import interactive, plots
 from nas_core.report.facts import duration, facts_of, machine_of, started
 from nas_core.report.html import Page
+from nas_core.report.limits import limit_notes
 from nas_core.report.pictures import axis_title, cloud_of, finalist_labels
 from nas_core.report.plots import pareto_front
 from nas_core.report.points import points_of
@@ -50,9 +51,12 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     page.heading("What each found")
     page.table(comparison_table(runs))
     page.paragraph(
-        "Best value of all evaluations within each limit. Volume: the share of the box around all fronts that a run's"
-        " front dominates, 1 being the most."
+        "Best value of all evaluations within each limit, without those measured above it. Volume: the share of the box"
+        " around all fronts that a run's front dominates, 1 being the most."
     )
+    for run, name in zip(runs, names, strict=True):
+        for note in limit_notes(run):
+            page.paragraph(f"{name}: {note}")
     page.heading("Pareto fronts")
     y = axis_title(first, first.metric)
     for cost in costs:
@@ -112,7 +116,7 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
             "machine": machine_of(run),
         }
         for limit in limits:
-            within = [y for x, y in front if x <= limit]
+            within = [y for x, y in _within_limit(run, cost, limit, front) if x <= limit]
             row[f"{limit:g}"] = within[-1] if within else None
         rows.append(row)
     columns = [
@@ -127,6 +131,17 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
         Column("machine", "machine"),
     ]
     return Table([c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)], rows)
+
+
+def _within_limit(
+    run: SearchRun, cost: str, limit: float, front: Sequence[tuple[float, float]]
+) -> Sequence[tuple[float, float]]:
+    """The front, without architectures that were measured above this limit although predicted within it."""
+    missed = {f["key"] for f in run.finalists if f["measured"].get(cost) is not None and f["measured"][cost] > limit}
+    if not missed:
+        return front
+    left = [evaluation for evaluation in run.evaluations if str(evaluation.get("key")) not in missed]
+    return pareto_front(replace(run, evaluations=left).points(cost), run.maximised)
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
@@ -174,9 +189,12 @@ def _wanted(run: SearchRun) -> str:
 
 
 def _different(runs: Sequence[SearchRun]) -> list[str]:
-    return [
-        shown for name, shown in _SAME.items() if any(r.settings.get(name) != runs[0].settings.get(name) for r in runs)
+    first = runs[0]
+    different = [
+        shown for name, shown in _SAME.items() if any(r.settings.get(name) != first.settings.get(name) for r in runs)
     ]
+    units = {run.described(run.metric).title for run in runs}
+    return different + ([f"units of what was searched for ({', '.join(sorted(units))})"] if len(units) > 1 else [])
 
 
 def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:

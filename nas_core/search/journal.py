@@ -54,8 +54,11 @@ def settle_config(
         write_atomic(path, yaml.safe_dump(content, sort_keys=False))
         return False
     there = _settings(path)
-    for name, search in (there.get("searches") or {}).items():
-        there["searches"][name] = {**(before or {}).get(name, {}), **search}
+    searches = there.get("searches")
+    if isinstance(searches, dict):
+        for name, search in searches.items():
+            if isinstance(search, dict):
+                searches[name] = {**(before or {}).get(name, {}), **search}
     if difference := first_difference(there, settings):
         name, before, now = difference
         raise ConfigError(

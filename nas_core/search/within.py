@@ -19,7 +19,7 @@ __all__ = ["Goal", "goals", "judged", "measure_finalists"]
 _log = logging.getLogger(__name__)
 
 TRIES = 4
-"""Architectures found above a limit before no further one is measured for it."""
+"""Architectures measured in vain for a limit, beside the first finalists, before no further one is."""
 
 Measure = Callable[[Sequence[Architecture]], Sequence[Mapping[str, Any]]]
 
@@ -79,14 +79,18 @@ def measure_finalists(result: SearchResult, searches: Mapping[str, Goal], measur
     are measured too and become finalists, until one is within it.
 
     The next one is the best of those whose prediction stays below the limit even if it is wrong by as much as the ones
-    before were. At most :data:`TRIES` are found above a limit.
+    before were. At most :data:`TRIES` beside the first finalists are found above a limit; where all finalists were
+    measured before, nothing is.
     """
     missing = [finalist.architecture for finalist in result.finalists if not finalist.measured]
     records = dict(zip(missing, measure(missing) if missing else (), strict=True))
     known = [records.get(finalist.architecture, finalist.measured) for finalist in result.finalists]
     found, evaluated = judged(with_measured(result.finalists, known), searches), result.evaluated
+    if not missing:  # as an earlier end of the search left them
+        return found
     for name, goal in searches.items():
-        while 0 < len(above := [one for one in found if name in one.over_limit]) < TRIES:
+        first = sum(name in one.over_limit for one in found)
+        while (above := [one for one in found if name in one.over_limit]) and len(above) - first < TRIES:
             following = _next(found, above, evaluated, name, goal)
             if following is None:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from examples.export.greedy_onnx import Translator
-from nas_core.export.translation import static_net
+from nas_core.export.translation import static_net, translation_parts
 from nas_core.files import read_json
 from nas_core.graph.onnx import read_onnx
 from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
@@ -136,3 +137,10 @@ def test_padding_changes_nothing(exported: Exported) -> None:
     for padded in ([*sentence, PAD, PAD], [PAD, PAD, *sentence]):
         assert Translator(exported("mixed")).greedy([padded], LIMIT) == alone
     assert session.get_inputs()[0].shape == ["batch", "source"]
+
+
+def test_a_fixed_scale_of_the_encoder_bounds_the_source() -> None:
+    net, architecture = network("mixed")
+    net.config = replace(net.config, linear_encoder_length=7)
+    encoder, _ = translation_parts(net, architecture, LIMIT, LIMIT)
+    assert {dim.name: dim.largest for dim in encoder.dims}["source"] == 7

@@ -112,3 +112,12 @@ def test_nothing_is_taken_without_a_file_or_from_a_foreign_one(made, tmp_path):
     loaded.finetune_from_model, before = str(made / "checkpoint_last.pt"), vars(loaded).copy()
     ARCH_CONFIG_REGISTRY["hat_transformer_small"](loaded)
     assert vars(loaded) == before | {"finetune_from_model": str(made / "checkpoint_last.pt")}
+
+
+def test_naming_the_space_alone_takes_its_architecture_too(made, joint, plain, tmp_path):
+    save_space(MIXED, tmp_path / "same.yml")
+    options = ["--search-space", tmp_path / "same.yml", "--finetune-from-model", made / "subnet.pt"]
+    done = run("train", joint, *plain, *options, "--save-dir", tmp_path)
+    assert done.code == 0, done.err
+    stored = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["model"]
+    assert stored.subnet_json == settings(made / "subnet.pt").subnet_json

@@ -1,12 +1,15 @@
 """fairseq's own commands on networks with softmax and linear attention."""
 
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
+from fairseq_ext import lengths
 from fairseq_ext.checkpoint import read_checkpoint
 from fairseq_ext.host import HOST
 from fairseq_ext.lengths import resolve_linear_lengths
@@ -57,8 +60,6 @@ def test_a_supernet_trains_and_every_kind_decodes(command, corpus, tmp_path, sam
 
 
 def test_a_found_network_is_static(corpus, tmp_path):
-    from argparse import Namespace
-
     args = Namespace(max_source_positions=32, max_target_positions=32)
     ARCH_CONFIG_REGISTRY["mformer_found_wmt_en_de"](args)
     assert args.max_relative_length == 8
@@ -110,8 +111,8 @@ def test_what_is_read_and_decoded_ends_where_linear_attention_does(checkpoint, c
         "--min-len", 15,
     )  # fmt: skip
     assert done.code == 0, done.err
-    lengths = [len(text.split()) for _, text in done.hypotheses().values()]
-    assert lengths == [15] * 20  # and the end
+    found = [len(text.split()) for _, text in done.hypotheses().values()]
+    assert found == [15] * 20  # and the end
     assert "as long as this model can decode, 16 tokens" in done.out + done.err
 
 
@@ -145,9 +146,46 @@ def test_a_checkpoint_from_before_keeps_its_one_scale(checkpoint, corpus, tmp_pa
     assert {layer.cross_attn.linear.max_length for layer in subnet.decoder_layers} == {64}
 
 
-def test_without_data_the_scale_has_to_be_given():
-    from argparse import Namespace
+def test_a_training_that_goes_on_keeps_its_scales(command, checkpoint, tmp_path):
+    """Those of a checkpoint from before, too, and whatever the data would say now."""
+    state = torch.load(checkpoint, weights_only=True)
+    state["cfg"]["model"].linear_max_length = 24
+    del state["cfg"]["model"].linear_encoder_length
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    done = run("train", *command, "--save-dir", tmp_path, "--max-update", 4)
+    assert done.code == 0, done.err
+    model = read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]
+    assert (model.linear_max_length, model.linear_encoder_length) == (24, 24)
 
+
+def test_references_and_evaluation_beyond_the_scale(command, corpus, tmp_path, caplog):
+    """A reference is not read while decoding; a search leaves out what the network cannot read, and says so."""
+    genes = {**get_space("mformer_small").largest().to_dict(), "decoder.self_attention": LINEAR}
+    Architecture(genes).save(tmp_path / "decoder.json")
+    done = run(
+        "train", *command[:5], *command[7:], "--task", "translation", "--subnet", tmp_path / "decoder.json",
+        "--save-dir", tmp_path, "--linear-max-length", 8, "--disable-validation",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    trained = tmp_path / "checkpoint_last.pt"
+    done = run("generate", corpus, "--path", trained, *DECODING)
+    assert done.code == 0, done.err
+    assert len(done.hypotheses()) == 20
+    supernet = HOST.open(trained, data=str(corpus))
+    assert supernet.evaluate(supernet.space.largest())["loss"] > 0
+    assert "are longer than this network reads, (64, 8) tokens" in caplog.text
+    assert sum(batch["nsentences"] for batch in supernet._validation()) < 40
+
+
+def test_a_scale_far_above_most_sentences_is_told(monkeypatch, caplog):
+    args = Namespace(linear_max_length=None, max_source_positions=512, max_target_positions=512)
+    task = SimpleNamespace(cfg=SimpleNamespace(source_lang="a", target_lang="b"))
+    monkeypatch.setattr(lengths, "sentence_lengths", lambda *_: np.array([15] * 9 + [400]))
+    resolve_linear_lengths(args, get_space("mformer_small"), task)
+    assert args.linear_max_length == 400 and "far above most sentences" in caplog.text
+
+
+def test_without_data_the_scale_has_to_be_given():
     args = Namespace(linear_max_length=None, max_source_positions=32, max_target_positions=48, train_subset="train")
     nothing = SimpleNamespace(cfg=SimpleNamespace(data=None, source_lang="a", target_lang="b", dataset_impl=None))
     with pytest.raises(ConfigError, match="--linear-max-length M"):

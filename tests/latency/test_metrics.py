@@ -57,7 +57,7 @@ def test_what_does_not_exist_is_nan_and_none_in_json():
         (24, 100 * 18 / 24, 100.0, ["coverage is 75 %, 18 of 24"]),
         (24, 100 * 20 / 24, 100.0, []),  # as chance has it often
         (6, 100 * 5 / 6, 100.0, ["only 6 measurements"]),
-        (24, 95.8, 97.0, ["3 % of the space's options occur in no measurement"]),
+        (24, 95.8, 97.0, ["3.0 % of the space's options occur in no measurement"]),
         (24, 95.8, math.nan, []),
     ],
 )
@@ -65,6 +65,12 @@ def test_poor_models_are_doubted(count, coverage, options, said):
     found = doubts(Quality(count, 5.0, 0.9, 0.8, coverage, options))
     assert len(found) == len(said)
     assert all(part in doubt and "--samples" in doubt for part, doubt in zip(said, found, strict=True))
+
+
+def test_doubts_about_other_measurements_do_not_speak_of_those_of_the_fit():
+    found = doubts(Quality(5, 5.0, 0.9, 0.8, 20.0, 99.7), fitted=False)
+    assert len(found) == 3 and not any("--samples" in doubt or "120" in doubt for doubt in found)
+    assert "0.3 % of the space's options" in found[-1]
 
 
 def test_the_legend_names_every_column():

@@ -209,6 +209,22 @@ def test_runs_side_by_side(run: Run, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["report", *map(str, folders), "--out", str(out)]) == 0 and out.stat().st_size > 10_000
 
 
+def test_what_was_measured_above_a_limit_is_not_the_best_of_a_comparison(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [run("first"), run("second", seed=5)]
+    content = json.loads((folders[0] / "finalists.json").read_text())
+    best = next(one for one in content["finalists"] if "latency_ms<=6" in one["best_of"])
+    best |= {"best_of": [], "over_limit": ["latency_ms<=6"], "measured": {"latency_ms": 6.5, "same_machine": True}}
+    (folders[0] / "finalists.json").write_text(json.dumps(content))
+    assert main(["report", *map(str, folders)]) == 0
+    cells = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("first")).split()
+    journal = [json.loads(line) for line in (folders[0] / "journal.jsonl").read_text().splitlines()]
+    others = [e["metrics"]["loss"] for e in journal if e["metrics"]["latency_ms"] <= 6 and e["key"] != best["key"]]
+    assert float(cells[1]) == pytest.approx(min(others), abs=1e-4) and min(others) > best["metrics"]["loss"]
+    assert "first: ≤ 6 ms: none of 1 measured was within it" in (folders[0] / "comparison.html").read_text("utf-8")
+
+
 def test_runs_that_cannot_be_compared(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = run("one", evaluations=3, settings={"data": "/a"})
     other = run("other", evaluations=3, settings={"data": "/b"})

@@ -81,9 +81,17 @@ def test_nothing_within_is_said_and_not_called_the_best() -> None:
 
     device = Slow(1.0)
     found = measure_finalists(result([finalist(1, (NAME,))]), GOALS, device)
-    assert len(device.asked) == TRIES == len(found)
+    assert len(device.asked) == 1 + TRIES == len(found)
     assert set(marks(found).values()) == {(False, True)}
-    assert measure_finalists(result(found), GOALS, device) == found and len(device.asked) == TRIES
+    assert measure_finalists(result(found), GOALS, device) == found and len(device.asked) == 1 + TRIES
+
+
+def test_many_finalists_above_do_not_end_the_tries() -> None:
+    """All of a spread over the front are measured above the limit, more than there are tries."""
+    device = Device(1.3)
+    found = measure_finalists(result([finalist(1, (NAME,)), *map(finalist, (2, 3, 4, 5))]), GOALS, device)
+    assert [one.number("n") for one in device.asked] == [1, 2, 3, 4, 5, 7]
+    assert marks(found)[7] == (True, False) and not any(best for best, above in marks(found).values() if above)
 
 
 def test_what_is_left_is_only_worse_than_a_finalist_within() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from safetensors import safe_open
 
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
 from nas_core.predictor import NNFormerPredictor
@@ -20,6 +21,7 @@ from nas_core.predictor.networks import (
     register_network_model,
 )
 from nas_core.predictor.networks.data import load_networks, measured_on
+from nas_core.predictor.networks.shipped import FOLDER
 from tests.predictor.networks.toy import toy_networks
 
 
@@ -92,3 +94,11 @@ def test_networks_come_from_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "gt.txt").write_text("")
     with pytest.raises(DataError, match=r"gt\.txt is empty"):
         load_networks(tmp_path)
+
+
+def test_shipped_models_have_a_checksum() -> None:
+    paths = sorted(FOLDER.glob("*.safetensors"))
+    assert paths
+    for path in paths:
+        with safe_open(path, framework="pt") as file:
+            assert file.metadata()["sha256"]
