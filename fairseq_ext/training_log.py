@@ -25,7 +25,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
 
 
 def _siblings(folder: Path) -> list[Path]:
-    return [folder.with_suffix(".log"), folder.parent / "train.log"]
+    return [folder.parent / f"{folder.name}.log", folder.parent / "train.log"]
 
 
 def training_curves(log: Path) -> TrainingCurves | None:

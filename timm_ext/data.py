@@ -21,7 +21,16 @@ from torch.utils.data import Dataset
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import DAMAGED_ARCHIVE
 
-__all__ = ["ImageSet", "JpegFile", "Source", "open_images", "open_splits", "where_validated"]
+__all__ = [
+    "ImageSet",
+    "JpegFile",
+    "Source",
+    "has_training_images",
+    "open_images",
+    "open_splits",
+    "open_subset",
+    "where_validated",
+]
 
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
 """Names of a split's folder, first choice first; the names that timm looks for."""
@@ -140,6 +149,28 @@ def open_images(path: str | Path, split: str = "train") -> Source:
     """
     path = Path(path)
     return _Folder(path, split) if path.is_dir() else JpegFile(path)
+
+
+def has_training_images(path: Path) -> bool:
+    """Whether it is a folder with a training split of its own."""
+    return path.is_dir() and _own_folder(path, "train") is not None
+
+
+def open_subset(places: Sequence[Path], name: str) -> Source:
+    """The images of a split (``train``, ``val``, ``test``, or another folder) in the first place that has it.
+
+    Raises:
+        DataError: none of the places has a folder of that name.
+    """
+    split = next((split for split, names in _SPLITS.items() if name in names), name)
+    for place in places:
+        if place.is_dir() and (own := _own_folder(place, split)):
+            return _Folder(own, split)
+    where = " or ".join(map(str, places)) or "no --data"
+    raise DataError(
+        f"no images of --valid-subset {name} in {where}; expected a folder with train/, val/ or test/ in it, or leave"
+        " --valid-subset away and give the images themselves as --data"
+    )
 
 
 def _own_validation(train: str | Path) -> Path | None:

@@ -31,8 +31,9 @@ class ImageSupernet:
     """A checkpoint of ``timm_ext.train`` or of timm's own trainer, whose moving averages are used where there are any.
 
     Evaluates on the images that the run validated on: those of its validation data, or those that it held out of its
-    training data. ``data`` says where they are now; ``valid_sentences`` takes only so many. They are read on the first
-    evaluation.
+    training data. ``data`` says where that data is now; where it is other data, without a ``train/`` in it, all its
+    images are taken. ``valid_subset`` names a folder in it (``train``, ``val``, ``test``) whose images are evaluated
+    instead; ``valid_sentences`` takes only so many. They are read on the first evaluation.
     """
 
     units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
@@ -59,17 +60,10 @@ class ImageSupernet:
     def _validation(self) -> Any:
         from timm.data import create_loader, resolve_data_config
 
-        from timm_ext.data import ImageSet, open_images, open_splits
+        from timm_ext.data import ImageSet
 
         if self._batches is None:
-            run = self._state.get("train") or {}
-            if run and not run["val_data"]:
-                images = open_splits(self._data or run["data"], None, run["val_count"], run["seed"])[1]
-            elif path := self._data or run.get("val_data"):
-                split = "validation" if self._subset == "valid" else self._subset
-                images = ImageSet(open_images(path, split))
-            else:
-                raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
+            images = self._validation_set()
             if self._images is not None and self._images < len(images):
                 chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
                 images = ImageSet(images.source, images.indices[chosen])
@@ -90,6 +84,25 @@ class ImageSupernet:
             pixels = len(images) * self._model.in_chans * height * width
             self._batches = list(loader) if 4 * pixels <= _KEPT_BYTES else loader
         return self._batches
+
+    def _validation_set(self) -> Any:
+        from timm_ext.data import ImageSet, has_training_images, open_images, open_splits, open_subset
+
+        run = self._state.get("train") or {}
+        trained_on = Path(run["data"]) if run else None
+        if self._subset != "valid":
+            places = [self._data] if self._data else [run.get("val_data"), run.get("data")]
+            return ImageSet(open_subset([Path(place) for place in places if place], self._subset))
+        if trained_on and not run["val_data"]:
+            data = Path(self._data or trained_on)
+            # A training set may have been moved: its held-out images must not be mixed with those it was trained on.
+            moved = data.resolve().name == trained_on.resolve().name
+            if run["val_count"] or moved or has_training_images(data):
+                return open_splits(data, None, run["val_count"], run["seed"])[1]
+            return ImageSet(open_images(data, "validation"))
+        if path := self._data or run.get("val_data"):
+            return ImageSet(open_images(path, "validation"))
+        raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
 
     def _statistics(self, size: int) -> dict[str, Any]:
         """How images were prepared in training: by the registered model's configuration."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from examples.recipes.recipe import FOLDER, Recipe, Step, executable, list_recipes, read_recipe
+from examples.recipes.stamps import Stamps
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
-from nas_core.files import read_json, write_json
 
 __all__ = ["main", "run"]
 
@@ -42,7 +42,8 @@ def run(
     """Run the steps of these names, or all.
 
     Raises:
-        NasExtError: an unknown step or variable, one that has to be given, or a command that failed.
+        NasExtError: an unknown step or variable, one that has to be given, a step that was done with other settings, or
+            a command that failed.
     """
     for name in names:
         if name not in recipe.steps:
@@ -52,23 +53,26 @@ def run(
     steps = [recipe.steps[name] for name in names] or [step for step in recipe.steps.values() if not step.optional]
     if not dry:  # before hours are spent, not after
         foreseen = {name: "" for name, one in recipe.variables.items() if one.finalist_of and not names}
+        values = recipe.values(given)
         for step in steps:
-            recipe.command(step, {**foreseen, **recipe.values(given)})
+            words = recipe.command(step, {**foreseen, **values})
+            if words == recipe.command(step, values, partly=True):
+                Stamps(recipe, values).done(step, words)
     for number, step in enumerate(steps, start=1):
         values = recipe.values(given)
-        words = [*recipe.command(step, values, partly=dry), *extra]
+        words = recipe.command(step, values, partly=dry)
         title = f"[{number}/{len(steps)}] {step.name}: {step.about}"
         if dry:
-            print(f"# {title}\n{_shown(words)}\n")
+            print(f"# {title}\n{_shown([*words, *extra])}\n")
             continue
-        stamp = Path(values["OUT"]) / "steps" / f"{step.name}.json"
-        makes = Path(recipe.command(Step(step.name, "", (step.makes,), ""), values)[0])
-        if not names and makes.exists() and stamp.exists() and read_json(stamp) == words:
-            print(f"{title}: done before", flush=True)
+        stamps = Stamps(recipe, values)
+        how = stamps.done(step, words)
+        if how is not None and not names:
+            print(f"{title}: done before{how and ' ' + how}", flush=True)
             continue
-        print(f"{title}\n{_shown(words)}", flush=True)
-        _execute(step, words, makes)
-        write_json(stamp, words)
+        print(f"{title}\n{_shown([*words, *extra])}", flush=True)
+        _execute(step, [*words, *extra], stamps.makes(step))
+        stamps.write(step, words, extra)
 
 
 def _execute(step: Step, words: Sequence[str], makes: Path) -> None:

@@ -77,8 +77,8 @@ class Recipe:
         values = {name: _filled(value, known) for name, value in known.items()}
         for name, variable in self.variables.items():
             if name not in values and variable.finalist_of:
-                folder = Path(_filled(variable.finalist_of, values))
-                if found := _best_finalist(folder):
+                found, _ = best_finalist(Path(_filled(variable.finalist_of, values)))
+                if found:
                     values[name] = found
         return values
 
@@ -96,12 +96,14 @@ class Recipe:
                 continue
             for name in _VARIABLE.findall(word):
                 if name not in values and not partly:
-                    raise self._missing(name, step)
+                    raise self._missing(name, step, values)
             words.append(_filled(word, values))
         return words
 
-    def _missing(self, name: str, step: Step) -> ConfigError:
+    def _missing(self, name: str, step: Step, values: Mapping[str, str]) -> ConfigError:
         variable = self.variables[name]
+        if variable.finalist_of and (why := best_finalist(Path(_filled(variable.finalist_of, values)))[1]):
+            return ConfigError(f"step {step.name} of {self.name} needs {name}=FILE: {why}")
         before = f" (after step search, or {name}=FILE)" if variable.finalist_of else ""
         return ConfigError(f"step {step.name} of {self.name} needs {name}=...{before}: {variable.help}")
 
@@ -124,8 +126,10 @@ def read_recipe(name: str) -> Recipe:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is no YAML ({error}); mend it") from None
     _check_keys(path, "a recipe", content, _KEYS, ("about", "steps"))
-    variables = {key: _variable(path, key, value) for key, value in (content.get("variables") or {}).items()}
-    steps = {key: _step(path, key, value) for key, value in content["steps"].items()}
+    variables = {key: _variable(path, key, value) for key, value in _named(path, content, "variables").items()}
+    steps = {key: _step(path, key, value) for key, value in _named(path, content, "steps").items()}
+    if not steps:
+        raise DataError(f"{path} has no steps; give at least one, with about, run and makes")
     if "OUT" not in variables:
         raise DataError(f"{path} has no variable OUT, the folder that everything is written to; add it to variables")
     known = {*variables, "USER_DIR", "HERE"}
@@ -146,6 +150,20 @@ def _check_keys(path: Path, kind: str, content: Any, known: set[str], needed: Se
             raise DataError(f"{path}: {kind} lacks {key!r}; add it")
 
 
+def _named(path: Path, content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The variables or the steps, each under its name."""
+    found = content.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: {key} is {found!r}; expected a mapping, each of the {key} under its name")
+    for name in found:
+        if not isinstance(name, str) or (key == "variables" and not _VARIABLE.fullmatch(f"{{{name}}}")):
+            kind = "capital letters" if key == "variables" else "a word"
+            raise DataError(f"{path}: {name!r} is no name in {key}; expected {kind}")
+    return found
+
+
 def _variable(path: Path, name: str, content: Any) -> Variable:
     if isinstance(content, str):
         return Variable(name, content)
@@ -162,8 +180,13 @@ def _variable(path: Path, name: str, content: Any) -> Variable:
 
 def _step(path: Path, name: str, content: Any) -> Step:
     _check_keys(path, f"step {name}", content, _STEP_KEYS, ("about", "run", "makes"))
+    lines = [content["run"]] if isinstance(content["run"], str) else content["run"]
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise DataError(
+            f"{path}: run of step {name} is {lines!r}; expected a command, as text or as a list of its lines"
+        )
     try:
-        words = tuple(word for line in content["run"] for word in shlex.split(str(line)))
+        words = tuple(word for line in lines for word in shlex.split(line))
     except ValueError as error:
         raise DataError(f"{path}: step {name} cannot be split into words ({error})") from None
     if not words:
@@ -175,13 +198,31 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: values.get(match[1], f"${match[1]}"), text)
 
 
-def _best_finalist(folder: Path) -> str:
-    """File of the finalist with the least loss among the best of each search; empty before there is one."""
-    if not (folder / "finalists.json").is_file():
-        return ""
-    finalists = read_json(folder / "finalists.json")["finalists"]
-    best = [one for one in finalists if one["best_of"]] or finalists
-    return str(folder / min(best, key=lambda one: one["metrics"]["loss"])["file"]) if best else ""
+def best_finalist(folder: Path) -> tuple[str, str]:
+    """File of the finalist with the least loss among the best of each search, and why there is none.
+
+    A search whose finalists were all measured above its limit has no best one; training one of those for days is for
+    the user to decide. Both are empty before there are finalists.
+
+    Raises:
+        DataError: the search's list of finalists is damaged.
+    """
+    listed = folder / "finalists.json"
+    if not listed.is_file():
+        return "", ""
+    content = read_json(listed)
+    try:
+        finalists = [(one, str(folder / one["file"]), float(one["metrics"]["loss"])) for one in content["finalists"]]
+        within = [one for one in finalists if one[0].get("best_of")]
+        if above := [one for one in finalists if one[0].get("over_limit")] if not within else []:
+            row, file, _ = min(above, key=lambda one: float(one[0]["measured"]["latency_ms"]))
+            missed = f"above the limit, the fastest with {float(row['measured']['latency_ms']):.4g} ms ({file})"
+            return "", f"all finalists of {folder} were measured {missed}; give that one, or search with a larger limit"
+        return (min(within or finalists, key=lambda one: one[2])[1] if finalists else ""), ""
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"{listed} is no list of finalists with file, metrics and loss ({error!r}); repeat the search"
+        ) from None
 
 
 def executable(word: str) -> str:

@@ -124,6 +124,7 @@ class Pipeline:
 
         def try_out() -> None:
             paces: dict[int, float] = {}
+            self.run.screen.say(f"      tried with {' or '.join(map(str, numbers))} thread(s)")
             for threads in numbers:
                 timed, self.run.threads = Trial(), threads
                 self.run.command(trial, until=timed)
@@ -133,8 +134,8 @@ class Pipeline:
                 raise DataError(f"the trial of training ended before it could be timed; see {self.run.log}")
             write_json(found, asdict(fastest(paces)))
 
-        title = f"fairseq-train: how fast is it here, with {' or '.join(map(str, numbers))} thread(s)?"
-        self.run.stage("pace", title, _words(trial[1:]), [found], try_out)
+        # Not by the threads: a run that is continued with others keeps its number of updates, and so its training.
+        self.run.stage("pace", "fairseq-train: how fast is it here?", _words(trial[1:]), [found], try_out)
         pace = Pace(**read_json(found))
         self.run.threads = s.threads or pace.threads
         return plan(s, pace)

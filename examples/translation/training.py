@@ -69,8 +69,14 @@ def plan(settings: Settings, pace: Pace) -> Plan:
     else:
         updates = max(fits, enough)
         few = f"; {settings.budget[0]:g} minutes hold {fits}, too few to learn from" if fits < enough else ""
-    each = f"{pace.seconds_per_update:.2f} s each with {pace.threads} thread{'s' if pace.threads > 1 else ''}"
+    each = f"{pace.seconds_per_update:.2f} s each with {_threads(pace.threads)}"
+    if settings.threads not in (0, pace.threads):  # a run that is continued keeps its number of updates
+        each += f" when the run was begun, now {_threads(settings.threads)}"
     return Plan(updates, f"{updates} updates, {spoken(pace.seconds_of(updates))} ({each}){few}")
+
+
+def _threads(number: int) -> str:
+    return f"{number} thread{'s' if number > 1 else ''}"
 
 
 def too_little_learned(bleu: Sequence[float], updates: int) -> str:

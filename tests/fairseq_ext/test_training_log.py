@@ -56,3 +56,4 @@ def test_where_logs_lie(tmp_path: Path) -> None:
     places = training_logs(tmp_path / "supernet" / "checkpoint_best.pt")
     for name in ("supernet/a.log", "logs/train.log", "logs/supernet.log", "supernet.log", "train.log"):
         assert tmp_path / name in places
+    assert tmp_path / "supernet-0.3.log" in training_logs(tmp_path / "supernet-0.3" / "checkpoint_best.pt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,37 @@ def test_evaluates_as_training_did(run: Path, npz: Path) -> None:
     few = HOST.open(run / "last.pt", data=str(npz), valid_sentences=10)
     assert few.evaluate(SPACE.largest())["top1"] % 10 == pytest.approx(0, abs=1e-6)
     assert few.evaluate(SPACE.largest()) == few.evaluate(SPACE.largest())
+
+
+@pytest.fixture(scope="module")
+def by_default(npz: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its checkpoint as if a tenth of the images had been held out by default."""
+    state = torch.load(run / "last.pt", weights_only=True)
+    state["train"] |= {"val_count": 0, "data": str(npz), "val_data": None}
+    path = tmp_path_factory.mktemp("by-default") / "last.pt"
+    torch.save(state, path)
+    return path
+
+
+def evaluated_on(checkpoint: Path, **options: Any) -> int:
+    return len(HOST.open(checkpoint, **options)._validation_set())
+
+
+def test_which_images_are_evaluated(by_default: Path, run: Path, npz: Path, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "test").symlink_to(folder / "train")
+    moved = tmp_path / npz.name
+    shutil.copy(npz, moved)
+    held_out = evaluated_on(by_default)
+    assert held_out == evaluated_on(by_default, data=str(moved)) < 72
+    assert evaluated_on(by_default, data=str(folder / "validation")) == 8  # all of them, not a tenth
+    assert evaluated_on(by_default, data=str(folder)) == 8
+    assert evaluated_on(by_default, data=str(folder), valid_subset="train") == 20
+    assert evaluated_on(by_default, data=str(folder), valid_subset="val") == 8
+    assert evaluated_on(by_default, data=str(tmp_path), valid_subset="test") == 20
+    assert evaluated_on(run / "last.pt", data=str(npz)) == 24  # --val-count: the same data, wherever it is
+    for data in (folder, npz):
+        with pytest.raises(DataError, match=f"no images of --valid-subset test in {data}"):
+            evaluated_on(by_default, data=str(data), valid_subset="test")
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])

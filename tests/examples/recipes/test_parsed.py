@@ -19,6 +19,45 @@ STEPS = [(name, step) for name in list_recipes() for step in read_recipe(name).s
 NAS_EXT = [pair for pair in STEPS if words(*pair)[0] == "nas-ext"]
 FAIRSEQ = [pair for pair in STEPS if words(*pair)[0].startswith("fairseq-")]
 
+ADAM = {"optimizer": "adam", "adam_betas": "(0.9,0.98)", "weight_decay": 0.0, "label_smoothing": 0.1}
+HAT = ADAM | {
+    "lr": [5e-4], "lr_scheduler": "inverse_sqrt", "warmup_updates": 10_000, "max_update": 50_000, "weight_decay": 1e-4,
+    "max_tokens": 4096, "update_freq": [1], "clip_norm": 0.0, "dropout": 0.375, "attention_dropout": 0.0,
+    "extremes": "hat", "share_all_embeddings": False,
+}  # fmt: skip
+MOS = ADAM | {
+    "lr": [1e-3], "lr_scheduler": "cosine", "warmup_updates": 10_000, "max_update": 40_000, "min_lr": 1e-7,
+    "max_tokens": 4096, "update_freq": [16], "clip_norm": 0.0, "dropout": 0.3, "attention_dropout": 0.1,
+    "extremes": "hat", "share_all_embeddings": True,
+}  # fmt: skip
+RELATIVE = {"normalize_before": True, "max_relative_length": 8, "share_all_embeddings": True, "dropout": 0.3,
+            "attention_dropout": 0.1, "activation_dropout": 0.1, "lr_scheduler": "inverse_sqrt"}  # fmt: skip
+MFORMER = ADAM | RELATIVE | {
+    "adam_betas": "(0.9,0.998)", "weight_decay": 0.1, "lr": [7e-4], "warmup_updates": 4000, "max_update": 200_000,
+    "max_tokens": 4400, "update_freq": [1], "stop_min_lr": 1e-9, "extremes": "space",
+}  # fmt: skip
+RANKNAS = ADAM | RELATIVE | {
+    "lr": [1e-3], "warmup_updates": 8000, "max_update": 50_000, "max_tokens": 4096, "update_freq": [16],
+}  # fmt: skip
+SANDWICH, SINGLE = {"supernet_sampling": "sandwich"}, {"supernet_sampling": "spos"}
+WMT, LAST_TEN = {"beam": 4, "lenpen": 0.6, "batch_size": 128}, {"keep_last_epochs": 10}
+NAMED: dict[tuple[str, str], dict[str, Any]] = {
+    ("hat_iwslt14_de_en", "supernet"): HAT | SINGLE | {"architecture_draw": "hat", "select_checkpoint": "smallest"},
+    ("hat_iwslt14_de_en", "retrain"): HAT | LAST_TEN | {"warmup_updates": 4000},
+    ("hat_iwslt14_de_en", "translate"): {"beam": 5, "lenpen": 1.0, "batch_size": 128},
+    ("mos_wmt14_en_de", "supernet"): MOS | SANDWICH | {"mos": "neuron", "mos_experts": 2, "lr_period_updates": 30_000},
+    ("mos_wmt14_en_de", "further"): MOS | {"warmup_updates": 4000, "lr_period_updates": 36_000},
+    ("mos_wmt14_en_de", "translate"): WMT,
+    ("mformer_wmt14_en_de", "supernet"): MFORMER | SINGLE,
+    ("mformer_wmt14_en_de", "retrain"): MFORMER | LAST_TEN,
+    ("mformer_wmt14_en_de", "published"): MFORMER | LAST_TEN,
+    ("mformer_wmt14_en_de", "translate"): WMT,
+    ("ranknas_wmt14_en_de", "supernet"): RANKNAS | SINGLE | {"stability_architectures": 200, "stability_patience": 5},
+    ("ranknas_wmt14_en_de", "retrain"): RANKNAS | LAST_TEN,
+    ("ranknas_wmt14_en_de", "translate"): WMT,
+}
+"""What papers and released codes name, after the defaults of the architecture."""
+
 
 def command_of(name: str) -> Any:
     """What ``nas-ext NAME`` is for its library of options."""
@@ -53,12 +92,10 @@ def test_fairseq(name: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [program, *rest])
     training = program == "fairseq-train"
     parser = options.get_training_parser() if training else options.get_generation_parser()
-    args = options.parse_args_and_arch(parser, input_args=rest)
-    if training:
-        assert args.max_update in (40_000, 50_000, 200_000)
-        assert args.warmup_updates and args.label_smoothing == 0.1
-    else:
-        assert args.beam in (4, 5) and "--user-dir" in rest  # which leaves no sentence out
+    found = vars(options.parse_args_and_arch(parser, input_args=rest))
+    expected = NAMED[name, step]
+    assert {option: found.get(option) for option in expected} == expected
+    assert "--user-dir" in rest  # which leaves no sentence out
 
 
 def test_averages_and_images_have_parsers_of_their_own() -> None:

@@ -18,7 +18,7 @@ from tests.examples.recipes.conftest import words
 from tests.fairseq_ext.running import SPACE, run
 
 pytestmark = pytest.mark.fairseq
-SMALL = ["--cpu", "--num-workers", 0, "--max-tokens", 100, "--update-freq", 1, "--required-batch-size-multiple", 1]
+SMALL = ["--cpu", "--num-workers", 0, "--max-tokens", 100, "--update-freq", 1]
 SMALL += ["--log-format", "json", "--log-interval", 1, "--distributed-world-size", 1]
 """Options that make a training small; the recipe's optimizer and schedule stay."""
 STEPS = [

@@ -161,7 +161,11 @@ def test_training_on_a_busy_machine(monkeypatch, tmp_path, capsys):
     assert "about 40 minutes (2.20 s each with 1 thread); 4 minutes hold 96" in capsys.readouterr().out
     again = trained(monkeypatch, tmp_path, {1: 0.1, 2: 0.1})  # on another day: the same training goes on
     assert again.calls == [] and again.run.threads == 1
-    assert trained(monkeypatch, tmp_path, {2: 0.1}, "--threads", "2").calls == []
+    assert "thread(s)" not in capsys.readouterr().out  # nothing was tried
+    other = trained(monkeypatch, tmp_path, {4: 0.1}, "--threads", "4")
+    assert other.calls == [] and other.run.threads == 4
+    told = capsys.readouterr().out
+    assert "(2.20 s each with 1 thread when the run was begun, now 4 threads)" in told and "4 thread(s)" not in told
 
 
 def test_training_for_the_minutes_and_threads_given(monkeypatch, tmp_path):

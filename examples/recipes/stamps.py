@@ -1,0 +1,100 @@
+"""What is done of a recipe: one file per step, with the command that it was done by."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from examples.recipes.recipe import Recipe, Step
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import read_json, write_json
+
+__all__ = ["Stamps"]
+
+_FOLDERS = ("OUT", "USER_DIR", "HERE")
+"""Variables that may change without another result: what was done here may have been moved since."""
+
+
+class Stamps:
+    """The stamps of one run of a recipe, in the folder ``OUT/steps``."""
+
+    def __init__(self, recipe: Recipe, values: Mapping[str, str]) -> None:
+        self._recipe, self._values = recipe, values
+        self._out = Path(values["OUT"])
+
+    def makes(self, step: Step) -> Path:
+        """The file that shows that a step is done."""
+        return Path(self._recipe.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
+
+    def done(self, step: Step, words: Sequence[str]) -> str | None:
+        """None if the step is to be run; else in words how it was done, empty for "as it stands".
+
+        It is done if its file is there, and no earlier step was run after it.
+
+        Raises:
+            ConfigError: it was done by another command, whose files would be mistaken for those of this one.
+        """
+        stamp = self._read(step)
+        if stamp is None or not self.makes(step).exists():
+            return None
+        before, now = list(stamp["command"]), self._portable(words)
+        if before != now:
+            made = self.makes(step)
+            if made.is_relative_to(self._out):
+                made = self._out / made.relative_to(self._out).parts[0]
+            raise ConfigError(
+                f"step {step.name} was done with other settings ({_difference(before, now)}), and would go on from"
+                f" their files; give another OUT=, or move {made} away"
+            )
+        for earlier in self._recipe.steps.values():
+            if earlier.name == step.name:
+                break
+            other = None if earlier.optional else self._read(earlier)
+            if other is not None and other["ended"] > stamp["ended"]:
+                return None
+        return f"with {shlex.join(stamp['extra'])}" if stamp["extra"] else ""
+
+    def write(self, step: Step, words: Sequence[str], extra: Sequence[str]) -> None:
+        """The step has been done now."""
+        content = {"command": self._portable(words), "extra": list(extra), "ended": time.time()}
+        write_json(self._path(step), content)
+
+    def _path(self, step: Step) -> Path:
+        return self._out / "steps" / f"{step.name}.json"
+
+    def _read(self, step: Step) -> dict[str, Any] | None:
+        path = self._path(step)
+        if not path.exists():
+            return None
+        content = read_json(path)
+        if not isinstance(content, dict) or not {"command", "extra", "ended"} <= content.keys():
+            raise DataError(f"{path} does not tell how step {step.name} was done; give another OUT=, or remove it")
+        return content
+
+    def _portable(self, words: Sequence[str]) -> list[str]:
+        """Words with the names of folders in place of where those are now."""
+        folders = [(name, self._values[name].rstrip("/")) for name in _FOLDERS]
+        found = []
+        for word in words:
+            for name, folder in folders:
+                if word == folder or word.startswith(f"{folder}/"):
+                    word = f"{{{name}}}{word[len(folder) :]}"
+                    break
+            found.append(word)
+        return found
+
+
+def _difference(before: Sequence[str], now: Sequence[str]) -> str:
+    """What differs between two commands, an option with its values."""
+    told = []
+    for kind, i, i_end, j, j_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+        if kind != "equal":
+            value = not any(word.startswith("--") for word in (*before[i:i_end][:1], *now[j:j_end][:1]))
+            back = int(value and i > 0 and j > 0 and before[i - 1].startswith("-"))
+            one, other = shlex.join(before[i - back : i_end]), shlex.join(now[j - back : j_end])
+            told.append(f"{one or 'nothing'}; now {other or 'nothing'}")
+    return "; ".join(told)
