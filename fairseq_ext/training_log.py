@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,20 +13,38 @@ from nas_core.supernet.curves import TrainingCurves
 __all__ = ["training_curves", "training_logs"]
 
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
+_SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
+"""Of the settings, as fairseq prints a configuration of hydra or a namespace."""
 _PAIR = re.compile(r"\b(\w+)[ =](-?\d[\d.e+-]*)")
 _OTHER = ("nll_loss", "best_loss")
 """Losses that are no curve of their own."""
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """Where the log of a checkpoint's training may lie: in the ``--save-dir``, or in a folder ``logs`` beside it."""
+    """The logs in a checkpoint's folder, beside it or in a folder ``logs`` beside it that name it as their
+    ``--save-dir``: another training, such as a retraining, may have left its log there too."""
     folder = checkpoint.resolve().parent
     beside = folder.parent / "logs"
-    return [*sorted(folder.glob("*.log")), beside / f"{folder.name}.log", beside / "train.log", *_siblings(folder)]
+    places = [*sorted(folder.glob("*.log")), beside / f"{folder.name}.log", beside / "train.log"]
+    places += [folder.parent / f"{folder.name}.log", folder.parent / "train.log"]
+    return [log for log in places if _saved_into(log, folder)]
 
 
-def _siblings(folder: Path) -> list[Path]:
-    return [folder.parent / f"{folder.name}.log", folder.parent / "train.log"]
+def _saved_into(log: Path, folder: Path) -> bool:
+    """Whether the settings that fairseq prints first name that folder; of a relative one the end is compared, as
+    nobody knows where the training was started."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if match := _SAVE_DIR.search(line):
+                    named = Path(os.path.normpath(match[2]))
+                    parts = tuple(part for part in named.parts if part != "..")
+                    return named.resolve() == folder if named.is_absolute() else folder.parts[-len(parts) :] == parts
+                if _LINE.search(line.rstrip()):
+                    return False
+    except OSError:  # missing, a folder, or not ours to read
+        pass
+    return False
 
 
 def training_curves(log: Path) -> TrainingCurves | None:

@@ -25,7 +25,14 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
         mode: in which direction.
         config: NNI's experiment, in its canonical form.
     """
-    command = shlex.split(str(getattr(config, "trial_command", None) or ""))
+    typed = str(getattr(config, "trial_command", None) or "")
+    try:
+        command = shlex.split(typed)
+    except ValueError as error:  # a quotation that does not end
+        return [
+            *_about_mode(class_args.get("optimize_mode"), metric, mode),
+            f"trialCommand {typed!r} is no command a shell takes ({error}): every trial would fail; close the quotation",
+        ]
     ours = _TRIAL in command
     shown = _option(command, "--metric") or "loss" if ours else metric
     return [

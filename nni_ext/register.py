@@ -108,7 +108,7 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
         tuner.update_search_space(config.search_space)
         first: dict[str, Any] = tuner.generate_parameters(0)
     except NasExtError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {error}", command_line=f"{path}: {error.command_line}") from None
     return Checked(first, experiment_warnings(settings.get("classArgs") or {}, tuner.metric, tuner.mode, config))
 
 
@@ -123,6 +123,8 @@ def _made(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchT
     ours = {f"{tuners.__name__}.{cls}": getattr(tuners, cls) for cls in tuners.__all__}
     wanted = _known_class(path, name) if name else given
     arguments = settings.get("classArgs") or {}
+    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
+        raise ConfigError(f"{path}: classArgs are {arguments!r}; expected names and values, such as 'seed: 1'")
     if wanted in ours:
         tuner = ours[wanted](**arguments)
     elif name:

@@ -41,7 +41,7 @@ def training_curves(log: Path) -> TrainingCurves | None:
             for record in read_json(log):
                 put(LOSS, "training", record["epoch"], record["train_loss"])
                 _validation(record, put)
-    except (NasExtError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (NasExtError, OSError, csv.Error, ValueError, KeyError, TypeError, AttributeError):
         return None  # some other program's file
     panels = {panel: {name: (list(at), list(at.values())) for name, at in of.items()} for panel, of in found.items()}
     return TrainingCurves(log, "epochs", panels) if panels else None

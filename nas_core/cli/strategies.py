@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.search import (
     Constraint,
     EvolutionConfig,
@@ -97,6 +99,22 @@ def how_many(name: str, options: StrategyOptions, budgets: Sequence[int]) -> str
     return f"at most {each} to evaluate: {made}"
 
 
+@contextmanager
+def _flags_for(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors of a strategy's settings name its fields; who typed a command reads options instead.
+
+    Args:
+        names: option -> field.
+    """
+    try:
+        yield
+    except NasExtError as error:
+        flags = {field: f"--{option.replace('_', '-')}" for option, field in names.items()}
+        fields_named = rf"(?<![-\w])({'|'.join(flags)})(?!\w)"
+        typed = re.sub(fields_named, lambda match: flags[match[1]], error.command_line)
+        raise type(error)(str(error), command_line=typed) from None
+
+
 def _evolution(options: StrategyOptions) -> Make:
     config = _hat_config(options)
     return lambda space, constraints, _, seed: HATEvolution(space, constraints, config, seed=seed)
@@ -114,7 +132,8 @@ def _random(options: StrategyOptions) -> Make:
 
 
 def _hat_config(options: StrategyOptions) -> EvolutionConfig:
-    return EvolutionConfig.of(**options.given(*EVOLUTION))
+    with _flags_for({name: name for name in EVOLUTION}):
+        return EvolutionConfig.of(**options.given(*EVOLUTION))
 
 
 def _front_config(options: StrategyOptions) -> MultiObjectiveConfig:
@@ -126,7 +145,8 @@ def _front_config(options: StrategyOptions) -> MultiObjectiveConfig:
         if set(shares) <= set(given):
             raise ConfigError("--population is given with --parents, --mutations and --crossovers; leave it out")
         given = {**shares, **given}
-    return MultiObjectiveConfig(**given)
+    with _flags_for({name: name for name in EVOLUTION}):
+        return MultiObjectiveConfig(**given)
 
 
 def _multi_objective(options: StrategyOptions) -> Make:
@@ -148,7 +168,8 @@ def _ranknas_config(options: StrategyOptions) -> RankNASConfig:
              "prune_by": "prune_by", "mutation_prob": "mutation_prob"}  # fmt: skip
     given = {names[name]: value for name, value in options.given(*names).items()}
     objective = "regression" if options.ranker == "regression" else "pairwise"
-    return RankNASConfig(**given, ranker=RankerConfig(objective=objective))
+    with _flags_for(names):
+        return RankNASConfig(**given, ranker=RankerConfig(objective=objective))
 
 
 def _ranknas(options: StrategyOptions) -> Make:

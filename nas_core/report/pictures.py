@@ -18,12 +18,10 @@ from nas_core.report.run import SearchRun, limit_label
 
 __all__ = ["add_figures", "axis_title", "cloud_of", "finalist_labels"]
 
-_SHORT = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)", "flops_g": "FLOPs (G)"}
-
 
 def axis_title(run: SearchRun, name: str) -> str:
     """A metric's name on an axis, with the unit."""
-    return _SHORT.get(name) or run.described(name).title
+    return run.described(name).title
 
 
 def add_figures(page: Page, run: SearchRun, points: Points) -> None:
@@ -145,9 +143,9 @@ def _add_importance(page: Page, run: SearchRun) -> None:
 def _measured(run: SearchRun, points: Points) -> list[Label]:
     labels: list[Label] = []
     for finalist in run.finalists:
-        predicted, measured = finalist["metrics"].get("latency_ms"), finalist["measured"].get("latency_ms")
+        predicted, measured = (run.value(finalist[told], "latency_ms") for told in ("metrics", "measured"))
         if predicted and measured:
-            labels.append(Label("", float(measured), float(predicted), points.number(0, finalist["key"])))
+            labels.append(Label("", measured, predicted, points.number(0, finalist["key"])))
     return labels
 
 

@@ -54,17 +54,21 @@ class EvolutionConfig:
     """Probability with which mutation replaces each gene by a uniform draw from its options."""
 
     def __post_init__(self) -> None:
-        for name, least in (("iterations", 1), ("parents", 1), ("mutations", 0), ("crossovers", 0)):
+        for name, least in (("iterations", 1), ("population", 1), ("parents", 1), ("mutations", 0), ("crossovers", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
         if self.population != self.parents + self.mutations + self.crossovers:
-            raise ConfigError(
+            what = (
                 f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
                 f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers},"
-                " or only some of the four, from which EvolutionConfig.of makes the others"
+                " or only some of the four"
             )
-        if not 0.0 < self.mutation_prob <= 1.0:
+            raise ConfigError(
+                f"{what}, from which EvolutionConfig.of makes the others",
+                command_line=f"{what}: leave one out, and it follows from the others",
+            )
+        if not isinstance(self.mutation_prob, int | float) or not 0.0 < self.mutation_prob <= 1.0:
             raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
 
     @classmethod

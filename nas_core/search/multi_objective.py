@@ -59,7 +59,7 @@ class MultiObjectiveConfig:
                 raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
         if self.mutations + self.crossovers < 1:
             raise ConfigError("mutations and crossovers are both 0; expected children of at least one kind")
-        if not 0.0 < self.mutation_prob <= 1.0:
+        if not isinstance(self.mutation_prob, int | float) or not 0.0 < self.mutation_prob <= 1.0:
             raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nas_core.errors import DataError, MissingHostError
+from nas_core.files import os_errors
 from nas_core.supernet.host import each_host
 
 __all__ = ["Curve", "TrainingCurves", "read_curves"]
@@ -36,13 +37,16 @@ def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | N
     ``training_logs(checkpoint)``, the places where its training may have left one.
 
     Raises:
-        DataError: ``log`` is missing, or no installed host can read it.
+        DataError: ``log`` is missing, or no installed host can read it. NasExtError: the system refuses to.
     """
-    if log is not None and not log.is_file():
-        raise DataError(f"no file {log}; give the log of a training to --train-log")
     with _logging_kept():
-        found = _first_readable(checkpoint, log)
-    if found is None and log is not None:
+        if log is None:
+            return _first_readable(checkpoint, None)
+        with os_errors("read", log):
+            if not log.is_file():
+                raise DataError(f"no file {log}; give the log of a training to --train-log")
+            found = _first_readable(checkpoint, log)
+    if found is None:
         raise DataError(
             f"{log} is no log of a training that is known here; expected fairseq's (--log-format simple or json), or"
             " metrics.json or summary.csv of a training with timm"
@@ -55,9 +59,13 @@ def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None
         read, places = getattr(host, "training_curves", None), getattr(host, "training_logs", None)
         if isinstance(host, MissingHostError) or read is None or places is None:
             continue
-        for path in [log] if log is not None else places(checkpoint):
-            if path.is_file() and (curves := read(path)) is not None:
-                return curves  # type: ignore[no-any-return]
+        try:
+            for path in [log] if log is not None else places(checkpoint):
+                if path.is_file() and (curves := read(path)) is not None:
+                    return curves  # type: ignore[no-any-return]
+        except OSError:  # a log that was only found is worth no more than its curves
+            if log is not None:
+                raise
     return None
 
 

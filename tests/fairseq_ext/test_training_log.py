@@ -49,11 +49,40 @@ def test_other_files_are_none(tmp_path: Path) -> None:
     assert training_curves(tmp_path / "other.log") is None
 
 
-def test_where_logs_lie(tmp_path: Path) -> None:
-    """In the --save-dir, or where the demo and shell scripts put them."""
+PLACES = ("supernet/a.log", "logs/supernet.log", "logs/train.log", "supernet.log", "train.log")
+"""In the --save-dir, or where the demo and shell scripts put them."""
+
+
+def _logs(folder: Path, settings: str) -> list[Path]:
+    """Those that count, of logs in all places that begin with these settings."""
+    for name in PLACES:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"{HEAD}fairseq_cli.train | {settings}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
+    return training_logs(folder / "supernet" / "checkpoint_best.pt")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "{{'checkpoint': {{'_name': None, 'save_dir': '{0}/supernet', 'restore_file': 'x'}}}}",
+        "Namespace(lr=[1], save_dir='{0}/supernet/', seed=1)",
+        "{{'save_dir': 'supernet'}}",
+        "{{'save_dir': '../{1}/supernet'}}",
+    ],
+)
+def test_where_logs_lie(settings: str, tmp_path: Path) -> None:
+    assert _logs(tmp_path, settings.format(tmp_path, tmp_path.name)) == [tmp_path / name for name in PLACES]
+
+
+@pytest.mark.parametrize("settings", ["{'save_dir': 'retrained'}", "{'save_dir': '/other/supernet'}", "{}", ""])
+def test_the_log_of_another_training_is_left_out(settings: str, tmp_path: Path) -> None:
     (tmp_path / "supernet").mkdir()
-    (tmp_path / "supernet" / "a.log").touch()
-    places = training_logs(tmp_path / "supernet" / "checkpoint_best.pt")
-    for name in ("supernet/a.log", "logs/train.log", "logs/supernet.log", "supernet.log", "train.log"):
-        assert tmp_path / name in places
-    assert tmp_path / "supernet-0.3.log" in training_logs(tmp_path / "supernet-0.3" / "checkpoint_best.pt")
+    (tmp_path / "supernet" / "folder.log").mkdir()
+    assert _logs(tmp_path, settings) == []
+
+
+def test_a_folder_with_a_dot_has_a_log_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "supernet-0.3").mkdir()
+    log = tmp_path / "supernet-0.3.log"
+    log.write_text(f"{HEAD}fairseq_cli.train | {{'save_dir': 'supernet-0.3'}}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
+    assert training_logs(tmp_path / "supernet-0.3" / "checkpoint_best.pt") == [log]

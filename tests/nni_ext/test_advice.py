@@ -38,6 +38,7 @@ def test_every_example_tells_nnis_page_the_direction(example: Path) -> None:
         ({"optimize_mode": "maximize"}, "top1", "maximize", f"{OURS} --metric top1", []),
         ({"optimize_mode": "minimize"}, "default", "minimize", f"{OURS} --metric=top1", ["give 'optimize_mode: max"]),
         ({"optimize_mode": "maximize"}, "mine", "maximize", "python mine.py", []),
+        ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS} 'open", ["(No closing quotation): every trial"]),
         ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS}/absent", ["--checkpoint /tmp/absent of trial"]),
     ],
 )

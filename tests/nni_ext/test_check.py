@@ -92,3 +92,23 @@ def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]:
         assert main(["nni", "check", experiment(tmp_path, **tuner)]) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({3: 3}, "classArgs are {3: 3}; expected names and values"),
+        ({"population": "30"}, "population is '30'; expected a whole number"),
+        (
+            {"population": 30, "parents": 10, "mutations": 50, "crossovers": 50},
+            "expected 110, or only some of the four: leave one out",
+        ),
+    ],
+)
+def test_arguments_that_are_refused(
+    arguments: dict[object, object], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = experiment(tmp_path, className="nni_ext.tuners.HATEvolutionTuner", classArgs=arguments)
+    assert main(["nni", "check", path]) == 2
+    err = capsys.readouterr().err
+    assert expected in err and len(err.splitlines()) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import DataError, MissingHostError
+from nas_core.errors import DataError, MissingHostError, NasExtError
 from nas_core.supernet import curves
 from nas_core.supernet.curves import TrainingCurves, read_curves
 
@@ -21,7 +21,9 @@ class Toy:
         return [checkpoint.parent / "absent", checkpoint.parent / f"{self.name}.log"]
 
     def training_curves(self, log: Path) -> TrainingCurves | None:
-        if not log.read_text().startswith(self.name):
+        if (text := log.read_text()) == "refused":
+            raise PermissionError(13, "Permission denied")
+        if not text.startswith(self.name):
             return None
         return TrainingCurves(log, "updates", {"loss": {"training": ([1.0], [2.0])}})
 
@@ -51,3 +53,13 @@ def test_a_log_that_is_given(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text("else")
     with pytest.raises(DataError, match="no log of a training that is known"):
         read_curves(tmp_path / "checkpoint.pt", tmp_path / "x.log")
+
+
+def test_a_log_that_the_system_refuses_costs_no_page_unless_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "one.log").write_text("refused")
+    assert read_curves(tmp_path / "checkpoint.pt") is None
+    (tmp_path / "two.log").write_text("two: 1 2")
+    found = read_curves(tmp_path / "checkpoint.pt")
+    assert found is not None and found.source == tmp_path / "two.log"
+    with pytest.raises(NasExtError, match=r"cannot read .*one\.log: Permission denied"):
+        read_curves(tmp_path / "checkpoint.pt", tmp_path / "one.log")

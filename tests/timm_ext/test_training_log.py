@@ -33,6 +33,12 @@ def test_other_files_are_none(content: str, tmp_path: Path) -> None:
     assert training_curves(tmp_path / "summary.csv") is None
 
 
+def test_a_table_that_csv_refuses_is_none(tmp_path: Path) -> None:
+    long = "9" * 200_000  # more than csv takes in one field
+    (tmp_path / "summary.csv").write_text(f"epoch,train_loss\n0,{long}\n", encoding="utf-8")
+    assert training_curves(tmp_path / "summary.csv") is None
+
+
 def test_a_search_is_reported_with_top1_units_and_training(
     npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

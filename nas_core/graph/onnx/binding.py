@@ -84,17 +84,25 @@ def _checked(shapes: Shapes, batch: int | None) -> tuple[dict[str, Shape], dict[
     given: dict[str, Shape] = {}
     symbols: dict[str, int] = {}
     if not isinstance(shapes, Mapping):
-        raise ConfigError(f"shapes are a {type(shapes).__name__}; expected shapes={{'input': (1, 3, 224, 224)}}")
+        what = f"shapes are a {type(shapes).__name__}"
+        raise ConfigError(
+            f"{what}; expected shapes={{'input': (1, 3, 224, 224)}}",
+            command_line=f"{what}; expected --shapes input=1,3,224,224",
+        )
     for key, value in shapes.items():
         sizes = _sizes(value)
         if sizes is None:
-            raise ConfigError(f"shape {value!r} of {key!r}; expected whole numbers above 0, such as (1, 3, 224, 224)")
+            what = f"shape {value!r} of {key!r}; expected whole numbers above 0"
+            raise ConfigError(
+                f"{what}, such as (1, 3, 224, 224)", command_line=f"{what}, such as --shapes {key}=1,3,224,224"
+            )
         if isinstance(sizes, int):
             symbols[key] = sizes
         else:
             given[key] = sizes
     if batch is not None and not isinstance(_sizes(batch), int):
-        raise ConfigError(f"batch is {batch!r}; expected a whole number above 0")
+        what = f"is {batch!r}; expected a whole number above 0"
+        raise ConfigError(f"batch {what}", command_line=f"--batch {what}")
     return given, symbols
 
 
