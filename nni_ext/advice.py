@@ -31,7 +31,7 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
     except ValueError as error:  # a quotation that does not end
         return [
             *_about_mode(class_args.get("optimize_mode"), metric, mode),
-            f"trialCommand {typed!r} is no command a shell takes ({error}): every trial would fail; close the quotation",
+            f"trialCommand {typed!r} is no command a shell takes ({error}): every trial would fail; close it",
         ]
     ours = _TRIAL in command
     shown = _option(command, "--metric") or "loss" if ours else metric
