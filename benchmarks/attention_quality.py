@@ -1,9 +1,10 @@
 """BLEU of networks that differ in the kind of attention alone, on a real corpus.
 
 ``python -m benchmarks.attention_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` (see
-``benchmarks.translation_quality``). For each of ``--seeds`` one supernet over ``mformer_small`` is trained, and its
-largest network evaluated with inherited weights and each placement of linear attention. Each placement is also trained
-on its own, with as many updates and the same schedule: those of ``MAIN`` with every seed, the others with the first.
+``benchmarks.translation_quality``). Each placement of linear attention in the largest network of ``mformer_small`` is
+trained on its own, those of ``MAIN`` with every one of ``--seeds``, the others with the first. For each of
+``--supernet-seeds`` one supernet is trained, with as many updates and the same schedule, and evaluated with inherited
+weights and each placement.
 Each step writes one file below DIR and is skipped when that exists; the result is written after each of them.
 """
 
@@ -88,18 +89,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/attention_quality"))
     parser.add_argument("--updates", type=int, default=1400, help="of each supernet, and of each standalone network")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--supernet-seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     measured = Measured(Job(options.bin, options.work, SPACE, options.updates, 0, options.threads, 0), options.out)
-    first, *others = options.seeds
     for title in PLACES:
-        measured.alone(title, first)
-    measured.supernet(first)
-    for seed in others:
-        for title in MAIN:
+        for seed in options.seeds if title in MAIN else options.seeds[:1]:
             measured.alone(title, seed)
+    for seed in options.supernet_seeds:
         measured.supernet(seed)
 
 

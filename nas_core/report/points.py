@@ -47,7 +47,7 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Points:
                 "metrics": [run.value(evaluation["metrics"], name) for name in metrics],
                 "genes": evaluation.get("genes", {}),
                 "run": names[place] if place < len(names) else None,
-                "measured_ms": (finalist.get("measured") or {}).get("latency_ms"),
+                "measured_ms": run.value(finalist.get("measured", {}), "latency_ms"),
                 "best_of": ", ".join(map(limit_label, finalist.get("best_of", ()))),
                 "error": evaluation.get("error"),
             }

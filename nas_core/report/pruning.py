@@ -8,6 +8,7 @@ from typing import Any
 
 from nas_core.errors import DataError
 from nas_core.files import read_json
+from nas_core.report.checks import is_number
 from nas_core.report.tables import Column, Table
 
 __all__ = ["genes_tables"]
@@ -29,7 +30,9 @@ def _tells(entry: Mapping[str, Any]) -> bool:
     importance = entry.get("importance")
     if not isinstance(importance, Mapping) or not isinstance(entry.get("free_genes"), list):
         return False
-    return bool(importance) and all(isinstance(genes, Mapping) for genes in importance.values())
+    return bool(importance) and all(
+        isinstance(genes, Mapping) and all(map(is_number, genes.values())) for genes in importance.values()
+    )
 
 
 def _table(entry: Mapping[str, Any]) -> Table:

@@ -13,6 +13,7 @@ import yaml
 
 from nas_core.errors import DataError
 from nas_core.files import read_json, read_jsonl
+from nas_core.report.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
 from nas_core.search.sessions import read_sessions
@@ -140,8 +141,8 @@ class SearchRun:
 
     def agreement(self) -> tuple[list[float], list[float]]:
         """Predicted and measured latency of the finalists that were measured, in ms."""
-        pairs = [(f["metrics"].get("latency_ms"), f["measured"].get("latency_ms")) for f in self.finalists]
-        known = [(float(p), float(m)) for p, m in pairs if p and m]
+        told = [[self.value(f[part], "latency_ms") for part in ("metrics", "measured")] for f in self.finalists]
+        known = [(p, m) for p, m in told if p and m]
         return [p for p, _ in known], [m for _, m in known]
 
 
@@ -158,24 +159,23 @@ def read_run(folder: str | Path) -> SearchRun:
         raise DataError(f"{folder} {what}: expected the --out folder of 'nas-ext search' with its journal.jsonl")
     evaluations = read_jsonl(journal)
     for number, evaluation in enumerate(evaluations, start=1):
-        if not isinstance(evaluation.get("metrics"), dict) or "search" not in evaluation:
-            raise DataError(f"{journal}, line {number} is no evaluation of a search; give the folder of another run")
+        if not is_evaluation(evaluation):
+            raise DataError(
+                f"{journal}, line {number} is no evaluation of a search; expected its search, metrics that are numbers"
+                " and genes; give the folder of another run"
+            )
+        evaluation.setdefault("genes", {})
     if not evaluations:
         raise DataError(f"{journal} holds no evaluation yet; wait for the first ones")
     finalists: list[dict[str, Any]] = []
     if (folder / "finalists.json").exists():
         content = read_json(folder / "finalists.json")
         finalists = content.get("finalists", []) if isinstance(content, dict) else []
-        if not finalists or not all(map(_is_finalist, finalists)):
+        if not isinstance(finalists, list) or not finalists or not all(map(is_finalist, finalists)):
             raise DataError(f"{folder / 'finalists.json'} lists no finalists; run the search again to write it anew")
         finalists = [{"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": "", **f} for f in finalists]
     settings, notes = _config(folder / "config.yaml")
     return SearchRun(folder, settings, evaluations, finalists, notes, read_sessions(folder))
-
-
-def _is_finalist(entry: Any) -> bool:
-    metrics = entry.get("metrics") if isinstance(entry, dict) else None
-    return isinstance(metrics, dict) and all(isinstance(value, int | float | None) for value in metrics.values())
 
 
 def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -188,9 +188,8 @@ def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise DataError(f"{path} is not readable as YAML ({' '.join(str(error).split())})") from None
     found = [content.get(part) if isinstance(content, Mapping) else None for part in ("settings", "notes")]
     settings, notes = (dict(part) if isinstance(part, Mapping) else {} for part in found)
-    searches = settings.get("searches") or {}
-    if not isinstance(searches, Mapping) or not all(isinstance(one, Mapping) for one in searches.values()):
-        raise DataError(f"{path} does not say what searched; restore it, or remove it to see the evaluations alone")
+    if wrong := wrong_setting(settings) or wrong_note(notes):
+        raise DataError(f"{path}: {wrong}; restore the file, or remove it to see the evaluations alone")
     return settings, notes
 
 
@@ -211,7 +210,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
     first = next(iter(run.costs), run.metric)
     for finalist in sorted(run.finalists, key=lambda f: run.value(f["metrics"], first) or 0.0):
         metrics, measured = finalist["metrics"], finalist["measured"]
-        predicted, real = metrics.get("latency_ms"), measured.get("latency_ms")
+        predicted, real = run.value(metrics, "latency_ms"), run.value(measured, "latency_ms")
         rows.append(
             {
                 "architecture": finalist["key"],

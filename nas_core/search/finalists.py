@@ -107,7 +107,14 @@ def finalists_before(folder: Path) -> list[dict[str, Any]]:
     except DataError:
         return []
     listed = content.get("finalists") if isinstance(content, dict) else None
-    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return [entry for entry in listed if _is_readable(entry)] if isinstance(listed, list) else []
+
+
+def _is_readable(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("key"), str):
+        return False
+    measured = entry.get("measured") or {}
+    return isinstance(measured, dict) and isinstance(measured.get("latency_ms"), int | float | None)
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:

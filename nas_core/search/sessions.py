@@ -18,6 +18,8 @@ __all__ = ["FILE", "Session", "read_sessions"]
 
 FILE = "sessions.json"
 FORMAT, VERSION = "nas-ext/sessions", 1
+_LONGEST = 1e10
+"""Seconds, 300 years: more is damage, as are NaN and infinity."""
 
 
 class Session:
@@ -66,6 +68,7 @@ def _complete(session: Any) -> bool:
     return (
         isinstance(session, dict)
         and isinstance(session.get("started"), str)
-        and isinstance(session.get("seconds"), int | float)
+        and isinstance(seconds := session.get("seconds"), int | float)
+        and 0 <= seconds < _LONGEST
         and isinstance(session.get("machine"), dict)
     )

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from nas_core.cli import main
+from nas_core.errors import ConfigError
+from nni_ext.register import _made
 
 SPACE = {"size": {"_type": "choice", "_value": [1, 2, 3]}, "kind": {"_type": "choice", "_value": ["a", "b"]}}
 CODE = """
@@ -97,7 +99,6 @@ def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({3: 3}, "classArgs are {3: 3}; expected names and values"),
         ({"population": "30"}, "population is '30'; expected a whole number"),
         (
             {"population": 30, "parents": 10, "mutations": 50, "crossovers": 50},
@@ -106,9 +107,15 @@ def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_arguments_that_are_refused(
-    arguments: dict[object, object], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: dict[str, object], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = experiment(tmp_path, className="nni_ext.tuners.HATEvolutionTuner", classArgs=arguments)
+    path = experiment(tmp_path, className="nni_ext.tuners.HATEvolutionTuner", codeDirectory=".", classArgs=arguments)
     assert main(["nni", "check", path]) == 2
     err = capsys.readouterr().err
     assert expected in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [{3: 3}, ["seed"], "seed"])
+def test_arguments_without_names_are_refused(arguments: object) -> None:
+    with pytest.raises(ConfigError, match=r"e\.yml: classArgs are .*; expected names and values"):
+        _made(Path("e.yml"), {"className": "nni_ext.tuners.HATEvolutionTuner", "classArgs": arguments}, False)

@@ -84,10 +84,9 @@ def _checked(shapes: Shapes, batch: int | None) -> tuple[dict[str, Shape], dict[
     given: dict[str, Shape] = {}
     symbols: dict[str, int] = {}
     if not isinstance(shapes, Mapping):
-        what = f"shapes are a {type(shapes).__name__}"
         raise ConfigError(
-            f"{what}; expected shapes={{'input': (1, 3, 224, 224)}}",
-            command_line=f"{what}; expected --shapes input=1,3,224,224",
+            f"shapes are a {type(shapes).__name__}; expected shapes={{'input': (1, 3, 224, 224)}}",
+            command_line=f"shapes are a {type(shapes).__name__}; expected --shapes input=1,3,224,224",
         )
     for key, value in shapes.items():
         sizes = _sizes(value)

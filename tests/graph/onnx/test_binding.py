@@ -57,6 +57,20 @@ def test_others_are_refused_in_one_line(settings: dict[str, Any], error: type[Ex
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "typed"),
+    [
+        ({"shapes": (1, 2, 4)}, "expected --shapes input=1,3,224,224"),
+        ({"shapes": {"x": (1, 0, 4)}}, "such as --shapes x=1,3,224,224"),
+        ({"batch": 0}, "--batch is 0; expected a whole number above 0"),
+    ],
+)
+def test_who_types_a_command_reads_options(settings: dict[str, Any], typed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        onnx_graph(two_inputs(), **settings)
+    assert typed in caught.value.command_line and "--" not in str(caught.value)
+
+
 def test_a_fixed_batch_can_be_another() -> None:
     fixed = residual(batch=1)
     inferred = onnx.shape_inference.infer_shapes(fixed)
