@@ -54,7 +54,7 @@ class EvolutionConfig:
     """Probability with which mutation replaces each gene by a uniform draw from its options."""
 
     def __post_init__(self) -> None:
-        for name, least in (("iterations", 1), ("population", 1), ("parents", 1), ("mutations", 0), ("crossovers", 0)):
+        for name, least in (("iterations", 1), ("parents", 1), ("mutations", 0), ("crossovers", 0), ("population", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
