@@ -21,6 +21,8 @@ FORMAT = "nas-ext/predictor"
 VERSION = 2
 WITH_CHECKSUM = 2
 """First version that has one; what earlier files hold is looked at by whoever reads them."""
+_CHECKSUM = "sha256"
+"""Of the rest of the header and of the tensors."""
 OF_NETWORKS = "network-latency"
 """Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
@@ -40,10 +42,12 @@ def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tenso
         raise ConfigError(
             f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
         )
-    text = json.dumps({"format": FORMAT, "version": VERSION, "kind": kind, **header})
+    content = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # One entry: safetensors writes several in an order of chance, and equal predictors are equal files.
+    text = json.dumps({**content, _CHECKSUM: _checksum(json.dumps(content), whole)})
     with atomic_output(path) as beside:
-        save_file(whole, beside, metadata={"nas_ext": text, "sha256": _checksum(text, whole)})
+        save_file(whole, beside, metadata={"nas_ext": text})
 
 
 def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
@@ -86,9 +90,8 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
             f"{path} has version {version!r}, this release reads 1 to {VERSION}; upgrade nas-ext if it is newer, or fit"
             " the predictor anew"
         )
-    if (version >= WITH_CHECKSUM or "sha256" in metadata) and metadata.get("sha256") != _checksum(
-        metadata["nas_ext"], tensors
-    ):
+    checksum = header.pop(_CHECKSUM, None)
+    if (version >= WITH_CHECKSUM or checksum) and checksum != _checksum(json.dumps(header), tensors):
         raise DataError(f"{path} is damaged: its content does not fit its checksum; restore it, or fit it anew")
     return header, tensors
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -101,4 +102,4 @@ def test_shipped_models_have_a_checksum() -> None:
     assert paths
     for path in paths:
         with safe_open(path, framework="pt") as file:
-            assert file.metadata()["sha256"]
+            assert json.loads(file.metadata()["nas_ext"])["sha256"]
