@@ -302,7 +302,7 @@ def test_ctrl_c_says_that_the_same_command_continues(
         (["--limit-ms", "-1"], True, "above 0"),
         (["--max-params-m", "0.00001"], False, "lowest values reached: params_m"),
         (["--population", "100"], False, "expected 16"),
-        (["--mutation-prob", "2"], False, "mutation_prob"),
+        (["--mutation-prob", "2"], False, "--mutation-prob is 2.0"),
         (["--strategy", "ranknas", "--samples", "1"], False, "samples is 1"),
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
         (["--strategy", "ranknas", "--ranker", "nnformer"], False, "Did you mean 'nn-former'?"),
