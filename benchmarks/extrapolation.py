@@ -43,9 +43,9 @@ TEXTS = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 256), (8
 """Batch and length."""
 FAMILIES, PER_FAMILY, BATCHES = ("resnet", "vit", "mobilenetv2", "vgg"), 2, (1, 2, 4, 8, 16)
 SEED = 7
-"""Of the families' networks: others than those of the data set."""
+"""Seed of the families' networks, which are others than those of the data set."""
 LEAST_MS = 40.0
-"""Of all passes of one visit together."""
+"""How long all passes of one visit take together, at least."""
 
 
 class Block(nn.Module):

@@ -38,11 +38,11 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
     longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
         return
-    if not any(linear_limits(space)):
+    of_source, of_target = linear_limits(space)
+    if not (of_source or of_target):
         args.linear_max_length = longest
         return
     splits = [str(getattr(args, "train_subset", "train")), *str(getattr(args, "valid_subset", "valid")).split(",")]
-    of_source, _ = linear_limits(space)
     sizes = sentence_lengths(task.cfg, splits, [task.cfg.source_lang] * of_source + [task.cfg.target_lang])
     sizes = sizes[sizes <= longest]  # longer ones are not trained on
     if not len(sizes):
