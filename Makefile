@@ -25,7 +25,7 @@ setup:  ## make or bring up to date .venv; does nothing when it is
 	@bash tools/setup.sh
 
 demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
-	$(PY) -m examples.translation.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
+	$(PY) -m examples.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
 test: setup  ## all tests
 	$(PY) -m pytest -q --durations=10 $(or $(ARGS),tests)

@@ -1,1 +1,1 @@
-"""Speed and quality against references; each module writes ``results/<its name>.json``."""
+"""Speed and quality against references, by subject; each module writes ``results/<its name>.json``."""

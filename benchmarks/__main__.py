@@ -1,7 +1,7 @@
-"""``python -m benchmarks [NAME ...]``: run these benchmarks, or all of this folder, one after the other.
+"""``python -m benchmarks [NAME ...]``: run these benchmarks, or all, one after the other.
 
-Each runs in a process of its own, so that none inherits another's threads or memory. ``NAME -- OPTION ...`` passes
-options on to one of them.
+Each runs in a process of its own, so that none inherits another's threads or memory. ``NAME OPTION ...`` passes options
+on to one of them.
 """
 
 from __future__ import annotations
@@ -12,27 +12,31 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+HELPERS = "parts"
 
 
-def names() -> list[str]:
-    return sorted(file.stem for file in FOLDER.glob("*.py") if not file.stem.startswith("_"))
+def modules() -> dict[str, str]:
+    """The module of each benchmark by its name."""
+    files = sorted(FOLDER.glob("*/[a-z]*.py"), key=lambda file: file.stem)
+    return {file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name != HELPERS}
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    options = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+    known = modules()
+    count = next((place for place, argument in enumerate(arguments) if argument not in known), len(arguments))
+    options = [] if count == 0 else [option for option in arguments[count:] if option != "--"]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(names())}; default: all")
-    wanted = parser.parse_args(arguments[: len(arguments) - len(options)]).names or names()
-    unknown = [name for name in wanted if name not in names()]
-    if unknown:
-        parser.error(f"unknown benchmark {unknown[0]!r}: expected one of {', '.join(names())}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}; default: all")
+    wanted = parser.parse_args(arguments[: len(arguments) - len(options)]).names or list(known)
+    if unknown := [name for name in wanted if name not in known]:
+        parser.error(f"unknown benchmark {unknown[0]!r}: expected one of {', '.join(known)}")
     if options and len(wanted) != 1:
-        parser.error("options after -- go to one benchmark; name it")
+        parser.error(f"{options[0]!r} is no benchmark, and options go to one benchmark; name it alone")
     failed = []
     for name in wanted:
         print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], cwd=FOLDER.parent).returncode:
+        if subprocess.run([sys.executable, "-m", known[name], *options], cwd=FOLDER.parent).returncode:
             failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -14,7 +14,7 @@ from fairseq_ext.masked_lm import check_supported, encoder_part
 from fairseq_ext.model import TranslationModel
 from nas_core.errors import CheckpointError
 from nas_core.export import Exportable
-from nas_core.export.translation import translation_info, translation_parts
+from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, Choice, SearchSpace
 
 _TASKS = ("masked_lm", "sentence_prediction")

@@ -21,7 +21,7 @@ from nas_core.supernet.host import Report
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
-    from nas_core.export.opening import ExportableModel
+    from nas_core.supernet.exportable import ExportableModel
 
 _LOG2 = float(np.log(2))
 _log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class FairseqHost:
         return TranslationSupernet(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
-        """See :class:`nas_core.export.opening.ExportingHost`. Of fairseq's own models, RoBERTa."""
+        """See :class:`nas_core.supernet.exportable.ExportingHost`. Of fairseq's own models, RoBERTa."""
         _prepare()
         from fairseq_ext.exporting import is_masked_lm, open_masked_lm
 

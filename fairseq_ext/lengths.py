@@ -13,8 +13,8 @@ from fairseq.data import data_utils, indexed_dataset
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
+from nas_core.models.translation.genes import linear_limits
 from nas_core.space import SearchSpace
-from nas_core.supernet.genes import linear_limits
 
 __all__ = ["FAR", "STEP", "resolve_linear_lengths", "sentence_lengths"]
 

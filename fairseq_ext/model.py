@@ -24,11 +24,11 @@ from fairseq_ext.inherit import differing_options
 from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
+from nas_core.models.translation.genes import linear_encoder, linear_limits
+from nas_core.models.translation.net import TranslationNet
+from nas_core.models.translation.subnet import Memory, Subnet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.genes import linear_encoder, linear_limits
 from nas_core.supernet.sampling import draw
-from nas_core.supernet.subnet import Memory, Subnet
-from nas_core.supernet.translation import TranslationNet
 
 logger = logging.getLogger(__name__)
 

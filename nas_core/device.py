@@ -1,12 +1,15 @@
-"""Devices by name, checked before anything is built on them."""
+"""What torch computes on: devices by name, checked before anything is built on them, and numbers of threads."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
 from nas_core.errors import ConfigError
 
-__all__ = ["usable_device"]
+__all__ = ["pinned_threads", "usable_device"]
 
 
 def usable_device(name: str) -> torch.device:
@@ -22,3 +25,14 @@ def usable_device(name: str) -> torch.device:
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
         raise ConfigError(f"device {name!r} is not usable here ({reason}); give cpu, or see 'nas-ext doctor'") from None
     return device
+
+
+@contextmanager
+def pinned_threads(threads: int) -> Iterator[None]:
+    """torch computes with this many threads inside the block, and with the former number after it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core import predictor as core
+from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph
-from nas_core.predictor.checks import checked_seed
 from nas_core.predictor.recipes import Recipe, get_recipe
 from naslib_ext.graphs import graph_of, space_of
 from naslib_ext.targets import UNITS, units_of

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from nas_core.torchvision_fix import fix_torchvision_on_import
 
 if TYPE_CHECKING:
-    from nni_ext.evaluator import PredictorEvaluator
     from nni_ext.graphs import (
         architecture_of,
         nasbench101_sample,
         nasbench201_sample,
         nasbench201_unpruned_sample,
     )
-    from nni_ext.network_profiler import NetworkLatencyProfiler
-    from nni_ext.profiler import PredictorProfiler
-    from nni_ext.profiler_limit import ProfilerLimit
-    from nni_ext.space import ArchitectureSpace, as_model_space
-    from nni_ext.strategies import HATEvolution, RandomSearch, RankNAS
+    from nni_ext.nas.evaluator import PredictorEvaluator
+    from nni_ext.nas.network_profiler import NetworkLatencyProfiler
+    from nni_ext.nas.profiler import PredictorProfiler
+    from nni_ext.nas.profiler_limit import ProfilerLimit
+    from nni_ext.nas.space import ArchitectureSpace, as_model_space
+    from nni_ext.nas.strategies import HATEvolution, RandomSearch, RankNAS
 
 __all__ = [
     "ArchitectureSpace",
@@ -46,16 +46,16 @@ __all__ = [
 fix_torchvision_on_import()
 
 _MODULES = {
-    "ArchitectureSpace": "space",
-    "HATEvolution": "strategies",
-    "NetworkLatencyProfiler": "network_profiler",
-    "PredictorEvaluator": "evaluator",
-    "PredictorProfiler": "profiler",
-    "ProfilerLimit": "profiler_limit",
-    "RandomSearch": "strategies",
-    "RankNAS": "strategies",
+    "ArchitectureSpace": "nas.space",
+    "HATEvolution": "nas.strategies",
+    "NetworkLatencyProfiler": "nas.network_profiler",
+    "PredictorEvaluator": "nas.evaluator",
+    "PredictorProfiler": "nas.profiler",
+    "ProfilerLimit": "nas.profiler_limit",
+    "RandomSearch": "nas.strategies",
+    "RankNAS": "nas.strategies",
     "architecture_of": "graphs",
-    "as_model_space": "space",
+    "as_model_space": "nas.space",
     "nasbench101_sample": "graphs",
     "nasbench201_sample": "graphs",
     "nasbench201_unpruned_sample": "graphs",

@@ -16,7 +16,7 @@ def register_command(
     remove: Annotated[bool, typer.Option("--remove", help="Take them out of NNI's list again.")] = False,
 ) -> None:
     """Make our tuners known to NNI by name, in this Python environment."""
-    from nni_ext.register import register, registered_in, unregister
+    from nni_ext.hpo.register import register, registered_in, unregister
 
     names = unregister() if remove else register()
     typer.echo(f"{'removed' if remove else 'registered'}: {', '.join(names) or 'none'} ({registered_in()})")
@@ -25,7 +25,7 @@ def register_command(
 @app.command("meta")
 def meta_command() -> None:
     """Print the path of the meta file, for 'nnictl algo register --meta'."""
-    from nni_ext.register import META
+    from nni_ext.hpo.register import META
 
     typer.echo(META)
 
@@ -39,7 +39,7 @@ def check_command(
 ) -> None:
     """Check an experiment's tuner and search space without starting it: show what it would try first, warn of what
     would mislead, and print the command that starts it. Code of the experiment is not run."""
-    from nni_ext.register import check_experiment
+    from nni_ext.hpo.register import check_experiment
 
     found = check_experiment(path, import_code)
     typer.echo("a sample, the architecture of the first trial (NNI's parameters by label):")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
-from nas_core.latency import load_model
+from nas_core.latency.by_genes import load_model
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet, open_supernet

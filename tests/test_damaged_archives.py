@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from nas_core.errors import DataError, NasExtError, SpaceError
-from nas_core.latency import NetworkLatencies, load_model
-from nas_core.latency.hat_tables import COLUMNS, read_hat_table
+from nas_core.latency.by_genes import load_model
+from nas_core.latency.by_genes.hat_tables import COLUMNS, read_hat_table
+from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.space import Choice
-from tests.latency.test_networks import data
+from tests.latency.by_graph.test_data import data
 
 
 def altered(content: bytes, count: int) -> Iterator[bytes]:

@@ -137,7 +137,7 @@ class ImageSupernet:
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet, for images of the size it was trained on."""
         from nas_core.export import Exportable
-        from nas_core.export.image import image_part
+        from nas_core.models.image.export import image_part
 
         architecture = self.space.validate(architecture)
         part = image_part(self._model.net, architecture, self.task["height"], self.task["width"])
@@ -182,7 +182,7 @@ class TimmHost:
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
-        """See :class:`nas_core.export.opening.ExportingHost`."""
+        """See :class:`nas_core.supernet.exportable.ExportingHost`."""
         import timm_ext  # noqa: F401  registers models
 
         return ImageSupernet(Path(checkpoint), **options)

@@ -14,8 +14,8 @@ from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from torch import nn
 
-from nas_core.latency.families.draws import draw, resolution, width
-from nas_core.latency.families.family import Built, Family, Settings, image
+from nas_core.latency.by_graph.families import Built, Family, Settings, image
+from nas_core.latency.by_graph.families.draws import draw, resolution, width
 
 __all__ = ["EFFICIENTNET", "MNASNET", "MOBILENETV2", "MOBILENETV3"]
 

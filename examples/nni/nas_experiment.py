@@ -16,7 +16,7 @@ from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.experiment import NasExperiment, NasExperimentConfig
 from nni.nas.profiler import Profiler
 
-from nas_core.cost import params_m
+from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
 
 STRATEGIES = {

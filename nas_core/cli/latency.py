@@ -25,28 +25,26 @@ from nas_core.cli.executor import (
 )
 from nas_core.cli.latency_dataset import dataset as dataset_
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.latency import (
-    LatencyModel,
+from nas_core.latency import TimingConfig, measure
+from nas_core.latency.by_genes import (
+    GeneLatencyModel,
     MLPConfig,
     MLPModel,
-    TimingConfig,
-    TranslationConfig,
-    TranslationWorkload,
     fit,
     judge,
     list_models,
     load_latency_data,
     load_model,
-    measure,
     model_class,
     reference_architecture,
 )
-from nas_core.latency import collect as collect_latencies
-from nas_core.latency.collect import MeasureMany
-from nas_core.latency.data import LatencyData
+from nas_core.latency.by_genes import collect as collect_latencies
+from nas_core.latency.by_genes.collect import MeasureMany
+from nas_core.latency.by_genes.data import LatencyData
+from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
+from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.metrics import LEGEND, Quality, doubts
-from nas_core.latency.metrics import table as quality_table
+from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.supernet.vocabularies import vocabularies
 
@@ -57,7 +55,7 @@ app.command("dataset")(dataset_)
 app.command("train")(latency_networks.train)
 app.command("predict")(latency_networks.predict)
 
-_TIMING, _TRANSLATION = TimingConfig(), TranslationConfig()
+_TIMING, _TRANSLATION = TimingConfig(), TranslationWorkloadConfig()
 
 
 @app.command("collect")
@@ -101,8 +99,8 @@ def collect(
     With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster
     local run one at a time.
     """
-    from nas_core.latency.executor import SubmititMeasurements
-    from nas_core.predictor.networks.space_latency import PredictedMeasurements
+    from nas_core.latency.by_genes.jobs import SubmititMeasurements
+    from nas_core.latency.by_genes.predicted import PredictedMeasurements
 
     _expect_jsonl(out)
     shared_out = jobs_config(
@@ -124,7 +122,7 @@ def collect(
             raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
         source_vocab, target_vocab = vocabularies(data)
     both = vocab or _TRANSLATION.source_vocab
-    workload = TranslationConfig(
+    workload = TranslationWorkloadConfig(
         source_vocab=source_vocab or both,
         target_vocab=target_vocab or both,
         source_length=source_length,
@@ -197,7 +195,7 @@ def _tell_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
         typer.echo(f"warning: {doubt}", err=True)
 
 
-def _check_data(model: LatencyModel, data: LatencyData) -> dict[str, Quality]:
+def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality]:
     rows = {"as measured": judge(model, data)}
     own, other = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
     if own != other:
@@ -208,7 +206,7 @@ def _check_data(model: LatencyModel, data: LatencyData) -> dict[str, Quality]:
     return rows
 
 
-def _check_architecture(model: LatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
+def _check_architecture(model: GeneLatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
     settings = model.info.get("settings") or {}
     workload = dict(settings.get("workload") or {})
     if workload.pop("kind", None) != "translation":
@@ -217,7 +215,7 @@ def _check_architecture(model: LatencyModel, architecture: Architecture, repeats
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
         typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
-    config = TranslationConfig(**workload)
+    config = TranslationWorkloadConfig(**workload)
     predicted_ms = float(model.predict(architecture)[0])
     low, high = (predicted_ms * factor for factor in model.interval)
     measured = measure(
@@ -238,12 +236,12 @@ def _check_architecture(model: LatencyModel, architecture: Architecture, repeats
 
 
 def _translation(
-    space: SearchSpace, architecture: Architecture, config: TranslationConfig, timing: TimingConfig
+    space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, timing: TimingConfig
 ) -> TranslationWorkload:
     return TranslationWorkload(space, architecture, config, timing.device)
 
 
-def _new_model(name: str, data: LatencyData, seed: int) -> LatencyModel:
+def _new_model(name: str, data: LatencyData, seed: int) -> GeneLatencyModel:
     if name == "hat-mlp":
         return MLPModel(data.space, data.source, MLPConfig.hat(seed=seed))
     if name == MLPModel.kind:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from nas_core.errors import ConfigError
-from nas_core.latency.families import Family, chosen_families, network_families
-from nas_core.latency.network_set import RUNTIMES, NetworkSetConfig, collect_networks, measured_again
+from nas_core.latency.by_graph.dataset import RUNTIMES, NetworkSetConfig, collect_networks, measured_again
+from nas_core.latency.by_graph.families import Family, chosen_families, network_families
 from nas_core.latency.protocol import TimingConfig
 from nas_core.report.network_set import agreement, summary
 

@@ -16,24 +16,24 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
 from nas_core.export.sizes import usual_sizes
 from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
-from nas_core.latency import NetworkLatencies
-from nas_core.latency.machine import describe_machine
-from nas_core.latency.network_set import RUNTIMES
-from nas_core.latency.network_set.folder import JOURNAL
-from nas_core.predictor.families import family_quality, family_table
-from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
-from nas_core.predictor.networks import (
-    NetworkLatencyModel,
+from nas_core.latency.by_graph import (
+    GraphLatencyModel,
+    NetworkLatencies,
     list_network_models,
     load_network_model,
     network_model_class,
     parsed_model_settings,
 )
-from nas_core.predictor.networks.base import Progress
-from nas_core.predictor.networks.data import load_networks, measured_on
-from nas_core.predictor.networks.predictions import NetworkPrediction, predict_read
-from nas_core.predictor.networks.shipped import device_of, shipped_model
-from nas_core.predictor.networks.unseen import ranges_of
+from nas_core.latency.by_graph.base import Progress
+from nas_core.latency.by_graph.dataset import RUNTIMES
+from nas_core.latency.by_graph.dataset.folder import JOURNAL
+from nas_core.latency.by_graph.load import load_networks, measured_on
+from nas_core.latency.by_graph.predict import NetworkPrediction, predict_read
+from nas_core.latency.by_graph.quality import family_quality, family_table
+from nas_core.latency.by_graph.shipped import device_of, shipped_model
+from nas_core.latency.by_graph.unseen import ranges_of
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
 from nas_core.report.tables import Column, Table
 
 __all__ = ["predict", "train"]
@@ -133,7 +133,7 @@ def predict(
         raise typer.Exit(2)
 
 
-def _fitted(model: NetworkLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> NetworkLatencyModel:
+def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> GraphLatencyModel:
     start = time.perf_counter()
     with tqdm(desc=f"training {model.kind}", unit="step", disable=None) as bar:
         model.fit(networks, seed=seed, progress=_shown(bar))
@@ -168,7 +168,7 @@ def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
 
 
 def _read(
-    files: Sequence[Path], model: NetworkLatencyModel, shapes: Mapping[str, Any], batch: int | None
+    files: Sequence[Path], model: GraphLatencyModel, shapes: Mapping[str, Any], batch: int | None
 ) -> tuple[list[OnnxNetwork], int]:
     """Networks, and how many of several could not be read, each told in one line."""
     read: list[OnnxNetwork] = []
@@ -194,7 +194,7 @@ def _row(prediction: NetworkPrediction) -> dict[str, Any]:
     return {"file": row.pop("name"), **row, "unknown": sum(unknown.values())}
 
 
-def _provenance(model: NetworkLatencyModel, here: str) -> str:
+def _provenance(model: GraphLatencyModel, here: str) -> str:
     """One line: which model, of what, how good."""
     device, info = device_of(model), model.info
     where = f" on {device}" if device else ""

@@ -15,10 +15,20 @@ from tqdm import tqdm
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import write_atomic, write_json
-from nas_core.graph import READERS, Graphs, Reader, reader_for
+from nas_core.graph import Graphs
+from nas_core.latency.by_graph.priced import check_unpriced
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, kendall_tau, list_recipes, mape
-from nas_core.predictor.curve import LearningCurve
+from nas_core.predictor import (
+    READERS,
+    NNFormer,
+    NNFormerPredictor,
+    Reader,
+    get_recipe,
+    kendall_tau,
+    list_recipes,
+    mape,
+    reader_for,
+)
 from nas_core.predictor.estimator import UNSEEN, Progress
 from nas_core.predictor.files import (
     OUTPUTS,
@@ -30,10 +40,10 @@ from nas_core.predictor.files import (
     write_predictions,
 )
 from nas_core.predictor.holdout import holdout_split
-from nas_core.predictor.inference import Scorer
-from nas_core.predictor.networks.priced import check_unpriced
+from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.settings import needed_by, parsed_settings
 from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
+from nas_core.predictor.training.curve import LearningCurve
 from nas_core.report.plots import curves
 from nas_core.report.tables import Column, Table
 

@@ -23,13 +23,13 @@ from nas_core.cli.executor import (
     jobs_config,
 )
 from nas_core.cli.interruption import interruption_told
-from nas_core.cli.strategies import RANKERS, STRATEGIES, StrategyOptions, how_many, strategy_maker
 from nas_core.errors import ConfigError, DataError
-from nas_core.latency import load_model
+from nas_core.latency.by_genes import load_model
 from nas_core.search import EvolutionConfig, MultiObjectiveConfig, RankNASConfig, Strategy, search
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
-from nas_core.search.ranknas import PRUNE_BY
+from nas_core.search.registry import RANKERS, STRATEGIES, StrategyOptions, how_many, strategy_maker
+from nas_core.search.strategies.ranknas import PRUNE_BY
 from nas_core.search.within import goals, measure_finalists
 from nas_core.space import Architecture
 

@@ -70,8 +70,8 @@ def show_command(
     for gene, value in space.fixed.items():
         typer.echo(f"  {gene:26} {value} (fixed)")
     if "decoder.arbitrary_cross" in space.largest():
-        from nas_core.cost import params_m
-        from nas_core.supernet.genes import check_translation_space
+        from nas_core.models import params_m
+        from nas_core.models.translation.genes import check_translation_space
 
         check_translation_space(space)
         smallest, largest = params_m(space.smallest()), params_m(space.largest())

@@ -5,7 +5,6 @@ them, ``check`` runs what was written, ``folder`` puts it all in one place.
 """
 
 from nas_core.export.folder import TARGETS, Written, check_out, write_export
-from nas_core.export.opening import open_exportable
 from nas_core.export.parts import Exportable, ExportError, Part
 
 __all__ = [
@@ -15,6 +14,5 @@ __all__ = [
     "Part",
     "Written",
     "check_out",
-    "open_exportable",
     "write_export",
 ]

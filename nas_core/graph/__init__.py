@@ -11,9 +11,7 @@ from nas_core.graph.nasbench201 import (
     nasbench201_unpruned,
 )
 from nas_core.graph.nasbench301 import nasbench301_graph
-from nas_core.graph.onnx import OnnxNetwork, onnx_graph, read_onnx
-from nas_core.graph.readers import READERS, Reader, reader_for
-from nas_core.graph.translation import translation_graph
+from nas_core.graph.onnx.reader import OnnxNetwork, onnx_graph, read_onnx
 from nas_core.graph.transnasbench import (
     transnasbench_macro_graph,
     transnasbench_micro_graph,
@@ -22,14 +20,12 @@ from nas_core.graph.transnasbench import (
 
 __all__ = [
     "FEATURES",
-    "READERS",
     "AbsentCellError",
     "Dense",
     "Graph",
     "GraphError",
     "Graphs",
     "OnnxNetwork",
-    "Reader",
     "nasbench101_graph",
     "nasbench101_graphs",
     "nasbench201_graph",
@@ -40,8 +36,6 @@ __all__ = [
     "nasbench301_graph",
     "onnx_graph",
     "read_onnx",
-    "reader_for",
-    "translation_graph",
     "transnasbench_macro_graph",
     "transnasbench_micro_graph",
     "transnasbench_micro_graphs",

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from nas_core.device import usable_device
+from nas_core.device import pinned_threads, usable_device
 from nas_core.errors import ConfigError, unknown_choice
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "TimingConfig",
     "Workload",
     "measure",
-    "pinned_threads",
     "time_passes_ms",
     "trimmed_mean",
 ]
@@ -108,17 +107,6 @@ class Measurement:
     def corrected_ms(self, reference_ms: float) -> float:
         """What the pass takes in the state of the machine in which the reference takes ``reference_ms``."""
         return self.relative * reference_ms
-
-
-@contextmanager
-def pinned_threads(threads: int) -> Iterator[None]:
-    """torch computes with this many threads inside the block, and with the former number after it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def trimmed_mean(values: Sequence[float], trim: float) -> float:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention import (
+from nas_core.layers.attention.kinds import one_or_several, select_kind
+from nas_core.layers.attention.softmax import (
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
@@ -24,7 +25,6 @@ from nas_core.layers.attention import (
     self_step,
 )
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
-from nas_core.layers.kinds import one_or_several, select_kind
 from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.mos import MoSConfig
 from nas_core.layers.weights import Affine

@@ -12,7 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention import (
+from nas_core.layers.attention.cosformer.attention import cosformer_attention
+from nas_core.layers.attention.cosformer.naive import cosformer_naive
+from nas_core.layers.attention.kinds import one_or_several, select_kind
+from nas_core.layers.attention.relative import relative_bias
+from nas_core.layers.attention.softmax import (
     ElasticSelfAttention,
     LinearAttention,
     SelfAttentionWeights,
@@ -20,12 +24,9 @@ from nas_core.layers.attention import (
     self_attention,
     split_heads,
 )
-from nas_core.layers.cosformer import cosformer_attention, cosformer_naive
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
-from nas_core.layers.kinds import one_or_several, select_kind
 from nas_core.layers.linear import ElasticLayerNorm, prefix
 from nas_core.layers.mos import MoSConfig
-from nas_core.layers.relative import relative_bias
 from nas_core.layers.transformer import Dropouts, norm
 from nas_core.layers.weights import Affine
 

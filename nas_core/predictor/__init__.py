@@ -1,18 +1,21 @@
 """What an architecture will score, learned from graphs."""
 
-from nas_core.predictor.batch import Batch, Topology
-from nas_core.predictor.config import NNFormerConfig
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.metrics import accuracy_within, kendall_tau, mape
-from nas_core.predictor.model import NNFormer
+from nas_core.predictor.nn_former.batch import Batch, Topology
+from nas_core.predictor.nn_former.config import NNFormerConfig
+from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.readers import READERS, Reader, reader_for
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
-from nas_core.predictor.trainer import TrainConfig, Trainer
+from nas_core.predictor.training.trainer import TrainConfig, Trainer
 
 __all__ = [
+    "READERS",
     "Batch",
     "NNFormer",
     "NNFormerConfig",
     "NNFormerPredictor",
+    "Reader",
     "Recipe",
     "Topology",
     "TrainConfig",
@@ -22,4 +25,5 @@ __all__ = [
     "kendall_tau",
     "list_recipes",
     "mape",
+    "reader_for",
 ]

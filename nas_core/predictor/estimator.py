@@ -14,20 +14,20 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.graph import FEATURES, Graph, GraphError, Graphs
 from nas_core.predictor.artifact import read_artifact, write_artifact
-from nas_core.predictor.checkpoint import Checkpoint
-from nas_core.predictor.checks import checked_seed
 from nas_core.predictor.fitted import Fitted
-from nas_core.predictor.model import NNFormer
+from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.predictor.settings import needed_by
-from nas_core.predictor.statistics_model import StatisticsModel
-from nas_core.predictor.streams import own_streams
+from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale, checked_targets
-from nas_core.predictor.trainer import Trainer
+from nas_core.predictor.training.checkpoint import Checkpoint
+from nas_core.predictor.training.streams import own_streams
+from nas_core.predictor.training.trainer import Trainer
 
 __all__ = ["UNSEEN", "NNFormerPredictor"]
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import read_jsonl, write_atomic
-from nas_core.graph import READERS, Graph, GraphError, Graphs, Reader
+from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
+from nas_core.predictor.readers import READERS, Reader
 
 __all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 

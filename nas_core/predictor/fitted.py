@@ -15,10 +15,10 @@ from torch import Tensor
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.artifact import below
-from nas_core.predictor.inference import Scorer
-from nas_core.predictor.model import NNFormer
+from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.recipes import Recipe
-from nas_core.predictor.statistics_model import StatisticsModel
+from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale
 
 __all__ = ["Fitted"]

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.device import pinned_threads
 from nas_core.errors import ArchitectureError, ConfigError, DataError
-from nas_core.graph import READERS, Graph, Graphs, Reader
-from nas_core.latency.protocol import pinned_threads
-from nas_core.predictor.config import NNFormerConfig
+from nas_core.graph import Graph, Graphs
 from nas_core.predictor.estimator import NNFormerPredictor
+from nas_core.predictor.nn_former.config import NNFormerConfig
+from nas_core.predictor.readers import READERS, Reader
 from nas_core.predictor.recipes import Recipe
-from nas_core.predictor.train_config import TrainConfig
+from nas_core.predictor.training.config import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.predictor.checks import Range, check_fields
-from nas_core.predictor.config import NNFormerConfig
+from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.targets import KINDS
-from nas_core.predictor.train_config import TrainConfig
+from nas_core.predictor.training.config import TrainConfig
 
 __all__ = ["FOLLOWING", "Recipe", "get_recipe", "list_recipes"]
 

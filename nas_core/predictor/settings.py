@@ -7,9 +7,9 @@ from typing import Any, get_type_hints
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
-from nas_core.predictor.config import NNFormerConfig
+from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.recipes import Recipe
-from nas_core.predictor.train_config import TrainConfig
+from nas_core.predictor.training.config import TrainConfig
 
 __all__ = ["needed_by", "parsed_settings"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor.config import NNFormerConfig
-from nas_core.predictor.model import NNFormer
-from nas_core.predictor.naive import naive_prediction
+from nas_core.predictor.nn_former.config import NNFormerConfig
+from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.nn_former.naive import naive_prediction
 
 __all__ = ["graphs_per_s", "has_naive", "naive_graphs_per_s", "random_graphs"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from nas_core.files import write_atomic
 from nas_core.report.run import SearchRun
 from nas_core.report.tables import Column, Table
-from nas_core.search.ranker import tau_importance
+from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import Architecture
 
 __all__ = ["evaluation_records", "importance", "write_evaluations"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.latency.network_set import NetworkSet
+from nas_core.latency.by_graph.dataset import NetworkSet
 from nas_core.report.tables import Column, Table
 
 __all__ = ["agreement", "summary"]
@@ -32,7 +32,7 @@ def summary(found: NetworkSet) -> str:
 
 
 def agreement(again: Mapping[str, NDArray[np.float64]]) -> str:
-    """A line for each runtime about :func:`nas_core.latency.network_set.measured_again`."""
+    """A line for each runtime about :func:`nas_core.latency.by_graph.dataset.measured_again`."""
     lines = []
     for runtime, ratio in again.items():
         middle = float(np.median(ratio))

@@ -13,12 +13,12 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.jobs import Failure
 from nas_core.search.archive import Entry, ParetoArchive
-from nas_core.search.base import Strategy
 from nas_core.search.constraints import Constraint
 from nas_core.search.finalists import Finalist, choose_finalists, save_finalists, with_measured_before
 from nas_core.search.journal import Journal, plain_metrics
 from nas_core.search.progress import Progress
 from nas_core.search.sessions import Session
+from nas_core.search.strategies.base import Strategy
 from nas_core.search.within import goals, judged
 from nas_core.space import Architecture
 

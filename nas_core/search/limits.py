@@ -10,7 +10,7 @@ from nas_core.search.constraints import Constraint
 from nas_core.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
-    from nas_core.latency import LatencyModel
+    from nas_core.latency.by_genes import GeneLatencyModel
 
 __all__ = ["cost_limits", "costs_on_paper", "latency_limit"]
 
@@ -19,7 +19,7 @@ Costs = Mapping[str, Callable[[Architecture], float]]
 
 def costs_on_paper(space: SearchSpace) -> Costs:
     """``params_m`` and ``flops_g`` of an architecture, where they are defined for this kind of network."""
-    from nas_core.cost import flops_g, params_m
+    from nas_core.models import flops_g, params_m
 
     try:
         params_m(space.smallest()), flops_g(space.smallest())
@@ -45,7 +45,7 @@ def cost_limits(space: SearchSpace, limits: Mapping[str, float | None]) -> list[
     return constraints
 
 
-def latency_limit(model: LatencyModel, limit_ms: float) -> Constraint:
+def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:
     """Raises:
     ConstraintError: a limit that is not above 0.
     """

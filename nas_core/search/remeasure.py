@@ -6,15 +6,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nas_core.latency import (
-    LatencyModel,
-    TimingConfig,
-    TranslationConfig,
-    TranslationWorkload,
-    measure,
-    reference_architecture,
-)
+from nas_core.latency import TimingConfig, measure
+from nas_core.latency.by_genes import GeneLatencyModel, reference_architecture
 from nas_core.latency.machine import describe_machine
+from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.space import Architecture
 
 __all__ = ["remeasure"]
@@ -23,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def remeasure(
-    architectures: Sequence[Architecture], model: LatencyModel, task: Mapping[str, Any] | None = None
+    architectures: Sequence[Architecture], model: GeneLatencyModel, task: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
     """Measure architectures exactly as the latency model's own data were measured.
 
@@ -43,7 +38,7 @@ def remeasure(
     if workload.pop("kind", None) != "translation":
         _log.warning("the latency model does not say how its data were measured: finalists are not measured")
         return [{} for _ in architectures]
-    config, timing = TranslationConfig(**workload), TimingConfig(**settings["timing"])
+    config, timing = TranslationWorkloadConfig(**workload), TimingConfig(**settings["timing"])
     for name in ("source_vocab", "target_vocab"):
         if task and name in task and task[name] != workload.get(name):
             _log.warning("latency is measured with %s %s, the supernet has %s", name, workload.get(name), task[name])

@@ -14,10 +14,10 @@ from nas_core import __version__
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import make_folder
 from nas_core.jobs import Failure
-from nas_core.search.base import Strategy
 from nas_core.search.engine import EvaluateMany, SearchEngine, SearchResult
 from nas_core.search.journal import Journal, settle_config
 from nas_core.search.progress import Progress
+from nas_core.search.strategies.base import Strategy
 from nas_core.space import Architecture, space_to_dict
 
 __all__ = ["SearchResult", "search"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nas_core.search.base import Strategy
 from nas_core.search.finalists import Finalist, with_measured
+from nas_core.search.strategies.base import Strategy
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:

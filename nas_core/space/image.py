@@ -1,7 +1,7 @@
 """Image transformers: their genes, the spaces of mFormer and AutoFormer, and what a layer of an architecture is.
 
 Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size``, ``head_dim``, ``relative_clip`` (0: no
-relative positions). Genes of each layer: ``heads``, ``attention`` (one of ``nas_core.layers.attention.ATTENTION``;
+relative positions). Genes of each layer: ``heads``, ``attention`` (a kind of :mod:`nas_core.layers.attention`;
 absent where all layers use softmax), and either ``ffn_dim`` or ``mlp_ratio``, the feed-forward width in units of
 ``embed_dim``. Queries, keys and values have width ``heads * head_dim``, whatever ``embed_dim`` is.
 """

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import _published, _transfer, _transfer_networks, device_transfer
-from benchmarks._published import DEVICE_TABLES, LatencyTable, absent, chains, latency_table
-from benchmarks._transfer import Case, ridge
+from benchmarks.latency import device_transfer
+from benchmarks.parts import published as _published
+from benchmarks.parts import transfer as _transfer
+from benchmarks.parts import transfer_networks as _transfer_networks
+from benchmarks.parts.published import DEVICE_TABLES, LatencyTable, absent, chains, latency_table
+from benchmarks.parts.transfer import Case, ridge
 from nas_core.files import read_json, read_jsonl
-from nas_core.predictor.inference import score
+from nas_core.predictor.nn_former.scorer import score
 
 DEVICES = ("chip_1", "chip_32", "board", "phone", "server")
 

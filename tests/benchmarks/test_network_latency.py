@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import network_latency
-from benchmarks._network_cells import within_spread
+from benchmarks.latency import network_latency
+from benchmarks.parts.network_cells import within_spread
 from nas_core.files import read_json
-from tests.predictor.networks.toy import toy_networks
+from tests.latency.by_graph.toy import toy_networks
 
 
 @pytest.fixture

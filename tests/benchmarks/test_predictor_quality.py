@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks._cells import nasbench101_published_table, nasbench201_table
-from benchmarks._published import NASBENCH101, absent
-from benchmarks.predictor_quality import METHODS, Task, recipe_of, split_of, summary
+from benchmarks.parts.cells import nasbench101_published_table, nasbench201_table
+from benchmarks.parts.published import NASBENCH101, absent
+from benchmarks.predictor.predictor_quality import METHODS, Task, recipe_of, split_of, summary
 from nas_core.predictor import get_recipe
 
 needs_tables = pytest.mark.skipif(absent(NASBENCH101) is not None, reason=str(absent(NASBENCH101)))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import published_networks
+from benchmarks.latency import published_networks
 from nas_core.files import read_json
+from nas_core.latency.by_graph import TreesModel
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor.networks import TreesModel
-from tests.predictor.networks.toy import toy_networks
+from tests.latency.by_graph.toy import toy_networks
 
 pytestmark = [pytest.mark.timm, pytest.mark.onnx]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import predictor_latency, predictor_quality
-from benchmarks._resumable import merged, results, settings_hash
+from benchmarks.parts.resumable import merged, results, settings_hash
+from benchmarks.predictor import predictor_latency, predictor_quality
 from nas_core.files import append_jsonl, read_jsonl, write_json
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from benchmarks.search_quality import EVOLUTION, STRATEGIES, summary, table
+from benchmarks.search.search_quality import EVOLUTION, STRATEGIES, summary, table
 from nas_core.search import RankNAS
 from tests.contracts.strategy import SPACE, limit
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from nas_core.cli import main
-from nas_core.cli.strategies import STRATEGIES
-from nas_core.latency import LatencyDataset
+from nas_core.latency.by_genes import LatencyDataset
+from nas_core.search.registry import STRATEGIES
 from tests.search.toy_host import make_visible
 
 SMALL = ["--iterations", "2", "--parents", "4", "--mutations", "5", "--crossovers", "3", "--no-measure"]

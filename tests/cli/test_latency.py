@@ -6,7 +6,7 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.errors import MissingHostError
-from nas_core.latency import load_model
+from nas_core.latency.by_genes import load_model
 from nas_core.space import get_space
 from nas_core.supernet import host
 
@@ -84,7 +84,7 @@ def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
 
 def test_mlp_model(measured, tmp_path, capsys, monkeypatch):
     from nas_core.cli import latency
-    from nas_core.latency import MLPConfig
+    from nas_core.latency.by_genes import MLPConfig
 
     monkeypatch.setattr(latency, "MLPConfig", lambda seed: MLPConfig(hidden=8, layers=1, steps=20, seed=seed))
     code, _, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.npz", "--model", "mlp")

@@ -15,8 +15,7 @@ from nas_core.cli import main
 from nas_core.cli.latency_networks import _shown
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
-from nas_core.latency import NetworkLatencies, last_of_each
-from nas_core.predictor.networks import load_network_model, shipped
+from nas_core.latency.by_graph import NetworkLatencies, last_of_each, load_network_model, shipped
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 from tests.graph.onnx.models import chain, model, node, residual  # noqa: E402 - needs onnx

@@ -16,8 +16,10 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.errors import NasExtError
-from nas_core.latency import LinearModel, TimingConfig, TranslationConfig, load_model
+from nas_core.latency import TimingConfig
+from nas_core.latency.by_genes import LinearModel, load_model
 from nas_core.latency.machine import describe_machine
+from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.report import write_report
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
 
@@ -30,7 +32,7 @@ SPACE = translation_space(
     decoder_layers=(2, 1),
     qkv_dim=8,
 )
-WORKLOAD = TranslationConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
+WORKLOAD = TranslationWorkloadConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
 SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "6", "--crossovers", "6", "--finalists", "4"]
 
 

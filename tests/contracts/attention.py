@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.layers.attention import (
+from nas_core.layers.attention.cosformer import CosformerState
+from nas_core.layers.attention.softmax import (
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
@@ -19,7 +20,6 @@ from nas_core.layers.attention import (
     self_step,
     split_heads,
 )
-from nas_core.layers.cosformer import CosformerState
 from nas_core.layers.weights import Affine
 
 C, Q, HEADS = 10, 12, 3

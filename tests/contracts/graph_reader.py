@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ArchitectureError, UnknownChoiceError
-from nas_core.graph import Graph, GraphError, Reader, reader_for
+from nas_core.graph import Graph, GraphError
+from nas_core.predictor import Reader, reader_for
 from tests.contracts.space import in_another_process
 
 Arguments = tuple[Any, ...]

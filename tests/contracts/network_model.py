@@ -12,10 +12,9 @@ from safetensors.torch import save_file
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.latency import NetworkLatencies
+from nas_core.latency.by_graph import GraphLatencyModel, NetworkLatencies, load_network_model, network_model_class
 from nas_core.predictor import mape
-from nas_core.predictor.networks import NetworkLatencyModel, load_network_model, network_model_class
-from tests.predictor.networks.toy import batched, toy_graph, toy_networks
+from tests.latency.by_graph.toy import batched, toy_graph, toy_networks
 
 
 class NetworkModelContract:
@@ -31,15 +30,15 @@ class NetworkModelContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def fitted(cls, data: NetworkLatencies) -> NetworkLatencyModel:
+    def fitted(cls, data: NetworkLatencies) -> GraphLatencyModel:
         train, test = data.in_domain()
         return cls.make().fit(train, seed=1).calibrate(test)
 
     @classmethod
-    def make(cls) -> NetworkLatencyModel:
+    def make(cls) -> GraphLatencyModel:
         return network_model_class(cls.kind)(**cls.settings)
 
-    def test_better_than_the_mean(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
+    def test_better_than_the_mean(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         train, test = data.in_domain()
         predicted = fitted.predict(test.graphs)
         assert predicted.shape == (len(test),) and predicted.dtype == np.float64 and (predicted > 0).all()
@@ -47,23 +46,23 @@ class NetworkModelContract:
         assert mape(predicted, test.latency_ms) < 0.6 * mape(constant, test.latency_ms)
         assert fitted.info["held_out"]["mape_percent"] == pytest.approx(mape(predicted, test.latency_ms))
 
-    def test_spread_grows_with_the_prediction(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
+    def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         predicted, spread = fitted.predict_with_spread(data.graphs)
         assert np.array_equal(predicted, fitted.predict(data.graphs))
         assert spread == pytest.approx(predicted * fitted.relative_spread) and (spread > 0).all()
 
-    def test_order_and_company_do_not_matter(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
+    def test_order_and_company_do_not_matter(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         together = fitted.predict(data.graphs)
         backwards = fitted.predict(data.graphs[::-1])[::-1]
         alone = [float(fitted.predict([data.graphs[i]])[0]) for i in range(3)]
         assert backwards == pytest.approx(together, rel=1e-4) and alone == pytest.approx(together[:3], rel=1e-4)
 
-    def test_equal_seeds_give_equal_models(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
+    def test_equal_seeds_give_equal_models(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         again = self.make().fit(data.in_domain()[0], seed=1)
         assert again.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
 
     def test_a_saved_model_is_the_same_model(
-        self, fitted: NetworkLatencyModel, data: NetworkLatencies, tmp_path: Path
+        self, fitted: GraphLatencyModel, data: NetworkLatencies, tmp_path: Path
     ) -> None:
         fitted.info |= {"runtime": "onnxruntime"}
         fitted.save(tmp_path / "m.safetensors")
@@ -77,7 +76,7 @@ class NetworkModelContract:
         again = load_network_model(tmp_path / "again.safetensors")
         assert again.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
 
-    def test_damaged_files_are_refused(self, fitted: NetworkLatencyModel, tmp_path: Path) -> None:
+    def test_damaged_files_are_refused(self, fitted: GraphLatencyModel, tmp_path: Path) -> None:
         path = tmp_path / "m.safetensors"
         fitted.save(path)
         with safe_open(path, framework="pt") as file:
@@ -93,7 +92,7 @@ class NetworkModelContract:
         assert not seen or (seen[-1][0] == seen[-1][1] == len(seen))
 
     def test_unseen_operations_are_told(
-        self, fitted: NetworkLatencyModel, caplog: pytest.LogCaptureFixture, data: NetworkLatencies
+        self, fitted: GraphLatencyModel, caplog: pytest.LogCaptureFixture, data: NetworkLatencies
     ) -> None:
         fitted.predict(data.graphs)
         assert not caplog.records
@@ -102,7 +101,7 @@ class NetworkModelContract:
         assert [text.count("attention") for text in told] == ([] if fitted.reads == ("static",) else [1])
 
     def test_batches_that_no_training_network_has(
-        self, fitted: NetworkLatencyModel, data: NetworkLatencies, caplog: pytest.LogCaptureFixture
+        self, fitted: GraphLatencyModel, data: NetworkLatencies, caplog: pytest.LogCaptureFixture
     ) -> None:
         graphs = [data.graphs[i] for i in range(6)]
         alone = fitted.predict(graphs)
@@ -125,7 +124,7 @@ class NetworkModelContract:
             assert "not fitted" in str(error)
         assert load_network_model(path).predict(data.graphs).tolist() == before.tolist()
 
-    def test_wrong_inputs_are_one_line(self, fitted: NetworkLatencyModel, data: NetworkLatencies) -> None:
+    def test_wrong_inputs_are_one_line(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         bare = Graphs.of([Graph([0, 1], [(0, 1)])] * 12)
         rows = (data.latency_ms[:12], data.families[:12], data.names[:12], data.held_out[:12])
         cases: list[tuple[type[NasExtError], str, Any]] = [

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from nas_core.export import Exportable
-from nas_core.export.translation import translation_info, translation_parts
-from nas_core.layers.attention import LinearAttention
+from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.models.translation import TranslationNet
+from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, with_attention
-from nas_core.supernet import TranslationNet
-from tests.supernet.tiny import PAD, SOURCE_VOCAB, SPACE, VOCAB, build
+from tests.models.translation.tiny import PAD, SOURCE_VOCAB, SPACE, VOCAB, build
 
 EOS, LIMIT = 2, 12
 KINDS = ("softmax", "linear")

@@ -10,9 +10,9 @@ from fairseq import checkpoint_utils
 
 from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.cli import main
-from nas_core.cost import params_m
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors
+from nas_core.models import params_m
 from nas_core.space import save_space
 from nas_core.supernet import draw
 from tests.fairseq_ext.running import DECODING, SPACE, UPDATES, USER_DIR, build, run, subnet

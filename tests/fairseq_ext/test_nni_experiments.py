@@ -19,7 +19,7 @@ import yaml
 from nas_core.files import read_jsonl
 from nas_core.report import read_run, write_report
 from nas_core.space import Architecture, get_space
-from nni_ext.search_space import format_space
+from nni_ext.hpo.search_space import format_space
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "nni"
 BIN = Path(sys.executable).parent

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks._published import DATA, absent
+from benchmarks.parts.published import DATA, absent
 from nas_core.errors import UnknownChoiceError
 from nas_core.graph import AbsentCellError, Graph, GraphError, nasbench101_graph, nasbench101_graphs
 from nas_core.graph.nasbench101 import OPERATIONS

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.layers import ElasticDecoderLayer, ElasticEncoderLayer, MoSConfig
-from nas_core.layers.attention import cross_keys_values
+from nas_core.layers.attention.softmax import cross_keys_values
 from nas_core.layers.transformer import DecoderLayerWeights, Dropouts
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, multihead_names, nested_prefix, waves
 

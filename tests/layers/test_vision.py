@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import UnknownChoiceError
 from nas_core.layers import MoSConfig
-from nas_core.layers.cosformer.naive import cosformer_naive
+from nas_core.layers.attention.cosformer.naive import cosformer_naive
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, drop_path, resize_positions
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves

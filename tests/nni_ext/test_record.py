@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.cost import params_m
 from nas_core.errors import DataError, NasExtError
+from nas_core.models import params_m
 from nas_core.report import read_run, write_report
-from nni_ext.search_space import parameters_of
-from tests.nni_ext.test_tuner import SPACE, Manager, evolution, experiment, quality
+from nni_ext.hpo.search_space import parameters_of
+from tests.nni_ext.hpo.test_tuner import SPACE, Manager, evolution, experiment, quality
 from tests.report.pages import ReadPage
 
 __all__ = ["experiment"]

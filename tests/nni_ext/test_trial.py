@@ -10,7 +10,7 @@ import pytest
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
 from nas_core.space import get_space  # noqa: E402
-from nni_ext.search_space import parameters_of  # noqa: E402
+from nni_ext.hpo.search_space import parameters_of  # noqa: E402
 from nni_ext.trial import main  # noqa: E402
 
 SPACE = get_space("hat_small")

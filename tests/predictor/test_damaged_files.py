@@ -20,9 +20,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from nas_core.errors import DataError
+from nas_core.latency.by_graph.shipped import FOLDER, shipped_model
 from nas_core.predictor import NNFormerPredictor, artifact
-from nas_core.predictor.boosted_trees import BoostedTrees
-from nas_core.predictor.networks.shipped import FOLDER, shipped_model
+from nas_core.predictor.statistics.boosted_trees import BoostedTrees
 from tests.predictor.graphs import TINY, random_graphs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import torch
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor import NNFormerPredictor, kendall_tau
-from nas_core.predictor import checkpoint as checkpoint_module
+from nas_core.predictor.training import checkpoint as checkpoint_module
 from tests.predictor.graphs import TINY, random_graphs, sizes_of_operations
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.graph import translation_graph
-from nas_core.latency.metrics import kendall_tau
+from nas_core.models.translation import translation_graph
+from nas_core.predictor.metrics import kendall_tau
 from nas_core.predictor.ranker import RANKING, NNFormerRanker, reader_of
 from nas_core.search import Ranker, RankNAS, RankNASConfig
 from nas_core.space import SearchSpace, get_space

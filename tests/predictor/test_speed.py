@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
-from nas_core.predictor.inference import Scorer
+from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
 
 SMALL = {"dim": 16, "depth": 1}

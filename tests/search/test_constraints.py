@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nas_core.errors import ConstraintError
 from nas_core.search import Constraint, InfeasibleError
 from nas_core.search.constraints import violation
-from nas_core.search.proposals import BATCH, Proposals, row_keys
+from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
 from nas_core.space import get_space
 from nas_core.space.slots import Rows
 from tests.contracts.strategy import SPACE, limit, size

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nas_core.latency import LinearModel
+from nas_core.latency.by_genes import LinearModel
 from nas_core.search import Entry, ParetoArchive
 from nas_core.search.finalists import choose_finalists, save_finalists, with_measured, with_measured_before
 from nas_core.search.remeasure import remeasure

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from benchmarks.search_throughput import SPACE, latency_ms, one_by_one, vectorised
+from benchmarks.search.search_throughput import SPACE, latency_ms, one_by_one, vectorised
 
 
 def test_both_ways_keep_about_the_same_share_and_rows_are_faster() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks._published import HAT_SPACES, RELEASED, absent, released
+from benchmarks.parts.published import HAT_SPACES, RELEASED, absent, released
 from nas_core.errors import ArchitectureError, DataError
 from nas_core.space import Architecture, get_space, hat_draw, read_hat_yaml
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nas_core.cost.translation import parameters
 from nas_core.errors import UnknownChoiceError
+from nas_core.models.translation.costs import parameters
 from nas_core.space import Architecture, SearchSpace, found_translation, get_space
 from tests.contracts.space import SpaceContract
 

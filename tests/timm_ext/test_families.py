@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nas_core.latency.families import Family, network_families
-from tests.latency.families.contract import check_family
+from nas_core.latency.by_graph.families import Family, network_families
+from tests.latency.by_graph.families.contract import check_family
 from timm_ext.families import FAMILIES
 
 

@@ -12,9 +12,9 @@ from timm.data import resolve_model_data_config
 from timm.models import group_parameters
 from timm.optim import create_optimizer_v2
 
-from nas_core.cost.image import parameters
 from nas_core.errors import ArchitectureError, ConfigError, UnknownChoiceError
 from nas_core.layers import MoSLinear
+from nas_core.models.image.costs import parameters
 from nas_core.space import Architecture, get_space, image_architecture
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext.model import VisionModel
@@ -51,7 +51,7 @@ def test_parameters_of_the_papers_networks(name: str, printed_m: float) -> None:
     count = sum(p.numel() for p in model.parameters())
     assert count == parameters(model.space.largest())
     positions = model.net.positions.numel()  # which the paper does not count
-    assert abs((count - positions) / 1e6 - printed_m) < 0.13  # see nas_core.cost.image for what else it counts
+    assert abs((count - positions) / 1e6 - printed_m) < 0.13  # see nas_core.models.image.costs for what else it counts
 
 
 @pytest.mark.parametrize("name", SMALL)

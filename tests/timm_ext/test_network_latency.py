@@ -6,9 +6,9 @@ import pytest
 import timm
 import torch
 
-from nas_core.predictor.networks import CountsModel
-from nas_core.predictor.networks.predictions import predict_module_latency
-from tests.predictor.networks.toy import toy_networks
+from nas_core.latency.by_graph import CountsModel
+from nas_core.latency.by_graph.predict import predict_module_latency
+from tests.latency.by_graph.toy import toy_networks
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
-from nas_core.graph.onnx.binding import Shapes
-from nas_core.graph.onnx.canonical import canonical_order
-from nas_core.graph.onnx.corrected import encode_corrected
-from nas_core.graph.onnx.encoded import Encoded
-from nas_core.graph.onnx.encoding import FEATURES
-from nas_core.graph.onnx.inference import read_network
-from nas_core.graph.onnx.released import encode_released
+from nas_core.graph.onnx.canonical_order import canonical_order
+from nas_core.graph.onnx.encoding.corrected import encode_corrected
+from nas_core.graph.onnx.encoding.features import FEATURES
+from nas_core.graph.onnx.encoding.nodes import Encoded
+from nas_core.graph.onnx.encoding.released import encode_released
+from nas_core.graph.onnx.shapes.binding import Shapes
+from nas_core.graph.onnx.shapes.infer import read_network
 
 __all__ = ["OnnxNetwork", "describe_unknown", "onnx_graph", "read_onnx"]
 
@@ -68,7 +68,7 @@ def read_onnx(
         shapes: for inputs with open dimensions: a shape for each, or a number for an open dimension's name
             (``{"x": (1, 3, 224, 224)}``, ``{"batch": 1}``); also for tensors whose shape onnx cannot infer.
         batch: first dimension of all inputs that have no such shape, whatever the file says.
-        features: ``corrected`` (see :mod:`nas_core.graph.onnx.corrected`) or ``released`` (the published encoding).
+        features: ``corrected`` (:mod:`nas_core.graph.onnx.encoding.corrected`) or ``released`` (as published).
         warn: log unknown operators in one line; they count as ``other``, without FLOPs.
 
     Returns:

@@ -14,7 +14,7 @@ pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[
 from nni.nas.experiment import experiment
 
 from examples.nni import nas_experiment
-from nas_core.cost import params_m
+from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
 
 pytestmark = [pytest.mark.nni, pytest.mark.filterwarnings("ignore::RuntimeWarning:nni")]

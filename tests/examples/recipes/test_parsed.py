@@ -12,7 +12,7 @@ import typer.main
 
 from examples.recipes.recipe import list_recipes, read_recipe
 from nas_core.cli import COMMANDS
-from nas_core.cli.strategies import StrategyOptions, strategy_maker
+from nas_core.search.registry import StrategyOptions, strategy_maker
 from tests.examples.recipes.conftest import words
 
 STEPS = [(name, step) for name in list_recipes() for step in read_recipe(name).steps]

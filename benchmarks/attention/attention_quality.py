@@ -1,0 +1,106 @@
+"""BLEU of networks that differ in the kind of attention alone, on a real corpus.
+
+``python -m benchmarks attention_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` (see
+``translation_quality``). Each placement of linear attention in the largest network of ``mformer_small`` is
+trained on its own, those of ``MAIN`` with every one of ``--seeds``, the others with the first. For each of
+``--supernet-seeds`` one supernet is trained, with as many updates and the same schedule, and evaluated with inherited
+weights and each placement.
+Each step writes one file below DIR and is skipped when that exists; the result is written after each of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from benchmarks.supernet.translation_quality import Job
+from nas_core.files import read_json, write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.space import Architecture, get_space
+
+RESULT = Path(__file__).parents[1] / "results" / "attention_quality.json"
+SPACE = "mformer_small"
+SOFTMAX, LINEAR = ["softmax"] * 3, ["linear"] * 3
+PLACES = {
+    "softmax everywhere": (SOFTMAX, SOFTMAX, SOFTMAX),
+    "linear in the encoder": (LINEAR, SOFTMAX, SOFTMAX),
+    "linear in the decoder": (SOFTMAX, LINEAR, SOFTMAX),
+    "linear across": (SOFTMAX, SOFTMAX, LINEAR),
+    "linear everywhere": (LINEAR, LINEAR, LINEAR),
+}
+"""Kinds of the encoder's, the decoder's and the attention between them, in the three layers of each."""
+MAIN = ("softmax everywhere", "linear in the encoder")
+"""Placements trained alone with every seed: the question that the paper asks."""
+
+
+def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture:
+    genes = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
+    return Architecture({**get_space(SPACE).largest().to_dict(), **dict(zip(genes, places, strict=True))})
+
+
+class Measured:
+    """BLEU by placement and seed, written to ``out`` as it grows."""
+
+    def __init__(self, job: Job, out: Path) -> None:
+        self.job, self.out = job, out
+        self.inherited: dict[str, list[float]] = {title: [] for title in PLACES}
+        self.standalone: dict[str, list[float]] = {title: [] for title in PLACES}
+
+    def supernet(self, seed: int) -> None:
+        checkpoint = self.job.train(
+            f"supernet-{seed}", self.job.updates, 3e-3, "--task", "supernet_translation", "--arch", SPACE,
+            "--sampling", "sandwich", "--disable-validation", "--seed", seed,
+        )  # fmt: skip
+        for title in PLACES:
+            name = f"{_slug(title)}-{seed}"
+            subnet = self.job.subnet(name, checkpoint, self._file(title))
+            self._keep(self.inherited[title], f"inherited-{name}", subnet)
+
+    def alone(self, title: str, seed: int) -> None:
+        name = f"alone-{_slug(title)}-{seed}"
+        options = ("--arch", SPACE, "--subnet", self._file(title), "--disable-validation", "--seed", seed)
+        self._keep(self.standalone[title], name, self.job.train(name, self.job.updates, 3e-3, *options))
+
+    def _file(self, title: str) -> Path:
+        file = self.job.work / f"{_slug(title)}.json"
+        architecture(PLACES[title]).save(file)
+        return file
+
+    def _keep(self, scores: list[float], name: str, checkpoint: Path) -> None:
+        scores.append(round(self.job.bleu(name, checkpoint), 2))
+        print(name, scores[-1], flush=True)
+        rows = [
+            {"attention": title, "inherited_bleu": self.inherited[title], "standalone_bleu": self.standalone[title]}
+            for title in PLACES
+        ]
+        seconds = {file.stem: read_json(file) for file in sorted((self.job.work / "seconds").glob("*.json"))}
+        machine = describe_machine("cpu", self.job.threads)
+        write_json(self.out, {"updates": self.job.updates, "rows": rows, "seconds": seconds, "machine": machine})
+
+
+def _slug(title: str) -> str:
+    return title.replace(" ", "-")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=Path, help="folder of fairseq-preprocess")
+    parser.add_argument("--work", type=Path, default=Path("runs/attention_quality"))
+    parser.add_argument("--updates", type=int, default=1400, help="of each supernet, and of each standalone network")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--supernet-seeds", type=int, nargs="*", default=[1])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    measured = Measured(Job(options.bin, options.work, SPACE, options.updates, 0, options.threads, 0), options.out)
+    for title in PLACES:
+        for seed in options.seeds if title in MAIN else options.seeds[:1]:
+            measured.alone(title, seed)
+    for seed in options.supernet_seeds:
+        measured.supernet(seed)
+
+
+if __name__ == "__main__":
+    main()

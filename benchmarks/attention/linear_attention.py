@@ -1,0 +1,215 @@
+"""Linear attention (cosFormer) beside softmax attention: time, memory, decoding.
+
+Contestants take turns in one process; ratios are taken within a round. H = 8 heads of D = 64, float32.
+
+- ``ours``: :func:`nas_core.layers.attention.cosformer.cosformer_attention`.
+- ``sdpa``: ``scaled_dot_product_attention``, torch's fused softmax attention.
+- ``cumulative``: the causal form by running sums over all positions, as the public code computes it.
+- ``floor``: the two matrix products of non-causal linear attention with features that are ready.
+
+Memory is the growth of a fresh process's peak. Run: ``python -m benchmarks linear_attention [--threads 2]
+[--device cuda]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from benchmarks.parts.turns import taking_turns
+from nas_core.files import write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
+from nas_core.layers.attention.cosformer.angles import EPS, turns
+
+RESULT = Path(__file__).parents[1] / "results" / "linear_attention.json"
+HEADS, DIM = 8, 64
+LONGEST = 8192
+AIMS = (
+    ("causal forward 1024", "sdpa", ">", 1.0),
+    ("causal forward 4096", "sdpa", ">=", 5.0),
+    ("causal forward 8192", "sdpa", ">=", 10.0),
+    ("causal forward 2048", "cumulative", ">=", 100.0),
+    ("causal forward and backward 4096", "sdpa", ">=", 3.0),
+    ("all keys forward 4096", "sdpa", ">=", 8.0),
+    ("all keys forward 4096", "floor", ">=", 0.5),
+)
+
+
+def inputs(length: int, device: str, gradients: bool = False) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    shape = 1, length, 3, HEADS, DIM
+    split = torch.randn(shape, generator=generator).to(device).permute(2, 0, 3, 1, 4)  # as projections leave them
+    return [x.detach().requires_grad_(gradients) for x in split]
+
+
+def ours(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
+    return cosformer_attention(q, k, v, max_length=LONGEST, causal=causal)
+
+
+def sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
+    return scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def cumulative(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Outer products of all positions, summed up to each."""
+    at = turns(torch.arange(q.shape[2], device=q.device), LONGEST, q.dtype)
+    queries, keys = (torch.cat([x * at.sin, x * at.cos], -1) for x in (torch.relu(q), torch.relu(k)))
+    sums = (keys[..., :, None] * v[..., None, :]).cumsum(2)
+    weights = (queries * keys.cumsum(2)).sum(-1, keepdim=True)
+    return torch.einsum("bhtd,bhtde->bhte", queries, sums) / weights.clamp(min=EPS)
+
+
+def floor(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    return queries @ (keys.mT @ v)
+
+
+def no_grad(function: Callable[..., Any], *arguments: Any) -> Callable[[], None]:
+    def run() -> None:
+        with torch.no_grad():
+            function(*arguments)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    return run
+
+
+def with_backward(function: Callable[..., Tensor], tensors: list[Tensor], causal: bool) -> Callable[[], None]:
+    weighting = torch.randn_like(tensors[0])
+
+    def run() -> None:
+        torch.autograd.grad(function(*tensors, causal), tensors, weighting)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    return run
+
+
+def check(device: str) -> float:
+    """Largest difference between the contestants that compute the same."""
+    q, k, v = inputs(300, device)
+    with torch.no_grad():
+        return float((ours(q, k, v, True) - cumulative(q, k, v)).abs().max())
+
+
+def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for length in lengths:
+        q, k, v = inputs(length, device)
+        runs = {"ours": no_grad(ours, q, k, v, True), "sdpa": no_grad(sdpa, q, k, v, True)}
+        if length == 2048:
+            runs["cumulative"] = no_grad(cumulative, q, k, v)
+        found[f"causal forward {length}"] = taking_turns(runs, repeats, f"causal {length}")
+        features = [torch.randn(1, HEADS, length, 2 * DIM, device=device) for _ in range(2)]
+        runs = {"ours": no_grad(ours, q, k, v, False), "sdpa": no_grad(sdpa, q, k, v, False)}
+        runs["floor"] = no_grad(floor, *features, v.contiguous())
+        found[f"all keys forward {length}"] = taking_turns(runs, repeats, f"all keys {length}")
+        if length <= 4096:
+            tensors = inputs(length, device, True)
+            for causal, name in ((True, "causal"), (False, "all keys")):
+                both = {f.__name__: with_backward(f, tensors, causal) for f in (ours, sdpa)}
+                found[f"{name} forward and backward {length}"] = taking_turns(both, repeats, f"{name} {length}")
+    return found
+
+
+def decoding(device: str, repeats: int) -> dict[str, Any]:
+    """One step after so many: our state, and softmax over a cache of keys and values."""
+    runs = {}
+    for length in (256, 4096):
+        q, k, v = inputs(length, device)
+        last = q[:, :, -1:], k[:, :, -1:], v[:, :, -1:]
+        state = CosformerState.of(k, v, LONGEST)
+
+        def step(state: CosformerState = state, last: tuple[Tensor, ...] = last, length: int = length) -> None:
+            state.length = length
+            state.step(*last)
+
+        runs[f"ours {length}"] = no_grad(step)
+        runs[f"sdpa {length}"] = no_grad(
+            lambda q=last[0], k=k, v=v, last=last: sdpa(
+                q, torch.cat([k, last[1]], 2), torch.cat([v, last[2]], 2), False
+            )
+        )
+    return taking_turns(runs, 20 * repeats, "decoding", "ours 256")
+
+
+def peak_mb(name: str, length: int, backward: bool) -> float:
+    """Of a fresh process, beyond what it held with its inputs ready."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_peak, (name, length, backward))
+
+
+def _peak(name: str, length: int, backward: bool) -> float:
+    function = {"ours": ours, "sdpa": sdpa}[name]
+    torch.set_num_threads(1)
+    small, tensors = inputs(256, "cpu", backward), inputs(length, "cpu", backward)
+    run = with_backward if backward else lambda f, t, c: no_grad(f, *t, c)
+    run(function, small, True)()
+    ready = run(function, tensors, True)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
+    before = _status("VmRSS")
+    ready()
+    return round(_status("VmHWM") - before, 1)
+
+
+def _status(field: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
+
+
+def memory(lengths: list[int]) -> dict[str, Any]:
+    return {
+        f"{'forward and backward' if backward else 'forward'} {length}": {
+            name: peak_mb(name, length, backward) for name in ("ours", "sdpa")
+        }
+        for length in lengths
+        for backward in (False, True)
+    }
+
+
+def judged(result: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for part, other, relation, aim in AIMS:
+        if part in result["speed"] and other in result["speed"][part]["ours_times"]:
+            value = result["speed"][part]["ours_times"][other]["median"]
+            reached = value > aim if relation == ">" else value >= aim
+            rows.append({"aim": f"{part}: {relation} {aim} x {other}", "value": value, "reached": bool(reached)})
+    step = result["decoding"]["ms"]
+    ratio = step["ours 4096"]["median"] / step["ours 256"]["median"]
+    rows.append({"aim": "decoding: a step at 4096 <= 1.1 x at 256", "value": round(ratio, 3), "reached": ratio <= 1.1})
+    for part, found in result.get("memory_mb", {}).items():
+        ratio = found["ours"] / found["sdpa"]
+        rows.append({"aim": f"memory, {part}: <= 2 x sdpa", "value": round(ratio, 2), "reached": ratio <= 2})
+    return rows
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2, help="of torch")
+    parser.add_argument("--repeats", type=int, default=7, help="rounds")
+    parser.add_argument("--lengths", nargs="+", type=int, default=[256, 512, 1024, 2048, 4096, 8192])
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    result: dict[str, Any] = {"largest_difference": check(options.device)}
+    result["speed"] = speed(options.device, options.lengths, options.repeats)
+    result["decoding"] = decoding(options.device, options.repeats)
+    if options.device == "cpu":
+        result["memory_mb"] = memory([length for length in options.lengths if length >= 2048])
+    result["aims"] = judged(result)
+    result["machine"] = describe_machine(options.device, options.threads)
+    write_json(options.out, result)
+    print(json.dumps(result["aims"], indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Latency on a device that was held out, from 20, 100 or 900 networks measured there: from scratch, and with what the
+other devices of the table tell (``latency_nasbench201.npz``: 10 devices, ``latency_fbnet.npz``: 27).
+
+Known networks are drawn at random, all others are the test. ``transfer`` and ``transfer, logs`` take the published
+setting: the other devices' latencies are known for all networks; for ``transfer, 900 each`` the other devices were also
+measured on 900 networks alone, not on those asked for. The same chip at another batch size is held out too. Networks
+that a device has an implausible value of (below 0.5 ms) are left out.
+
+Run: ``python -m benchmarks device_transfer``; results are kept as they come, see ``--work``. The linear methods go over
+all devices; the others, which take a minute and more per device, over three unless ``--devices`` names some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.parts import transfer as _transfer
+from benchmarks.parts import transfer_networks as _transfer_networks
+from benchmarks.parts.published import DEVICE_TABLES, LatencyTable, absent, latency_table
+from benchmarks.parts.resumable import merged, results, settings_hash
+from benchmarks.parts.transfer import Array, Case
+from nas_core.files import write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor import accuracy_within, kendall_tau, mape
+
+RESULT = Path(__file__).parents[1] / "results" / "device_transfer.json"
+LINEAR: dict[str, Callable[[Case], Array]] = {
+    "linear": _transfer.from_scratch,
+    "transfer": _transfer.transferred,
+    "transfer, 900 each": _transfer.transferred_own,
+    "transfer, logs": _transfer.transferred_logs,
+}
+LEARNED: dict[str, Callable[[Case], Array]] = {
+    "statistics": _transfer_networks.statistics,
+    "nn-former": _transfer_networks.network,
+    "nn-former, pretrained": _transfer_networks.tuned,
+}
+METHODS = LINEAR | LEARNED
+FEW = ("1080ti_1", "gold_6226", "pixel2")
+"""Of both tables: a GPU, a server's CPU, a phone (whole milliseconds)."""
+FIGURES = ("mape", "within_10", "tau")
+
+
+@dataclass(frozen=True)
+class Task:
+    table: str
+    device: str
+    size: int
+    draw: int
+    method: str
+
+    @property
+    def key(self) -> dict[str, Any]:
+        names = ("table", "device", "size", "draw", "method")
+        return {name: getattr(self, name) for name in names} | {"settings": settings_of(self.method, self.size)}
+
+
+def settings_of(method: str, size: int) -> str:
+    """Short name of what decides a method with so many known networks."""
+    if method in LINEAR:
+        return settings_hash({"penalties": list(_transfer.PENALTIES), "shares": _transfer.SHARES, "own": _transfer.OWN})
+    if method == "statistics":
+        return settings_hash(_transfer_networks.STATISTICS)
+    return settings_hash(_transfer_networks.network_settings(size))
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Fit and judge one predictor, on one thread."""
+    torch.set_num_threads(1)
+    return task.key | judged(latency_table(task.table), task)
+
+
+def judged(table: LatencyTable, task: Task) -> dict[str, float]:
+    """Errors on all networks that were not known."""
+    case = Case(table, task.device, task.size, task.draw)
+    start = time.process_time()
+    predicted = METHODS[task.method](case)
+    used = time.process_time() - start
+    wanted = case.latency_ms[case.test]
+    figures = (mape(predicted, wanted), accuracy_within(predicted, wanted), kendall_tau(predicted, wanted))
+    return dict(zip(FIGURES, figures, strict=True)) | {"cpu_s": round(used, 2)}
+
+
+def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each table, method and number of known networks, of records of today's settings: each device's means
+    over draws, the mean over all devices, and over those of :data:`FEW`. The median is there because of ``raspi4``: one
+    in a hundred of its values is a quarter of what is likely, or less."""
+    groups: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
+    for record in records:
+        if record["method"] in METHODS and record["settings"] == settings_of(record["method"], record["size"]):
+            group = groups.setdefault((record["table"], record["method"], record["size"]), {})
+            group.setdefault(record["device"], []).append(record)
+    return [
+        {
+            **dict(zip(("table", "method", "size"), key, strict=True)),
+            "draws": min(len(found) for found in devices.values()),
+            "count": len(devices),
+            "mean": _mean(list(devices.values())),
+            "median_mape": round(float(np.median([_mean([found])["mape"] for found in devices.values()])), 3),
+            "few": _mean([devices[name] for name in FEW]) if set(FEW) <= set(devices) else None,
+            "devices": {name: _mean([found]) for name, found in sorted(devices.items())},
+        }
+        for key, devices in sorted(groups.items())
+    ]
+
+
+def _mean(devices: list[list[dict[str, Any]]]) -> dict[str, float]:
+    """Mean over devices of the means over draws."""
+    names = (*FIGURES, "cpu_s")
+    return {name: round(float(np.mean([np.mean([r[name] for r in found]) for found in devices])), 3) for name in names}
+
+
+def text(rows: list[Any]) -> str:
+    """The means, for a person."""
+    names = f"{'table':12} {'method':22} {'known':>5} {'devices':>7} {'MAPE %':>7} {'median':>7} {'Acc 10 %':>8}"
+    lines = [f"{names} {'tau':>6} {'MAPE % of 3':>12}"]
+    for row in sorted(rows, key=lambda row: (row["table"], row["size"], row["mean"]["mape"])):
+        mean, few = row["mean"], "" if row["few"] is None else f"{row['few']['mape']:12.2f}"
+        lines.append(
+            f"{row['table']:12} {row['method']:22} {row['size']:5} {row['count']:7} {mean['mape']:7.2f}"
+            f" {row['median_mape']:7.2f} {mean['within_10']:8.1f} {mean['tau']:6.3f} {few}"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", choices=DEVICE_TABLES, default=[*DEVICE_TABLES])
+    parser.add_argument("--devices", nargs="+", help="held out one after the other; default: all, or three")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[20, 100, 900], help="known networks")
+    parser.add_argument("--draws", nargs="+", type=int, default=[0, 1, 2], help="seeds of the draws")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
+    parser.add_argument("--work", type=Path, default=Path("runs/device_transfer.jsonl"), help="results as they come")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    tasks = []
+    for name in options.tables:
+        if reason := absent(DEVICE_TABLES[name]):
+            print(f"skipped: {reason}")
+            continue
+        table = latency_table(name)
+        if unknown := set(options.devices or ()) - set(table.devices):
+            parser.error(f"table {name} has no device {min(unknown)!r}; it has {', '.join(table.devices)}")
+        if wrong := [size for size in options.sizes if not 2 <= size < len(table.ops)]:
+            parser.error(f"{wrong[0]} known networks of table {name}; expected 2 to {len(table.ops) - 1}")
+        tasks += [
+            Task(name, device, size, draw, method)
+            for draw in options.draws
+            for linear in (True, False)
+            for device in options.devices or (table.devices if linear else FEW)
+            for method in options.methods
+            if (method in LINEAR) == linear
+            for size in options.sizes
+        ]
+    if not tasks:
+        return
+    rows = merged(options.out, summary(results(tasks, run, options.work, options.jobs)), ("table", "method", "size"))
+    write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
+    print(text(list(rows)))
+
+
+if __name__ == "__main__":
+    main()

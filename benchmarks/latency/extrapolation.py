@@ -1,0 +1,180 @@
+"""Batches and lengths beyond the training's: predicted and measured milliseconds, and whether the spread says so.
+
+Language models of our own and networks of the data set's families, each at sizes within the training's range and
+beyond it, measured in onnxruntime on one thread by the processor's clock. A machine that is slower than the model's, or
+shared, shifts all of a network's ratios of measured to predicted: beyond the range each is divided by the mean of the
+same network's ratios within. What is left is the error of extrapolation alone, which the spread has to cover.
+
+Run: ``python -m benchmarks extrapolation --model cpu.safetensors``; ``--networks lm vit`` takes those whose names begin
+so.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from nas_core.errors import NasExtError
+from nas_core.files import write_json
+from nas_core.graph import Graphs
+from nas_core.graph.onnx import read_onnx
+from nas_core.latency.by_graph import GraphLatencyModel, load_network_model
+from nas_core.latency.by_graph.dataset.export import exported
+from nas_core.latency.by_graph.dataset.plan import planned_networks
+from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
+from nas_core.latency.by_graph.families import Family, network_families
+from nas_core.latency.by_graph.shipped import shipped_model
+from nas_core.latency.by_graph.unseen import extrapolation_spread
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import TimingConfig, time_passes_ms
+
+RESULT = Path(__file__).parents[1] / "results" / "extrapolation.json"
+LANGUAGE = {"lm-small": (2000, 128, 4, 3), "lm-medium": (6000, 256, 4, 4), "lm-large": (4000, 384, 6, 4)}
+"""Words, channels, heads, layers."""
+TEXTS = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 256), (8, 128))
+"""Batch and length."""
+FAMILIES, PER_FAMILY, BATCHES = ("resnet", "vit", "mobilenetv2", "vgg"), 2, (1, 2, 4, 8, 16)
+SEED = 7
+"""Seed of the families' networks, which are others than those of the data set."""
+LEAST_MS = 40.0
+"""How long all passes of one visit take together, at least."""
+
+
+class Block(nn.Module):
+    """Causal attention and a feed-forward, pre-norm: ``(B, T, C)`` to ``(B, T, C)``."""
+
+    def __init__(self, channels: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(2))
+        self.qkv, self.out = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
+        self.up, self.down = nn.Linear(channels, 4 * channels), nn.Linear(4 * channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, channels = x.shape
+        parts = self.qkv(self.norms[0](x)).reshape(batch, length, 3, self.heads, channels // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, channels))
+        return x + self.down(F.gelu(self.up(self.norms[1](x))))
+
+
+class LanguageModel(nn.Module):
+    """Words ``(B, T)`` to logits of the next ones ``(B, T, V)``."""
+
+    def __init__(self, words: int, channels: int, heads: int, layers: int) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, channels), nn.Embedding(2048, channels)
+        self.blocks = nn.ModuleList(Block(channels, heads) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, words, bias=False)
+
+    def forward(self, text: Tensor) -> Tensor:
+        x = self.words(text) + self.places(torch.arange(text.shape[1]))[None]
+        for block in self.blocks:
+            x = block(x)
+        logits: Tensor = self.head(self.norm(x))
+        return logits
+
+
+class Case(NamedTuple):
+    network: str
+    size: str
+    make: Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]
+
+
+def cases() -> Iterator[Case]:
+    for name, (words, *rest) in LANGUAGE.items():
+        for batch, length in TEXTS:
+            text = torch.randint(0, words, (batch, length))
+            yield Case(name, f"{batch} x {length}", lambda w=words, r=rest, t=text: (LanguageModel(w, *r).eval(), (t,)))
+    known = network_families()
+    for name in FAMILIES:
+        family = known[name]
+        if not isinstance(family, Family):
+            raise family
+        for planned in planned_networks([family], PER_FAMILY, SEED):
+            for batch in BATCHES:
+
+                def make(planned: Any = planned, batch: int = batch) -> tuple[nn.Module, tuple[Tensor, ...]]:
+                    network, inputs = planned.family.network(planned.settings)
+                    return network, tuple(torch.randn(batch, *x.shape[1:]) for x in inputs)
+
+                yield Case(planned.name, f"batch {batch}", make)
+
+
+def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any]:
+    timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
+    torch.manual_seed(0)
+    network, inputs = case.make()
+    with torch.no_grad():
+        content = exported(network, inputs)
+    graphs = Graphs.of([read_onnx(content, features=model.features, warn=False).graph])
+    predicted, spread = (float(values[0]) for values in model.predict_with_spread(graphs))
+    beyond = float(extrapolation_spread(graphs, model.info.get("ranges", {}), model.features)[0])
+    work = OnnxWorkload(content, inputs, timing)
+    work.at_a_time = max(1, round(LEAST_MS / timing.repeats / predicted))
+    passes = [float(np.median(time_passes_ms(work, timing))) / work.at_a_time for _ in range(visits)]
+    return {
+        "network": case.network,
+        "size": case.size,
+        "predicted_ms": round(predicted, 3),
+        "spread_ms": round(spread, 3),
+        "beyond": round(beyond, 4),
+        "measured_ms": round(float(np.median(passes)), 3),
+    }
+
+
+def judged(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Adds to each row beyond the range its ratio of measured to predicted, relative to that within. Says how many lie
+    within one and two spreads, with the whole spread and without its part for extrapolation."""
+    within: dict[str, list[float]] = {}
+    for row in rows:
+        if not row["beyond"]:
+            within.setdefault(row["network"], []).append(np.log(row["measured_ms"] / row["predicted_ms"]))
+    far = [row for row in rows if row["beyond"] and row["network"] in within]
+    for row in far:
+        ratio = row["measured_ms"] / row["predicted_ms"] / np.exp(np.mean(within[row["network"]]))
+        row["relative_ratio"] = round(float(ratio), 3)
+    errors = np.array([abs(row["relative_ratio"] - 1) for row in far])
+    spreads = np.array([row["spread_ms"] / row["predicted_ms"] for row in far])
+    before = np.sqrt(np.maximum(spreads**2 - np.array([row["beyond"] for row in far]) ** 2, 0))
+    return {
+        "beyond": len(far),
+        "mean_error_percent": round(100 * float(errors.mean()), 1),
+        **{
+            f"within_{count}_spread{plural}_percent{suffix}": round(100 * float((errors <= count * part).mean()), 1)
+            for part, suffix in ((spreads, ""), (before, "_without_extrapolation"))
+            for count, plural in ((1, ""), (2, "s"))
+        },
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="of 'nas-ext latency train'; default: the one shipped")
+    parser.add_argument("--networks", nargs="+", default=[""], metavar="NAME", help="beginnings of names; default: all")
+    parser.add_argument("--visits", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    try:
+        model = load_network_model(options.model) if options.model else shipped_model()
+        chosen = [case for case in cases() if case.network.startswith(tuple(options.networks))]
+        rows = [measured(case, model, options.visits) for case in tqdm(chosen, disable=None)]
+    except NasExtError as error:
+        raise SystemExit(f"extrapolation: error: {error}") from None
+    summary = judged(rows)
+    write_json(options.out, {"machine": describe_machine("cpu", 1), **summary, "rows": rows})
+    print(summary)
+
+
+if __name__ == "__main__":
+    main()

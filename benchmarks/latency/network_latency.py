@@ -1,0 +1,203 @@
+"""Latency models of whole networks: tables as NN-Former's Tables 4 (in-domain) and 3 (one family left out).
+
+``--data`` is a folder of ``nas-ext latency dataset``, of the NNLQP release, or an .npz file of network latencies. Each
+cell is kept in ``--work``, so that an interrupted run goes on; runs with different ``--models`` may go on at the same
+time, and whichever writes last has all cells. Run: ``python -m benchmarks network_latency --data FOLDER``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerprint, within_spread
+from nas_core.errors import NasExtError
+from nas_core.files import write_json
+from nas_core.latency.by_graph import NetworkLatencies, parsed_model_settings
+from nas_core.latency.by_graph.load import load_networks, measured_on
+from nas_core.latency.machine import describe_machine
+
+RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
+MODELS = (
+    "flops", "flops-access", "counts", "trees", "graphsage", "graphsage-priced", "nn-former", "nn-former-unpriced",
+    "nn-former-global", "nn-former-released", "ensemble",
+)  # fmt: skip
+OURS = ("nn-former", "ensemble")
+SEEDLESS = ("flops", "flops-access", "counts")
+FIGURES = ("mape_percent", "acc10_percent")
+
+
+def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:
+    """Quick models first, and in-domain before the families."""
+    splits = [IN_DOMAIN] if options.families is None else []
+    splits += data.family_names if options.families in (None, ["all"]) else options.families
+    cells = []
+    for model in options.models:
+        settings = tuple(parsed_model_settings(model, options.settings or []).items())
+        seeds = options.seeds[:1] if model in SEEDLESS else options.seeds
+        cells += [Cell(model, split, seed, settings) for seed in seeds for split in splits]
+    return cells
+
+
+def summary(records: Sequence[Mapping[str, Any]], families: Sequence[str]) -> dict[str, Any]:
+    """``{table: {model: {row: figures}}}``; figures are means over seeds, with their deviation where there are several.
+
+    The row ``average`` is the mean over families; out of domain a model that lacks a family has none.
+    """
+    tables: dict[str, Any] = {"in_domain": {}, "out_of_domain": {}}
+    for model in dict.fromkeys(record["model"] for record in records):
+        mine = [record for record in records if record["model"] == model]
+        inside = [record["quality"] for record in mine if record["split"] == IN_DOMAIN]
+        if inside:
+            tables["in_domain"][model] = {
+                "seeds": len(inside),
+                **{row: _mean([q[row] for q in inside]) for row in inside[0]},
+            }
+        outside = {f: [r["quality"]["all"] for r in mine if r["split"] == f] for f in families}
+        rows = {family: _mean(found) for family, found in outside.items() if found}
+        if rows:
+            if len(rows) == len(families):
+                rows["average"] = {name: round(float(np.mean([r[name] for r in rows.values()])), 3) for name in FIGURES}
+            seeds = max(len(found) for found in outside.values())
+            tables["out_of_domain"][model] = {"seeds": seeds, **rows}
+    return tables
+
+
+def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    row = {"count": found[0]["count"]}
+    for name in FIGURES:
+        values = [one[name] for one in found]
+        row[name] = round(float(np.mean(values)), 3)
+        if len(values) > 1:
+            row[f"{name}_deviation"] = round(float(np.std(values, ddof=1)), 3)
+    return row
+
+
+def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """By model: of one fit and one prediction, medians over its cells."""
+    found: dict[str, dict[str, float]] = {}
+    for model in dict.fromkeys(record["model"] for record in records):
+        mine = [record for record in records if record["model"] == model]
+        found[model] = {
+            name: round(float(np.median([record[name] for record in mine])), 3)
+            for name in ("fit_s", "fit_cpu_s", "predict_s")
+        }
+    return found
+
+
+def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """NN-Former, and the ensemble with it, below 4 % in-domain, and out of domain a better average than the best
+    baseline, which stands beside."""
+    inside, outside = tables["in_domain"], tables["out_of_domain"]
+    found: list[dict[str, Any]] = []
+    for ours in OURS:
+        if ours in inside:
+            value = inside[ours]["all"]["mape_percent"]
+            found.append({"model": ours, "aim": "in-domain MAPE below 4 %", "value": value, "met": value < 4})
+        for name, sign in zip(FIGURES, (1, -1), strict=True):
+            whole = {model: rows["average"][name] for model, rows in outside.items() if "average" in rows}
+            others = {m: v for m, v in whole.items() if not m.startswith(OURS)}
+            if ours in whole and others:
+                rival = min(others, key=lambda model: sign * others[model])
+                row = {"model": ours, "aim": f"out of domain best {name}", "value": whole[ours], "rival": rival}
+                met = sign * whole[ours] <= sign * others[rival]
+                found.append({**row, "rivals": others[rival], "met": met})
+    return found
+
+
+def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies) -> dict[str, dict[str, float]]:
+    """By model: percent of networks within the spread, in-domain, of each family and on average over families; means
+    over seeds."""
+    found: dict[str, dict[str, float]] = {}
+    for model in dict.fromkeys(record["model"] for record in records):
+        mine = [record for record in records if record["model"] == model]
+        seeds = dict.fromkeys(record["seed"] for record in mine)
+        shares = [within_spread([record for record in mine if record["seed"] == seed], data) for seed in seeds]
+        splits = {split: [one[split] for one in shares if split in one] for split in (IN_DOMAIN, *data.family_names)}
+        row = {split: round(float(np.mean(values)), 1) for split, values in splits.items() if values}
+        if len(row) == len(splits):
+            row["average"] = round(float(np.mean([row[family] for family in data.family_names])), 1)
+        found[model] = row
+    return found
+
+
+def text(tables: Mapping[str, Any], families: Sequence[str]) -> str:
+    """MAPE and Acc(10 %) of both tables, a column for each model."""
+    lines: list[str] = []
+    for table, title in (("in_domain", "In-domain"), ("out_of_domain", "One family left out")):
+        models = tables[table]
+        for name, unit in zip(FIGURES, ("MAPE %", "Acc(10 %)"), strict=True):
+            if not models:
+                continue
+            widths = {model: max(8, len(model)) for model in models}
+            lines.append(f"{title}, {unit}")
+            lines.append(" ".join([f"{'':16}", *(f"{model:>{width}}" for model, width in widths.items())]))
+            for row in (*families, "average", "all"):
+                if any(row in found for found in models.values()):
+                    values = [
+                        f"{found[row][name]:>{widths[m]}.2f}" if row in found else " " * widths[m]
+                        for m, found in models.items()
+                    ]
+                    lines.append(" ".join([f"{row:16}", *values]))
+            lines.append("")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--runtime", default="onnxruntime")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--families", nargs="+", help="left out; without in-domain; default: in-domain, then each")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--set", dest="settings", nargs="+", help="NAME=VALUE for the models, such as epochs=2")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="compute cells anew that are there")
+    parser.add_argument("--work", type=Path, default=Path("runs/network_latency"), help="folder of the cells")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    try:
+        data = load_networks(options.data, options.runtime)
+        cells = cells_of(options, data)
+        fill(cells, data, options.work, options.again)
+    except NasExtError as error:
+        raise SystemExit(f"network_latency: error: {error}") from None
+    others = [] if options.settings else [Cell(model, IN_DOMAIN, 0) for model in MODELS]
+    records = done([*others, *cells], options.work, fingerprint(data))
+    records.sort(key=lambda record: MODELS.index(record["model"]))
+    tables = summary(records, data.family_names)
+    result = {
+        "data": {
+            "networks": len(data),
+            "families": {name: int((data.families == name).sum()) for name in data.family_names},
+            "runtime": options.runtime,
+            "fingerprint": fingerprint(data),
+            "measured_on": measured_on(options.data),
+            "latency_ms": [round(float(q), 3) for q in np.quantile(data.latency_ms, (0, 0.5, 1))],
+        },
+        "machine": describe_machine("cpu", options.threads),
+        "tables": tables,
+        "within_spread_percent": within_spreads(records, data),
+        "seconds": seconds(records),
+        "aims": aims(tables),
+    }
+    write_json(options.out, result)
+    print(text(tables, data.family_names))
+    for model, row in result["within_spread_percent"].items():
+        shown = ", ".join(f"{split} {row[split]:g}" for split in (IN_DOMAIN, "average") if split in row)
+        print(f"within the spread of {model}, percent: {shown or 'not known'}")
+    for aim in result["aims"]:
+        rival = f" ({aim['rival']}: {aim['rivals']})" if "rival" in aim else ""
+        print(f"{'met' if aim['met'] else 'MISSED'}: {aim['model']}, {aim['aim']}: {aim['value']}{rival}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

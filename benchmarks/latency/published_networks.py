@@ -1,0 +1,162 @@
+"""timm's published networks, which no latency model was trained on: predicted and measured milliseconds.
+
+The model must be of this machine and of onnxruntime; each network is exported without pretrained weights, measured in
+several visits with all others in between, in onnxruntime on one thread, by the processor's clock. Networks outside of
+what the training networks have (batches, sizes, kinds of operators) stand in a table of their own.
+Run: ``python -m benchmarks published_networks --model cpu.safetensors``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from nas_core.errors import NasExtError
+from nas_core.files import write_json
+from nas_core.graph import Graphs
+from nas_core.graph.onnx import read_onnx
+from nas_core.latency.by_graph import EnsembleModel, GraphLatencyModel, load_network_model
+from nas_core.latency.by_graph.dataset.export import calibrate, exported
+from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
+from nas_core.latency.by_graph.shipped import device_of, shipped_model
+from nas_core.latency.by_graph.unseen import beyond, unseen_operations
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import TimingConfig, time_passes_ms
+from nas_core.optional import require
+from nas_core.predictor.metrics import accuracy_within, mape
+from nas_core.torchvision_fix import apply_torchvision_fix
+
+RESULT = Path(__file__).parents[1] / "results" / "published_networks.json"
+NETWORKS = (
+    "resnet18", "resnet34", "resnet50", "resnetv2_50", "seresnet50", "resnext50_32x4d", "regnety_016", "regnetx_032",
+    "densenet121", "vgg11_bn", "vgg16", "mobilenetv2_100", "mobilenetv3_small_100", "mobilenetv3_large_100",
+    "mnasnet_100", "semnasnet_100", "fbnetc_100", "hardcorenas_a", "efficientnet_b0", "efficientnet_b2",
+    "efficientnet_lite0", "mixnet_s", "ghostnet_100", "vit_tiny_patch16_224", "vit_small_patch16_224",
+    "deit_small_patch16_224", "mixer_s32_224", "convnext_tiny", "repvgg_a2", "xception41",
+)  # fmt: skip
+LEAST_MS = 40.0
+"""Of all passes of one visit together."""
+
+
+class Published:
+    """One network of timm for so many images of 3 x 224 x 224, in onnxruntime."""
+
+    def __init__(self, name: str, batch: int, model: GraphLatencyModel, timing: TimingConfig) -> None:
+        self.name, self.batch = name, batch
+        network = require("timm", "published networks", "timm").create_model(name).eval()
+        inputs = (torch.randn(batch, 3, 224, 224),)
+        calibrate(network, inputs)
+        content = exported(network, inputs)
+        read = read_onnx(content, features=model.features, warn=False)
+        graphs = Graphs.of([read.graph])
+        predicted, spread = model.predict_with_spread(graphs)
+        self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
+        members = model.members if isinstance(model, EnsembleModel) else ()
+        self.members_ms = {member.kind: round(float(member.predict(graphs)[0]), 3) for member in members}
+        operations = unseen_operations(graphs, model.known, model.features).values()
+        self.unlike = [*beyond(graphs, model.info.get("ranges", {}), model.features), *operations]
+        self._work, self._timing, self._passes_ms = OnnxWorkload(content, inputs, timing), timing, list[float]()
+        self._work.at_a_time = max(1, round(LEAST_MS / timing.repeats / self.predicted_ms))
+
+    def visit(self) -> None:
+        passes = time_passes_ms(self._work, self._timing)
+        self._passes_ms.append(float(np.median(passes)) / self._work.at_a_time)
+
+    def row(self) -> dict[str, Any]:
+        measured = float(np.median(self._passes_ms))
+        return {
+            "network": self.name,
+            "batch": self.batch,
+            "gflops": round(self.flops_g, 3),
+            "measured_ms": round(measured, 3),
+            "visits_deviation_percent": round(100 * float(np.std(self._passes_ms)) / measured, 2),
+            "predicted_ms": round(self.predicted_ms, 3),
+            "spread_ms": round(self.spread_ms, 3),
+            "error_percent": round(100 * (self.predicted_ms / measured - 1), 1),
+            "members_ms": self.members_ms,
+            "unlike": self.unlike,
+        }
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of the model, and where it has members of each alone."""
+    measured = np.array([row["measured_ms"] for row in rows])
+    predicted = np.array([row["predicted_ms"] for row in rows])
+    within = abs(measured - predicted) <= [row["spread_ms"] for row in rows]
+    return {
+        "networks": len(rows),
+        **_quality(predicted, measured),
+        "within_spread_percent": round(100 * float(within.mean()), 1),
+        "members": {
+            kind: _quality(np.array([row["members_ms"][kind] for row in rows]), measured)
+            for kind in rows[0]["members_ms"]
+        },
+    }
+
+
+def _quality(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> dict[str, float]:
+    return {
+        "mape_percent": round(mape(predicted, measured), 2),
+        "median_percent": round(100 * float(np.median(abs(predicted / measured - 1))), 2),
+        "acc10_percent": round(accuracy_within(predicted, measured), 1),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="of 'nas-ext latency train'; default: the one shipped")
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), help="names of timm.list_models()")
+    parser.add_argument("--batches", nargs="+", type=int, default=[1])
+    parser.add_argument("--visits", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
+    machine = describe_machine("cpu", 1)
+    apply_torchvision_fix()
+    try:
+        model = load_network_model(options.model) if options.model else shipped_model()
+        if device_of(model) != machine["device_name"]:
+            raise SystemExit(f"the model is of {device_of(model)}, this machine is {machine['device_name']}")
+        found = [
+            Published(name, batch, model, timing)
+            for batch in options.batches
+            for name in tqdm(options.networks, desc=f"exporting, batch {batch}", disable=None)
+        ]
+        for _ in tqdm(range(options.visits), desc="visits", disable=None):
+            for network in found:
+                network.visit()
+    except NasExtError as error:
+        raise SystemExit(f"published_networks: error: {error}") from None
+    rows = [network.row() for network in found]
+    like, unlike = ([row for row in rows if bool(row["unlike"]) == strange] for strange in (False, True))
+    by_batch = {str(batch): summary([row for row in rows if row["batch"] == batch]) for batch in options.batches}
+    result = {
+        "machine": machine,
+        "model": {"kind": model.kind, "networks": model.info["networks"], "families": model.info["families"]},
+        "batches": by_batch,
+        "like_training_networks": summary(like) if like else {},
+        "unlike": summary(unlike) if unlike else {},
+        "rows": rows,
+    }
+    write_json(options.out, result)
+    for row in rows:
+        told = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['spread_ms']:.2f}"
+        print(f"{row['network']:24} batch {row['batch']} {told}, {row['error_percent']:+.1f} %", *row["unlike"])
+    for batch, found_there in by_batch.items():
+        print(f"batch {batch}:", found_there)
+    print("like training networks:", result["like_training_networks"])
+    print("unlike:", result["unlike"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

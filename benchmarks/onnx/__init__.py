@@ -1,0 +1,1 @@
+"""Benchmarks of ONNX import and export."""

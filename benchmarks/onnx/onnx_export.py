@@ -1,0 +1,164 @@
+"""Exported translation subnets in onnxruntime beside torch: the same tokens, and how fast.
+
+For each subnet (``NAME=CHECKPOINT``, as ``nas-ext extract`` writes them) the test set is translated greedily by
+
+- ``onnx``: ``examples/export/greedy_onnx.py``, which knows only onnxruntime and NumPy.
+- ``torch``: the static subnet's own incremental decoding, eager, without fairseq around it.
+- ``fairseq``: fairseq's generator with beam 1 (tokens only).
+
+Then the first two take turns on the same sentences, one thread each; times are of whole translations, encoder and all
+steps. Run: ``python -m benchmarks onnx_export softmax=subnet.pt linear=other.pt --data BIN``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from torch import Tensor
+
+from benchmarks.parts.turns import taking_turns
+from examples.export.greedy_onnx import Translator
+from nas_core.export import write_export
+from nas_core.files import write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.models.translation.net import TranslationNet
+from nas_core.space import Architecture
+from nas_core.supernet import open_exportable
+
+RESULT = Path(__file__).parents[1] / "results" / "onnx_export.json"
+LONGEST = 200
+AIM = 1.0
+"""Times onnxruntime's time that torch takes, at least."""
+Tokens = list[list[int]]
+
+
+@torch.inference_mode()
+def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tokens, pad: int, eos: int) -> Tokens:
+    """As ``Translator.greedy``."""
+    subnet = net.select(architecture)
+    source = torch.full((len(sentences), max(map(len, sentences))), pad)
+    for row, sentence in zip(source, sentences, strict=True):
+        row[: len(sentence)] = torch.tensor(sentence)
+    cache = net.start(subnet, net.encode(subnet, source))
+    tokens, going, found = torch.full((len(sentences),), eos), list(range(len(sentences))), [[] for _ in sentences]
+    for position in range(LONGEST):
+        scores: Tensor = net.step(subnet, tokens, cache)
+        scores[:, pad] = -torch.inf
+        if not position:
+            scores[:, eos] = -torch.inf
+        tokens = scores.argmax(1)
+        for number, token in zip(going, tokens.tolist(), strict=True):
+            if token != eos:
+                found[number].append(token)
+        kept = (tokens != eos).nonzero()[:, 0]
+        if not len(kept):
+            break
+        if len(kept) < len(tokens):
+            going = [going[row] for row in kept.tolist()]
+            cache.reorder(kept)
+            tokens = tokens[kept]
+    return found
+
+
+def fairseq_greedy(task: Any, model: Any, sentences: Tokens, batch: int) -> Tokens:
+    """By fairseq's generator."""
+    options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=LONGEST)
+    generator, pad, found = task.build_generator([model], options), task.source_dictionary.pad(), []
+    for part in parts_of(sentences, batch):
+        longest = max(map(len, part))
+        tokens = torch.tensor([[pad] * (longest - len(sentence)) + sentence for sentence in part])
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(x) for x in part])}}
+        with torch.no_grad():
+            found += [hypotheses[0]["tokens"].tolist()[:-1] for hypotheses in generator.generate([model], sample)]
+    return found
+
+
+def parts_of(sentences: Tokens, batch: int) -> list[Tokens]:
+    return [sentences[start : start + batch] for start in range(0, len(sentences), batch)]
+
+
+def sentences_of(task: Any, count: int, split: str) -> Tokens:
+    """Evenly spread over the set."""
+    task.load_dataset(split)
+    source = task.dataset(split).src
+    rows = np.unique(np.linspace(0, len(source) - 1, count).round().astype(int))
+    return [source[int(row)].tolist() for row in rows]
+
+
+def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    opened: Any = open_exportable(checkpoint, data=data)
+    architecture = opened.space.largest()
+    model = opened.exportable(architecture)
+    written = write_export(model, folder)
+    translator = Translator(folder)
+    net: Any = model.parts[0].module.net
+    pad, eos = translator.pad, translator.eos
+    sentences = sentences_of(opened._task, arguments.sentences, arguments.split)
+
+    def by_onnx(batch: int, some: Tokens) -> Tokens:
+        return [tokens for part in parts_of(some, batch) for tokens in translator.greedy(part, LONGEST)]
+
+    def by_torch(batch: int, some: Tokens) -> Tokens:
+        return [t for part in parts_of(some, batch) for t in torch_greedy(net, architecture, part, pad, eos)]
+
+    ours = by_onnx(32, sentences)
+    theirs = {
+        "torch": by_torch(32, sentences),
+        "fairseq": fairseq_greedy(opened._task, opened._model, sentences, 32),
+        "onnx_one_by_one": by_onnx(1, sentences),
+    }
+    some = sentences[:: max(1, len(sentences) // arguments.timed)][: arguments.timed]
+    speed = {}
+    for batch in arguments.batches:
+        runs = {"onnx": lambda b=batch: by_onnx(b, some), "torch": lambda b=batch: by_torch(b, some)}
+        speed[f"batch {batch}"] = taking_turns(runs, arguments.repeats, f"{checkpoint.stem} batch {batch}", "onnx")
+    return {
+        "checkpoint": checkpoint.name,
+        "architecture": architecture.to_dict(),
+        "megabytes": round(written.megabytes, 2),
+        "difference_to_torch": written.differences,
+        "sentences": len(sentences),
+        "tokens": sum(map(len, ours)),
+        "same_sentences_as": {
+            name: sum(a == b for a, b in zip(ours, tokens, strict=True)) for name, tokens in theirs.items()
+        },
+        "timed": {"sentences": len(some), "tokens": sum(map(len, by_onnx(1, some)))},
+        **speed,
+        "aim_torch_over_onnx": AIM,
+        "reached": all(turn["onnx_times"]["torch"]["median"] >= AIM for turn in speed.values()),
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("subnets", nargs="+", metavar="NAME=CHECKPOINT", help="extracted subnets")
+    parser.add_argument("--data", required=True, help="folder of fairseq-preprocess")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--sentences", type=int, default=1000, help="of the split, for equal tokens")
+    parser.add_argument("--timed", type=int, default=40, help="of these, translated in each round")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--repeats", type=int, default=7, help="rounds; medians are reported")
+    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    arguments = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for given in arguments.subnets:
+            name, _, checkpoint = given.rpartition("=")
+            found[name or Path(checkpoint).stem] = measure(
+                Path(checkpoint), arguments.data, Path(folder) / (name or "subnet"), arguments
+            )
+    versions = {"onnxruntime": onnxruntime.__version__}
+    write_json(arguments.out, {"subnets": found, "machine": {**describe_machine("cpu", 1), **versions}})
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

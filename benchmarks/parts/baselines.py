@@ -1,0 +1,120 @@
+"""Predictors that NN-Former is compared with: fit on graphs and numbers, predict numbers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nas_core.graph import Graphs
+from nas_core.predictor.nn_former.batch import Batch
+from nas_core.predictor.statistics.features import graph_statistics
+
+Array = NDArray[np.float64]
+
+
+class Trees:
+    """LightGBM on one-hot operations and edges (``one_hot``) or on graph statistics."""
+
+    def __init__(self, operations: int, nodes: int, one_hot: bool, seed: int) -> None:
+        self.operations, self.nodes, self.one_hot, self.seed = operations, nodes, one_hot, seed
+        self.model: Any = None
+
+    def features(self, graphs: Graphs) -> Array:
+        if not self.one_hot:
+            return graph_statistics(graphs, self.operations)
+        dense = graphs.dense(width=self.nodes)
+        present = np.arange(self.nodes) < dense.sizes[:, None]
+        kinds = np.eye(self.operations)[dense.ops] * present[..., None]
+        upper = np.triu_indices(self.nodes, 1)
+        return np.concatenate([kinds.reshape(len(graphs), -1), dense.adjacency[:, *upper]], 1)
+
+    def fit(self, graphs: Graphs, targets: Array) -> Trees:
+        import lightgbm
+
+        self.model = lightgbm.LGBMRegressor(
+            objective="l1",  # a squared error follows the failed networks
+            random_state=self.seed,
+            n_jobs=1,
+            verbose=-1,
+        )
+        self.model.fit(self.features(graphs), targets)
+        return self
+
+    def predict(self, graphs: Graphs) -> Array:
+        parts = [self.features(graphs[i : i + 50_000]) for i in range(0, len(graphs), 50_000)]
+        return np.concatenate([self.model.booster_.predict(part) for part in parts])
+
+
+class Linear:
+    """Least relative squares on the numbers of operations of each kind."""
+
+    def __init__(self, operations: int) -> None:
+        self.operations = operations
+        self.weights = np.zeros(0)
+
+    def features(self, graphs: Graphs) -> Array:
+        dense = graphs.dense()
+        present = np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
+        return (np.eye(self.operations)[dense.ops] * present[..., None]).sum(1)  # inputs and outputs are the constant
+
+    def fit(self, graphs: Graphs, targets: Array) -> Linear:
+        self.weights = np.linalg.lstsq(self.features(graphs) / targets[:, None], np.ones(len(targets)), rcond=None)[0]
+        return self
+
+    def predict(self, graphs: Graphs) -> Array:
+        return self.features(graphs) @ self.weights
+
+
+class GCN(nn.Module):
+    """A graph convolution predictor after Wen et al. 2020 (Neural Predictor): layers that average along edges and
+    against them, mean over nodes, a linear readout."""
+
+    def __init__(self, operations: int, seed: int, width: int = 144, layers: int = 4, epochs: int = 300) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        widths = [operations] + [width] * layers
+        pairs = list(pairwise(widths))
+        self.ahead = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.back = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.hidden, self.head = nn.Linear(width, 128), nn.Linear(128, 1)
+        self.operations, self.seed, self.epochs = operations, seed, epochs
+        self.mean, self.deviation = 0.0, 1.0
+
+    def forward(self, batch: Batch) -> Tensor:
+        x = functional.one_hot(batch.ops, self.operations).float() * batch.present[..., None]
+        itself = torch.eye(x.shape[1])
+        along, against = batch.adjacency.float() + itself, batch.adjacency.mT.float() + itself
+        along, against = along / along.sum(-1, keepdim=True), against / against.sum(-1, keepdim=True)
+        for ahead, back in zip(self.ahead, self.back, strict=True):
+            x = 0.5 * (functional.relu(along @ ahead(x)) + functional.relu(against @ back(x)))
+        pooled = (x * batch.present[..., None]).sum(1) / batch.sizes[:, None]
+        return self.head(functional.relu(self.hidden(pooled))).squeeze(-1)
+
+    def fit(self, graphs: Graphs, targets: Array) -> GCN:
+        self.mean, self.deviation = float(targets.mean()), float(targets.std())
+        wanted = torch.from_numpy((targets - self.mean) / self.deviation).float()
+        optimizer = torch.optim.Adam(self.parameters(), lr=1e-3, weight_decay=1e-4)
+        size, stream = 16, np.random.default_rng(self.seed)
+        steps = self.epochs * -(-len(graphs) // size)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        batch = Batch.of(graphs)
+        for _ in range(self.epochs):
+            order = torch.from_numpy(stream.permutation(len(graphs)))
+            for rows in torch.split(order, size):
+                loss = functional.mse_loss(self(batch.take(rows)), wanted[rows])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+        return self
+
+    @torch.no_grad()
+    def predict(self, graphs: Graphs) -> Array:
+        parts = [self(Batch.of(graphs[i : i + 4000])).double().numpy() for i in range(0, len(graphs), 4000)]
+        return self.mean + self.deviation * np.concatenate(parts)

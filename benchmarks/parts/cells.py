@@ -1,0 +1,146 @@
+"""Published benchmarks as search spaces: a row of option indices is one cell of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.parts.published import NASBENCH101, nasbench101_valid, nasbench201, nasbench201_ops
+from nas_core.graph import Graphs, nasbench101_graphs
+from nas_core.graph.nasbench201 import CHOICES
+from nas_core.search import Constraint
+from nas_core.space import Choice, SearchSpace
+from nas_core.space.slots import Rows
+
+NODES, EDGES = 7, 9
+OPERATIONS = ("conv3x3", "conv1x1", "maxpool3x3")
+PAIRS = [(x, y) for y in range(NODES) for x in range(y)]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A benchmark whose every answer is known."""
+
+    space: SearchSpace
+    cells: Callable[[Rows], Integers]
+    """Rows ``(n, slots)`` -> the cell of each ``(n,)``, -1 where there is none."""
+    graphs: Callable[[Rows], Graphs]
+    answers: str
+    """Which accuracy a query gives: validation, or test where no other is published, so that a search sees what it is
+    judged by."""
+    told_accuracy: NDArray[np.float64]
+    """What a query gives, by cell."""
+    test_accuracy: NDArray[np.float64]
+    """What decides which are best, by cell."""
+    constrained: bool
+
+    def valid(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows are cells of the table ``(n,)``."""
+        there: NDArray[np.bool_] = self.cells(rows) >= 0
+        return there
+
+    @property
+    def limits(self) -> list[Constraint]:
+        """Keeps searches to rows that are cells."""
+        if not self.constrained:
+            return []
+        return [Constraint("no_cell", 0.5, lambda rows: 1.0 - self.valid(rows))]
+
+
+def nasbench201_table() -> Table:
+    graphs, valid, test = nasbench201()
+    place = {row.tobytes(): index for index, row in enumerate(nasbench201_ops().astype(np.int16))}
+
+    def cells(rows: Rows) -> Integers:
+        return np.array([place[row.tobytes()] for row in np.ascontiguousarray(rows, np.int16)], np.int64)
+
+    space = SearchSpace("nasbench201", [Choice.make(f"edge{edge}", CHOICES) for edge in range(6)])
+    return Table(space, cells, lambda rows: graphs.take(cells(rows)), "validation", valid, test, False)
+
+
+def nasbench101_table() -> Table:
+    """All 423,624 cells, searched by their mean test accuracy: of most cells no other is published here."""
+    with np.load(NASBENCH101, allow_pickle=False) as table:
+        every = np.arange(len(table["n_vertices"]))
+        return _nasbench101("test", every, table["test_acc_108_mean"].astype(np.float64))
+
+
+def nasbench101_published_table() -> Table:
+    """The 20,001 cells whose validation accuracy is published, searched by that, one run of 108 epochs.
+
+    They are no sample but the first of the file: a cell, which has 13 others at one change of an edge or an operation,
+    has 1 of them here, and every third none. What moves by such changes gets stuck between the gaps.
+    """
+    return _nasbench101("validation", *nasbench101_valid())
+
+
+def _nasbench101(answers: str, which: Integers, told: NDArray[np.float64]) -> Table:
+    """Those cells. Rows are 21 flags of edges and 5 operations; unused nodes are pruned as the benchmark does."""
+    with np.load(NASBENCH101, allow_pickle=False) as table:
+        sizes, bits = table["n_vertices"][which].astype(np.int64), table["edge_bits"][which]
+        operations, test = table["ops"][which].astype(np.int64), table["test_acc_108_mean"][which].astype(np.float64)
+    adjacency = np.zeros((len(sizes), NODES, NODES), np.bool_)
+    for bit, (x, y) in enumerate(PAIRS):
+        adjacency[:, x, y] = (bits >> np.uint32(bit)) & 1
+    labels = np.zeros((len(sizes), NODES), np.int64)
+    labels[:, 1:6] = np.where(operations >= 0, operations + 2, 0)
+    labels[:, 0] = 1
+    labels[np.arange(len(sizes)), sizes - 1] = len(OPERATIONS) + 2
+    place = {key: index for index, key in enumerate(fingerprints(adjacency, labels).tolist())}
+    assert len(place) == len(sizes), "two cells have one fingerprint"
+
+    def cells(rows: Rows) -> Integers:
+        found = _pruned(rows)
+        keys = fingerprints(*found).tolist()
+        small = found[0].sum((1, 2)) <= EDGES
+        return np.array([place.get(key, -1) if good else -1 for key, good in zip(keys, small, strict=True)], np.int64)
+
+    def graphs(rows: Rows) -> Graphs:
+        which = cells(rows)
+        return nasbench101_graphs(adjacency[which], np.maximum(labels[which] - 1, 0), sizes[which])
+
+    edges = [Choice.make(f"edge{x}{y}", [0, 1]) for x, y in PAIRS]
+    nodes = [Choice.make(f"op{node}", OPERATIONS) for node in range(1, 6)]
+    return Table(SearchSpace("nasbench101", [*edges, *nodes]), cells, graphs, answers, told, test, True)
+
+
+def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
+    """Adjacency ``(n, 7, 7)`` and labels ``(n, 7)``, 0 where a node lies on no way from input to output."""
+    adjacency = np.zeros((len(rows), NODES, NODES), np.bool_)
+    for bit, (x, y) in enumerate(PAIRS):
+        adjacency[:, x, y] = rows[:, bit] == 1
+    reached, reaching = np.zeros((2, len(rows), NODES), np.bool_)
+    reached[:, 0], reaching[:, -1] = True, True
+    for _ in range(NODES):
+        reached |= (reached[:, :, None] & adjacency).any(1)
+        reaching |= (adjacency & reaching[:, None, :]).any(2)
+    used = reached & reaching
+    labels = np.full((len(rows), NODES), 1, np.int64)
+    labels[:, 1:6] = rows[:, len(PAIRS) :].astype(np.int64) + 2
+    labels[:, -1] = len(OPERATIONS) + 2
+    return adjacency & used[:, :, None] & used[:, None, :], np.where(used, labels, 0)
+
+
+def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.uint64]:
+    """A number for each graph ``(n,)`` that does not depend on the order of its nodes; label 0 is no node."""
+    state = _mixed(labels.astype(np.uint64) + np.uint64(1))
+    there = (labels > 0).astype(np.uint64)
+    edges = adjacency.astype(np.uint64)
+    for _ in range(NODES):
+        down = (edges * _mixed(state)[:, :, None]).sum(1, dtype=np.uint64)
+        up = (edges * _mixed(state ^ np.uint64(0x9E37))[:, None, :]).sum(2, dtype=np.uint64)
+        state = _mixed(state + _mixed(down) * np.uint64(3) + _mixed(up) * np.uint64(5))
+    total: NDArray[np.uint64] = (_mixed(state) * there).sum(1, dtype=np.uint64)
+    return total
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A bijection of 64 bits in which every bit of the result depends on all."""
+    with np.errstate(over="ignore"):
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+        return x ^ (x >> np.uint64(31))

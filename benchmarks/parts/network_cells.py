@@ -1,0 +1,116 @@
+"""Cells of the tables of network latency: one model, one split, one seed; each kept in a file of its own, so that
+several processes fill one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.resumable import settings_hash
+from nas_core.files import read_json, write_json
+from nas_core.latency.by_graph import NetworkLatencies, network_model_class
+from nas_core.latency.by_graph.quality import family_quality
+
+IN_DOMAIN = "in-domain"
+"""The split with all families on both sides; the others are named after the family that is left out."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    model: str
+    split: str
+    seed: int
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def key(self, data: str) -> dict[str, Any]:
+        """By which its result is known; ``data`` is the fingerprint of the networks."""
+        described = network_model_class(self.model)(**dict(self.settings)).described()
+        return {
+            "model": self.model,
+            "split": self.split,
+            "seed": self.seed,
+            "settings": settings_hash(described),
+            "data": data,
+        }
+
+    def file(self, folder: Path, data: str) -> Path:
+        key = self.key(data)
+        return folder / f"{self.model}-{self.split}-{self.seed}-{key['settings']}-{data}.json"
+
+
+def within_spread(records: list[dict[str, Any]], data: NetworkLatencies) -> dict[str, float]:
+    """Percent of networks whose latency is within the spread of their prediction, by split, of one model and seed. As
+    shipped models have it: the residuals of the in-domain split's held-out networks with the deviation of members."""
+    measured = dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True))
+    parts: dict[str, tuple[Any, Any]] = {}
+    for record in records:
+        ratio = np.array([measured[name] for name in record["names"]]) / record["predicted_ms"]
+        parts[record["split"]] = ratio, np.array(record.get("deviation", np.zeros(len(ratio))))
+    if IN_DOMAIN not in parts:
+        return {}
+    low, high = np.quantile(parts[IN_DOMAIN][0], (0.16, 0.84))
+    spreads = {split: np.hypot((high - low) / 2, deviation) for split, (_, deviation) in parts.items()}
+    return {
+        split: round(float((abs(ratio - 1) <= spreads[split]).mean() * 100), 1) for split, (ratio, _) in parts.items()
+    }
+
+
+def fingerprint(data: NetworkLatencies) -> str:
+    """A short name of networks, their latencies and splits."""
+    digest = hashlib.sha256()
+    for part in (data.latency_ms, data.graphs.ops, data.graphs.edges, data.graphs.costs, data.held_out):
+        digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+    digest.update("\n".join([*data.families.tolist(), *data.names.tolist()]).encode())
+    return digest.hexdigest()[:8]
+
+
+def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
+    """Fit on one side, judge on the other; no checkpoint is chosen."""
+    train, test = data.in_domain() if cell.split == IN_DOMAIN else data.out_of_domain(cell.split)
+    model = network_model_class(cell.model)(**dict(cell.settings))
+    wall, cpu = time.perf_counter(), time.process_time()
+    model.fit(train, seed=cell.seed)
+    fitted = time.perf_counter()
+    used = time.process_time() - cpu
+    predicted, spread = model.predict_with_spread(test.graphs)
+    deviation = np.sqrt(np.maximum((spread / predicted) ** 2 - model.relative_spread**2, 0))
+    return {
+        **cell.key(fingerprint(data)),
+        "quality": {name: asdict(q) for name, q in family_quality(predicted, test.latency_ms, test.families).items()},
+        "train_networks": len(train),
+        "fit_s": round(fitted - wall, 2),
+        "fit_cpu_s": round(used, 2),
+        "predict_s": round(time.perf_counter() - fitted, 3),
+        "names": test.names.tolist(),
+        "predicted_ms": [float(f"{value:.5g}") for value in predicted],
+        "deviation": [float(f"{value:.3g}") for value in deviation],
+    }
+
+
+def done(cells: list[Cell], folder: Path, data: str) -> list[dict[str, Any]]:
+    """Results in the folder, of any split and seed, by models and settings that one of these cells has."""
+    wanted = {(key["model"], key["settings"]) for key in (cell.key(data) for cell in cells)}
+    found = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
+    return [record for record in found if (record["model"], record["settings"]) in wanted]
+
+
+def fill(cells: list[Cell], data: NetworkLatencies, folder: Path, again: bool = False) -> None:
+    """Compute what is missing, or all of it ``again``."""
+    name = fingerprint(data)
+    for number, cell in enumerate(cells, 1):
+        path = cell.file(folder, name)
+        if path.exists() and not again:
+            continue
+        result = run(cell, data)
+        write_json(path, result)
+        quality = result["quality"]["all"]
+        print(
+            f"{number}/{len(cells)} {cell.model}, {cell.split}, seed {cell.seed}: MAPE {quality['mape_percent']:.2f} %,"
+            f" Acc(10 %) {quality['acc10_percent']:.1f} %, {result['fit_s']:.1f} s",
+            flush=True,
+        )

@@ -1,0 +1,154 @@
+"""NN-Former computed the way its released code does: eager float32, nothing prepared, nothing left out.
+
+The equations are those of :mod:`nas_core.predictor.nn_former.naive`, for batches and with dropout, so that training can
+be timed too. As released, the masks are built anew in every layer, attention is spelled out (scores, ``masked_fill``,
+softmax), the feed-forward projects before it aggregates, and the last layer computes every token. The accuracy model
+takes batches of graphs of equal size; the latency model one graph after another. What the released code reads from
+prepared files is prepared here as well: one-hot and sinusoidal codes, adjacencies. The weights are those of a
+:class:`NNFormer`, used in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nas_core.graph import Graphs
+from nas_core.predictor import Batch, NNFormer
+from nas_core.predictor.nn_former.model import sinusoids
+from nas_core.predictor.training.losses import ranking_loss, relative_loss
+
+__all__ = ["Codes", "PlainTraining", "codes_of", "plain_forward"]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """What the released pipeline has on disk: for B graphs of equal size, or for one."""
+
+    nodes: Tensor
+    """``(B, N, F)`` codes of operations, attributes and shapes"""
+    whole: Tensor
+    """``(B, F)`` code of the number of nodes (accuracy), or of the static features (latency)"""
+    adjacency: Tensor
+    """``(B, N, N)`` float"""
+
+    def take(self, rows: Tensor) -> Codes:
+        return Codes(self.nodes[rows], self.whole[rows], self.adjacency[rows])
+
+
+def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
+    """One item with all graphs, which have equal sizes, for the accuracy model; one per graph for the latency model."""
+    config = model.config
+    made = []
+    for part in [graphs] if config.readout == "class_token" else [graphs[i : i + 1] for i in range(len(graphs))]:
+        batch = Batch.of(part)
+        nodes = [functional.one_hot(batch.ops, config.operations).float()]
+        if config.readout == "class_token":
+            whole = functional.one_hot(batch.sizes, config.max_nodes).float()
+        else:
+            assert batch.attributes is not None and batch.shapes is not None and batch.static is not None
+            nodes += [sinusoids(batch.attributes, 5).flatten(2), sinusoids(batch.shapes, 10).flatten(2)]
+            whole = sinusoids(batch.static, 5).flatten(1)
+        made.append(Codes(torch.cat(nodes, -1), whole, batch.adjacency.float()))
+    return made
+
+
+def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = False) -> Tensor:
+    """Predictions of all graphs."""
+    if model.config.readout == "class_token":
+        return torch.cat([_accuracy(model, part, training) for part in codes])
+    p = model.config.dropout if training else 0.0
+    sums = torch.cat([_summed(model, part, p) for part in codes])
+    assert model.static is not None
+    known = functional.dropout(model.static(torch.cat([part.whole for part in codes])), p)
+    hidden = functional.relu(model.hidden(torch.cat([sums, functional.relu(known)], -1)))
+    return functional.softplus(model.head(functional.dropout(hidden, p)).squeeze(-1))
+
+
+def _accuracy(model: NNFormer, codes: Codes, training: bool) -> Tensor:
+    p = model.config.dropout if training else 0.0
+    depth = model.depth(codes.whole).unsqueeze(1)
+    x = torch.cat([model.class_token.expand(len(depth), -1, -1), depth, model.embed(codes.nodes)], 1)
+    x = model.embed_norm(x)
+    graph = functional.pad(codes.adjacency, (2, 0, 2, 0))
+    linked = graph.clone()
+    linked[:, :2], linked[:, :, :2] = 1, 1
+    for block in model.blocks:
+        x = x + _attention(block, x, linked, p)
+        x = x + _feed_forward(block, x, graph, p)
+    return model.head(model.norm(x)[:, 0]).squeeze(-1) + model.config.offset
+
+
+def _summed(model: NNFormer, codes: Codes, p: float) -> Tensor:
+    x = model.embed(codes.nodes)
+    for block in model.blocks:
+        x = x + block.scale_attention * _attention(block, x, codes.adjacency, p)
+        x = x + block.scale_feed_forward * _feed_forward(block, x, codes.adjacency, p)
+    z = model.norm(x)
+    hidden = functional.dropout(functional.relu(model.node_up(z)), p)
+    return (0.01 * (z + functional.dropout(model.node_down(hidden), p))).sum(1)
+
+
+def _attention(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tensor:
+    """``graph`` is what the sibling products are taken of: with the tokens' links where there are tokens."""
+    batch, length, dim = x.shape
+    attention = block.attention
+    relatives = torch.stack([graph, graph.mT, graph.mT @ graph, graph @ graph.mT], 1)
+    mask = relatives + torch.eye(length) > 0
+    qkv = attention.qkv(block.norm_attention(x)).reshape(batch, length, 3, attention.heads, dim // attention.heads)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+    scores = (q @ k.mT) * (dim // attention.heads) ** -0.5
+    weights = functional.dropout(scores.masked_fill(~mask, float("-inf")).softmax(-1), p)
+    mixed = (weights @ v).transpose(1, 2).reshape(batch, length, dim)
+    return functional.dropout(attention.out(mixed), p)
+
+
+def _feed_forward(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tensor:
+    ffn, y = block.feed_forward, block.norm_feed_forward(x)
+    ahead, back = ffn.graph(y).chunk(2, -1)
+    hidden = ffn.up(y) + torch.cat([graph @ ahead, graph.mT @ back], -1)
+    return functional.dropout(ffn.down(functional.dropout(functional.relu(hidden), p)), p)
+
+
+class PlainTraining:
+    """One update after another as released: AdamW, and averaged weights for the accuracy model.
+
+    Accuracy: the batch twice in one pass, squared error, ranking and consistency; latency: two passes, relative error
+    and consistency, gradients clipped.
+    """
+
+    def __init__(self, model: NNFormer) -> None:
+        self.model = model
+        self.averages = model.config.readout == "class_token"
+        matrices = [p for p in model.parameters() if p.ndim > 1 or not self.averages]
+        vectors = [p for p in model.parameters() if p.ndim <= 1 and self.averages]
+        groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups if vectors else groups[:1], lr=1e-5, foreach=True)
+        self.averaged = [p.detach().clone() for p in model.parameters()] if self.averages else []
+
+    def update(self, codes: Sequence[Codes], targets: Tensor) -> float:
+        """Loss before the update."""
+        count = len(targets)
+        if self.averages:
+            twice = [part.take(torch.arange(count).repeat(2)) for part in codes]
+            predicted, both = plain_forward(self.model, twice, True), targets.repeat(2)
+            loss = (predicted - both).square().mean()
+            loss = loss + 0.2 * ranking_loss(predicted, both, torch.randperm(2 * count))
+            loss = loss + (predicted[:count] - predicted[count:]).abs().mean()
+        else:
+            first, second = (plain_forward(self.model, codes, True) for _ in range(2))
+            loss = relative_loss(first, targets) + relative_loss(second, targets)
+            loss = loss + 0.01 * (first - second).abs().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        if not self.averages:
+            nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
+        self.optimizer.step()
+        with torch.no_grad():
+            for average, parameter in zip(self.averaged, self.model.parameters(), strict=self.averages):
+                average.mul_(0.99).add_(parameter, alpha=0.01)
+        return loss.item()

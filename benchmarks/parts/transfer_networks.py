@@ -1,0 +1,103 @@
+"""Latency on a held-out device by NN-Former: from scratch, or pretrained on what the other devices have in common."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.parts.published import LatencyTable
+from benchmarks.parts.transfer import Array, Case
+from nas_core.graph import Graphs
+from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, TrainConfig, Trainer
+from nas_core.predictor.nn_former.scorer import score
+
+STATISTICS: dict[str, Any] = {"targets": "mean", "processes": 1, "trees": 0}
+"""As in ``predictor_latency``."""
+PRETRAINED_ON, PRETRAIN_EPOCHS = 2000, 8
+RATE, TUNING_RATE = 3e-3, 1e-3
+
+
+def statistics(case: Case) -> Array:
+    """This project's Gaussian process on graph statistics, from scratch; it does not see the numbers of layers."""
+    graphs = case.table.graphs
+    predictor = NNFormerPredictor("statistics", seed=case.draw, **STATISTICS)
+    predictor.fit(graphs.take(case.train), case.latency_ms[case.train])
+    return predictor.predict(graphs.take(case.test))
+
+
+def network(case: Case) -> Array:
+    """A small NN-Former from scratch, trained on the known networks for twice as long as :func:`tuned`."""
+    return _learned(_new(case.table, case.draw), case, 2 * tuning_epochs(case.size), RATE)
+
+
+def tuned(case: Case) -> Array:
+    """The same pretrained on the sources, then trained further on the known networks, all weights."""
+    model = _new(case.table, case.draw)
+    model.load_state_dict(pretrained(case.table, case.device, case.draw).state_dict())
+    return _learned(model, case, tuning_epochs(case.size), TUNING_RATE)
+
+
+@functools.lru_cache(maxsize=1)
+def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
+    """Knows the geometric mean of the sources' milliseconds, each divided by its mean, of :data:`PRETRAINED_ON`
+    networks."""
+    sources = table.latency_ms[:, Case(table, device, 0, draw).sources]
+    common = np.exp(np.log(sources / sources.mean(0)).mean(1))
+    rows = np.random.default_rng([draw, 24]).permutation(len(common))[:PRETRAINED_ON]
+    config = _training(PRETRAIN_EPOCHS, RATE, 32, draw)
+    return _trained(_new(table, draw), table.graphs.take(rows), common[rows], config)
+
+
+def tuning_epochs(size: int) -> int:
+    """So that 20 networks and 900 take a similar number of steps."""
+    return 40 if size <= 100 else 15
+
+
+def network_settings(size: int) -> dict[str, Any]:
+    """What decides the two networks, beside the table."""
+    training = asdict(_training(PRETRAIN_EPOCHS, RATE, _batch(size), 0))
+    return {"training": training, "more": [PRETRAINED_ON, tuning_epochs(size), TUNING_RATE], "model": _model(9, 1)}
+
+
+def _model(operations: int, attributes: int) -> dict[str, Any]:
+    config = NNFormerConfig.latency(
+        operations=operations, attributes=attributes, shapes=0, static=0, dim=64, layer_scale=0.1
+    )
+    return config.to_dict()
+
+
+def _new(table: LatencyTable, draw: int) -> NNFormer:
+    torch.manual_seed(draw)
+    attributes = 0 if table.graphs.attributes is None else table.graphs.attributes.shape[1]
+    return NNFormer(NNFormerConfig.from_dict(_model(int(table.graphs.ops.max()) + 1, attributes)))
+
+
+def _batch(size: int) -> int:
+    return min(32, max(4, size // 8))
+
+
+def _training(epochs: int, rate: float, batch: int, seed: int) -> TrainConfig:
+    return TrainConfig(
+        epochs=epochs, batch_size=batch, copies=1, lr=rate, final_lr=0.0, loss="log", rank_weight=0.0,
+        consistency_weight=0.0, clip=10.0, equal_sizes=False, precision="fp32", seed=seed,
+    )  # fmt: skip
+
+
+def _learned(model: NNFormer, case: Case, epochs: int, rate: float) -> Array:
+    """Predictions of the asked networks, after training on the known ones in units of their median."""
+    known, graphs = case.latency_ms[case.train], case.table.graphs
+    unit = float(np.median(known))
+    config = _training(epochs, rate, _batch(case.size), case.draw)
+    return unit * score(_trained(model, graphs.take(case.train), known / unit, config), graphs.take(case.test), "fp32")
+
+
+def _trained(model: NNFormer, graphs: Graphs, targets: Array, config: TrainConfig) -> NNFormer:
+    trainer = Trainer(model, graphs, targets, config)
+    for _ in trainer.steps():
+        pass
+    trainer.settle()
+    return model.eval()

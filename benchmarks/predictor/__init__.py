@@ -1,0 +1,1 @@
+"""Benchmarks of accuracy predictors: quality and speed."""

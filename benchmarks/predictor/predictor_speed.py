@@ -1,0 +1,288 @@
+"""How fast NN-Former predicts and trains here, against a plain computation as its released code does it.
+
+Contestants are in one process and take turns in an order that changes from round to round; ratios are taken within a
+round, so that they hold on a machine whose speed drifts.
+
+- ``ours``: a :class:`nas_core.predictor.nn_former.scorer.Scorer` on graphs as they come from a reader, or an update of
+  :class:`nas_core.predictor.Trainer`; in the device's fast precision.
+- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32, on codes that are ready; checked first to predict
+  the same.
+- ``products_fp32``, ``products_bf16``: the products with weight matrices alone, at the same shapes: a floor.
+
+Then: what bf16 changes in the order of predictions, what a node costs in a large sparse graph, and how long all of
+NAS-Bench-101 takes. Figures of the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
+Run: ``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. NAS-Bench-101 is
+not part of this repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
+from benchmarks.parts.published import NASBENCH101, absent, nasbench101
+from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs
+from benchmarks.parts.turns import in_turns, middle
+from nas_core.files import read_json, write_json
+from nas_core.graph import Graphs
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor import Batch, NNFormer, NNFormerConfig, NNFormerPredictor, Trainer, get_recipe, kendall_tau
+from nas_core.predictor.nn_former.scorer import Scorer, score
+from nas_core.predictor.speed import random_graphs
+
+RESULT = Path(__file__).parents[1] / "results" / "predictor_speed.json"
+ALL_CELLS = 423_624
+TRAINING_GIB = 18
+"""Free memory that an update of 4,096 pairs asks for: the plain one takes 15 GiB."""
+AIMS = (
+    ("accuracy_forward, 128 graphs", "graphs_per_s", ">=", 9320),
+    ("accuracy_forward, 4096 graphs", "graphs_per_s", ">=", 8320),
+    ("accuracy_training, 128 graphs", "graphs_per_s", ">=", 625),
+    ("latency_forward, 16 graphs", "times_plain", ">=", 3),
+    ("latency_training, 16 graphs", "times_plain", ">=", 1.5),
+    ("bf16", "tau_moved", "<", 0.002),
+    ("sparse", "time_per_node_ratio", "<=", 1.3),
+    ("sparse", "largest_relative_difference", "<=", 1e-5),
+    ("nasbench101", "seconds", "<", 300),
+)
+"""Speeds: 4 x and 8 x the released code's 2,330 and 1,040 graphs/s, 2.5 x its 250 pairs/s, on two such cores."""
+
+
+def lively(config: NNFormerConfig) -> NNFormer:
+    """A model whose outputs show a mistake: a new latency model hardly uses its blocks."""
+    torch.manual_seed(0)
+    model = NNFormer(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "scale_" in name:
+                parameter.fill_(0.5)
+            elif config.readout == "class_token" and parameter.ndim > 1:
+                parameter.mul_(2)
+    return model
+
+
+def check_equal(model: NNFormer, graphs: Graphs) -> float:
+    """Largest difference of the plain forward from ours in float32, relative to 1; an error above 1e-4."""
+    with torch.inference_mode():
+        plain = plain_forward(model, codes_of(model, graphs)).double().numpy()
+    ours = score(model, graphs, "fp32")
+    difference = float((np.abs(ours - plain) / np.maximum(1, np.abs(plain))).max())
+    if not difference < 1e-4 or plain.std() < 1e-3:
+        raise SystemExit(f"plain and our forward differ by {difference:.2g}; spread of predictions {plain.std():.2g}")
+    return difference
+
+
+def products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) -> Callable[[], None]:
+    """All products of so many positions with the weight matrices, and with ``training`` those of the gradients."""
+    linears = [m for m in model.blocks.modules() if isinstance(m, nn.Linear)]
+    linears += [model.node_up, model.node_down] if model.config.readout == "sum" else []
+    weights = [m.weight.detach().to(dtype) for m in linears]
+    inputs = {width: torch.randn(rows, width).to(dtype) for weight in weights for width in weight.shape}
+
+    def run() -> None:
+        for weight in weights:
+            hidden, x = inputs[weight.shape[0]], inputs[weight.shape[1]]
+            x @ weight.T
+            if training:
+                hidden @ weight, hidden.T @ x
+
+    return run
+
+
+def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
+    kinds = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
+    return {name: products(model, rows, dtype, training) for name, dtype in kinds.items()}
+
+
+def positions(model: NNFormer, graphs: Graphs) -> int:
+    return int(graphs.sizes.sum()) + (2 * len(graphs) if model.config.readout == "class_token" else 0)
+
+
+def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
+    """Each round takes the next batch of the pool."""
+    parts = [pool[start : start + batch] for start in range(0, len(pool) - batch + 1, batch)]
+    ours, ready = itertools.cycle(parts), itertools.cycle([codes_of(model, part) for part in parts])
+    scorer = Scorer(model)
+
+    def plain() -> Tensor:
+        with torch.inference_mode():
+            return plain_forward(model, next(ready))
+
+    runs = {
+        "ours": lambda: scorer(next(ours)),
+        "plain": plain,
+        **floors(model, positions(model, parts[0]), False),
+    }
+    return in_turns(runs, batch, repeats, name)
+
+
+def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
+    """Updates on batches of so many graphs, each of them twice."""
+    targets = np.random.default_rng(0).random(len(graphs)) + 0.5
+    config = get_recipe(recipe).changed(batch_size=batch, epochs=10**6).train
+    steps = Trainer(copy.deepcopy(model), graphs, targets, config).steps()
+    reference, first = PlainTraining(copy.deepcopy(model)), graphs[:batch]
+    codes, known = codes_of(model, first), torch.from_numpy(targets[:batch]).float()
+    runs = {"ours": lambda: next(steps).item(), "plain": lambda: reference.update(codes, known)}
+    return in_turns({**runs, **floors(model, 2 * positions(model, first), True)}, batch, repeats, name)
+
+
+def free_gib() -> float:
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) / 2**20
+
+
+def bf16_against_fp32(epochs: int, cells: int) -> dict[str, Any]:
+    """A model of 424 cells, and how the order of other cells' predictions depends on the precision."""
+    rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
+    if absent(NASBENCH101):
+        everything = random_graphs([7] * (424 + cells), NNFormerConfig(operations=5))
+        known = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in everything])
+        rows = np.arange(424, 424 + cells)
+    else:
+        everything, known = nasbench101()
+    predictor = NNFormerPredictor("paper", epochs=epochs)
+    with tqdm(desc=f"{epochs} epochs on 424 cells", disable=None) as bar:
+        predictor.fit(everything[:424], known[:424], progress=lambda step, steps, loss: bar.update())
+    exact, fast = (score(predictor.models[0], everything.take(rows), kind) for kind in ("fp32", "bf16"))
+    taus = {kind: kendall_tau(values, known[rows]) for kind, values in (("fp32", exact), ("bf16", fast))}
+    return {
+        "cells": len(rows),
+        "epochs": epochs,
+        "data": "random" if absent(NASBENCH101) else "NAS-Bench-101",
+        "tau_between": round(kendall_tau(fast, exact), 5),
+        "tau_to_accuracy": {kind: round(tau, 5) for kind, tau in taus.items()},
+        "tau_moved": round(abs(taus["bf16"] - taus["fp32"]), 6),
+        "largest_difference": float(np.abs(fast - exact).max()),
+        "spread": float(exact.std()),
+    }
+
+
+def exact_predictions(model: NNFormer, graphs: Graphs) -> NDArray[np.float64]:
+    """The plain computation in float64."""
+    codes = [Codes(c.nodes.double(), c.whole.double(), c.adjacency.double()) for c in codes_of(model, graphs)]
+    with torch.inference_mode():
+        return plain_forward(copy.deepcopy(model).double(), codes).numpy()
+
+
+def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
+    """The cost of a node in one graph of 3,200 nodes and in 16 of 200, as we score them."""
+    cases = {"16 x 200": latency_graphs([200] * 16), "1 x 3200": latency_graphs([3200])}
+    taken: dict[str, list[float]] = {name: [] for name in cases}
+    differences = {}
+    for name, graphs in cases.items():
+        with torch.inference_mode():
+            dense = model(Batch.of(graphs)).double().numpy()
+        exact = exact_predictions(model, graphs)
+        ours = score(model, graphs, "fp32")
+        rows = {"dense": (ours, dense), "float64": (ours, exact), "dense from float64": (dense, exact)}
+        differences[name] = {kind: float(np.abs(a / b - 1).max()) for kind, (a, b) in rows.items()}
+    for turn in range(repeats + 1):
+        for name in list(cases)[:: 1 if turn % 2 else -1]:
+            start = time.perf_counter()
+            score(model, cases[name])
+            if turn:
+                taken[name].append(time.perf_counter() - start)
+    small, large = (np.array(taken[name]) for name in cases)
+    return {
+        "us_per_node": {name: middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in taken.items()},
+        "time_per_node_ratio": middle(large / small, 3),
+        "largest_relative_difference": max(each["dense"] for each in differences.values()),
+        "relative_differences": differences,
+        "repeats": repeats,
+    }
+
+
+def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
+    """Seconds for all cells of NAS-Bench-101; from 40,000 of them if ``quick`` or if they are not here."""
+    if absent(NASBENCH101):
+        graphs = random_graphs([7] * 40_000, NNFormerConfig(operations=5))
+    else:
+        graphs = nasbench101()[0]
+        if quick:
+            graphs = graphs.take(np.sort(np.random.default_rng(2).permutation(ALL_CELLS)[:40_000]))
+    start = time.perf_counter()
+    score(model, graphs)
+    seconds = time.perf_counter() - start
+    return {"cells": len(graphs), "taken_s": round(seconds, 1), "seconds": round(seconds * ALL_CELLS / len(graphs), 1)}
+
+
+def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+    """All parts whose name begins as one of ``chosen``; the others as they were ``before``."""
+    accuracy, latency = (lively(get_recipe(name).model) for name in ("paper", "latency"))
+    cells = accuracy_graphs(8192)
+    networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())
+    few = 1 if quick else max(3, repeats // 5)
+
+    def trained(name: str, batch: int, turns: int) -> dict[str, Any]:
+        if batch == 4096 and (quick or free_gib() < TRAINING_GIB):
+            return {"left_out": "quick" if quick else f"{free_gib():.0f} GiB of memory free, expected {TRAINING_GIB}"}
+        return training(accuracy, "paper", cells[: 8 * batch], batch, turns, name)
+
+    parts: dict[str, Callable[[str], Any]] = {
+        "largest_difference_from_plain": lambda _: {
+            "accuracy": check_equal(accuracy, cells[:256]),
+            "latency": check_equal(latency, networks),
+        },
+        "accuracy_forward, 128 graphs": lambda name: forward(accuracy, cells[: 8 * 128], 128, repeats, name),
+        "accuracy_forward, 4096 graphs": lambda name: forward(accuracy, cells, 4096, few, name),
+        "accuracy_training, 128 graphs": lambda name: trained(name, 128, repeats),
+        "accuracy_training, 4096 graphs": lambda name: trained(name, 4096, few),
+        "latency_forward, 16 graphs": lambda name: forward(latency, networks, 16, repeats, name),
+        "latency_training, 16 graphs": lambda name: training(latency, "latency", networks, 16, few, name),
+        "bf16": lambda _: bf16_against_fp32(6 if quick else 60, 2000 if quick else 40_000),
+        "sparse": lambda _: sparse(latency, repeats),
+        "nasbench101": lambda _: whole_benchmark(accuracy, quick),
+    }
+    result: dict[str, Any] = {"data": "random" if absent(NASBENCH101) else "NAS-Bench-101", "quick": quick}
+    if unknown := [text for text in chosen if not any(name.startswith(text) for name in parts)]:
+        raise SystemExit(f"no part begins with {', '.join(unknown)}; there are: {'; '.join(parts)}")
+    for name, part in parts.items():
+        if chosen and name in before and not any(name.startswith(text) for text in chosen):
+            result[name] = before[name]
+            continue
+        start = time.perf_counter()
+        result[name] = part(name)
+        print(f"{name} ({time.perf_counter() - start:.0f} s): {json.dumps(result[name])}", flush=True)
+    return {**result, "aims": [judged(result, *aim) for aim in AIMS]}
+
+
+def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
+    value = result[part][figure]
+    value = value["ours"] if figure in ("graphs_per_s", "times_plain") else value
+    value = value["median"] if isinstance(value, dict) else value
+    reached = {"<": value < aim, "<=": value <= aim, ">=": value >= aim}[relation]
+    return {"aim": f"{part}: {figure} {relation} {aim}", "value": value, "reached": bool(reached)}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2, help="of torch")
+    parser.add_argument("--repeats", type=int, default=15, help="rounds; a fifth of them where a round takes long")
+    parser.add_argument("--quick", action="store_true", help="see that it works: less data, no training at 4,096")
+    parser.add_argument("--parts", nargs="+", default=[], help="beginnings of names; the others stay as in --out")
+    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    arguments = parser.parse_args(argv)
+    torch.set_num_threads(arguments.threads)
+    before = read_json(arguments.out) if arguments.parts and arguments.out.exists() else {}
+    measured = measure(arguments.repeats, arguments.quick, arguments.parts, before)
+    result = {**measured, "machine": describe_machine("cpu", arguments.threads)}
+    write_json(arguments.out, result)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

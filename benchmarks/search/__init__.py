@@ -1,0 +1,1 @@
+"""Benchmarks of searches: queries to a good architecture, throughput, restarts."""

@@ -1,0 +1,196 @@
+"""Experiments of NNI killed with SIGKILL at random moments and resumed: do they end as an undisturbed one does?
+
+Manager, tuner and trial are killed together, ``--kills`` times for each tuner: after zero to two more results and up to
+``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The journal and
+the Pareto front are compared with those of the same tuner asked and told in this process.
+
+Run: ``python -m benchmarks nni_robustness``; some 15 minutes on two idle cores, since NNI takes seconds for a start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nni
+import yaml
+
+from benchmarks.parts.nni_trial import formula
+from nas_core.files import read_jsonl, write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.space import get_space
+from nni_ext.hpo.search_space import format_space
+from nni_ext.hpo.tuner import SearchTuner
+from nni_ext.hpo.tuners import HATEvolutionTuner, RankNASTuner
+
+RESULT = Path(__file__).parents[1] / "results" / "nni_robustness.json"
+COMPARED = ("journal.jsonl", "pareto.csv")
+ROOT = Path(__file__).parents[2]
+TUNERS: Mapping[str, tuple[type[SearchTuner], dict[str, Any]]] = {
+    "HATEvolution": (HATEvolutionTuner, {"iterations": 3, "parents": 4, "mutations": 4, "crossovers": 4}),
+    "RankNAS": (RankNASTuner, {"samples": 8, "rounds": 4, "finalists": 4}),
+}
+COMMON = {"space": "hat_small", "seed": 1}
+
+
+class Experiment:
+    """One experiment in a folder of its own."""
+
+    def __init__(self, folder: Path, tuner: str, trials: int) -> None:
+        folder.mkdir(parents=True)
+        self.folder, self.tuner, self.trials = folder, tuner, trials
+        (folder / "space.json").write_text(format_space(get_space("hat_small")), encoding="utf-8")
+        content = {
+            "searchSpaceFile": "space.json",
+            "trialCommand": f"{sys.executable} -m benchmarks.parts.nni_trial",
+            "trialCodeDirectory": str(ROOT),
+            "trialConcurrency": 1,
+            "maxTrialNumber": 10 * trials,  # those that were killed count too; the search ends by itself
+            "experimentWorkingDirectory": str(folder / "experiments"),
+            "tuner": {"name": tuner, "classArgs": {**COMMON, **TUNERS[tuner][1]}},
+            "trainingService": {"platform": "local"},
+        }
+        (folder / "experiment.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        variables = {
+            "HOME": str(folder),
+            "NNI_CONFIG_DIR": str(folder),
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+        }
+        self.environment = {**os.environ, **variables}
+        self.begun = False
+        self._run("-c", "from nni_ext.hpo.register import register; register()")
+
+    def _run(self, *arguments: str) -> None:
+        subprocess.run(
+            [sys.executable, *arguments], env=self.environment, capture_output=True, check=False, timeout=300
+        )
+
+    @property
+    def place(self) -> Path:
+        return (self.folder / "experiments" / "_latest").resolve()
+
+    @property
+    def journal(self) -> Path:
+        return self.place / "nas-ext" / "journal.jsonl"
+
+    def count(self) -> int:
+        return len(read_jsonl(self.journal)) if self.journal.exists() else 0
+
+    def start(self) -> None:
+        """Create it or resume it; again if NNI did not manage to."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        if not self.journal.exists():
+            shutil.rmtree(self.folder / "experiments", ignore_errors=True)
+            self._run("-m", "nni_ext.nnictl", "create", "--config", str(self.folder / "experiment.yml"), "--port", port)
+        else:
+            self._run("-m", "nni_ext.nnictl", "resume", self.place.name, "--port", port)
+
+    def kill(self) -> None:
+        """All its processes, at once."""
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and int(process.name) != os.getpid():
+                try:
+                    texts = [(process / name).read_bytes() for name in ("cmdline", "environ")]
+                except OSError:
+                    continue
+                if str(self.folder).encode() in b"\n".join(texts):
+                    os.kill(int(process.name), signal.SIGKILL)
+        time.sleep(1)
+
+    def wait(self, seconds: float, results: int | None = None) -> bool:
+        """Whether it has so many results, or all of them, within that time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.count() >= (self.trials if results is None else results):
+                return True
+            time.sleep(0.2)
+        return False
+
+    def finish(self) -> None:
+        """Up to the last result, however often NNI has to be started."""
+        for _ in range(8):
+            self.start()
+            progress = -1
+            while self.count() > progress:  # a minute without a result: the manager has given its tuner up
+                progress = self.count()
+                if self.wait(60):
+                    return self.kill()
+            self.kill()
+        raise SystemExit(f"{self.folder}: {self.count()} of {self.trials} results; see its log folder")
+
+
+def undisturbed(folder: Path, tuner: str) -> dict[str, bytes]:
+    """The files of a search in this process, one architecture at a time."""
+    os.environ["NNI_LOG_DIRECTORY"] = str(folder / "log")
+    space, (made, arguments) = get_space("hat_small"), TUNERS[tuner]
+    search = made(**COMMON, **arguments)
+    search.update_search_space(json.loads(format_space(space)))
+    for number in itertools.count():
+        try:
+            parameters = search.generate_parameters(number)
+        except nni.NoMoreTrialError:
+            break
+        search.receive_trial_result(number, parameters, {"default": formula(parameters)})
+        search.trial_end(number, True)
+    return {name: (folder / "nas-ext" / name).read_bytes() for name in COMPARED}
+
+
+def compare(folder: Path, tuner: str, options: argparse.Namespace) -> dict[str, Any]:
+    expected = undisturbed(folder / f"{tuner}-undisturbed", tuner)
+    trials = expected["journal.jsonl"].count(b"\n")
+    broken = Experiment(folder / f"{tuner}-killed", tuner, trials)
+    moments, at = random.Random(options.seed), []
+    for _ in range(options.kills):
+        goal = min(broken.count() + moments.randint(0, 2), trials - 1)
+        broken.start()
+        broken.wait(90, goal)
+        time.sleep(moments.uniform(0, options.longest))
+        broken.kill()
+        at.append(broken.count())
+        print(f"{tuner}: killed after {at[-1]} of {trials} results", flush=True)
+    broken.finish()
+    found = {name: (broken.journal.parent / name).read_bytes() for name in COMPARED}
+    same = {name: found[name] == expected[name] for name in COMPARED}
+    keys, wanted = (
+        [json.loads(line)["key"] for line in text.splitlines()]
+        for text in (found["journal.jsonl"], expected["journal.jsonl"])
+    )
+    other = {"missing": [k for k in wanted if k not in keys], "more": [k for k in keys if k not in wanted]}
+    moved = next((i for i, pair in enumerate(zip(keys, wanted, strict=False)) if pair[0] != pair[1]), None)
+    row = {"tuner": tuner, "trials": trials, "kills": options.kills, "results_at_kills": at, "identical": same}
+    return {**row, "architectures": other, "first_other_place": moved}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=10, help="of each tuner")
+    parser.add_argument("--longest", type=float, default=6.0, help="seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tuners", nargs="+", choices=TUNERS, default=list(TUNERS))
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [compare(Path(folder), tuner, options) for tuner in options.tuners]
+    for row in rows:
+        print(row, flush=True)
+    write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Loss against the number of supernet evaluations, of random search, HAT's evolution and RankNAS under one limit.
+
+RankNAS with five genes free that matter most to the loss, with these and the five that matter most to the latency (the
+default), and with all genes.
+
+``python -m benchmarks search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
+supernet is one of ``translation_quality``. All searches of all seeds share one cache of evaluations below
+DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
+runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
+the evolution at its end. ``--table FILE`` prints the rows of README's table from a result.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairseq_ext.checkpoint import read_checkpoint
+from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
+from nas_core.latency.by_genes import load_model
+from nas_core.latency.machine import describe_machine
+from nas_core.search import (
+    Constraint,
+    EvolutionConfig,
+    HATEvolution,
+    RandomConfig,
+    RandomSearch,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+)
+from nas_core.search.limits import latency_limit
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.host import open_supernet
+
+RESULT = Path(__file__).parents[1] / "results" / "search_quality.json"
+AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
+Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
+RANKNAS = RankNASConfig(samples=60, rounds=12, finalists=20)
+
+EVOLUTION = "hat evolution"
+STRATEGIES: Mapping[str, Make] = {
+    "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
+    EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
+    "ranknas, five genes by loss": lambda space, limits, seed: RankNAS(
+        space, limits, replace(RANKNAS, prune_by="metric"), seed=seed
+    ),
+    "ranknas, five genes by loss and five by latency": lambda space, limits, seed: RankNAS(
+        space, limits, RANKNAS, seed=seed
+    ),
+    "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep=0), seed=seed),
+}
+
+
+class Cache:
+    """Losses on disk, by architecture."""
+
+    def __init__(self, path: Path, evaluate: Callable[[Architecture], Mapping[str, float]]) -> None:
+        self._path, self._evaluate = path, evaluate
+        entries = read_jsonl(path) if path.exists() else []
+        self._known = {Architecture(entry["genes"]): float(entry["loss"]) for entry in entries}
+
+    def __call__(self, architecture: Architecture) -> float:
+        if architecture not in self._known:
+            loss = float(self._evaluate(architecture)["loss"])
+            append_jsonl(self._path, {"genes": architecture.to_dict(), "loss": loss})
+            self._known[architecture] = loss
+        return self._known[architecture]
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str) -> list[float]:
+    """The best loss after each evaluation."""
+    best: list[float] = []
+    while asked := strategy.ask(1):
+        value = loss(asked[0])
+        strategy.tell(asked[0], {"loss": value})
+        best.append(min(value, best[-1]) if best else value)
+        if len(best) % 100 == 0:
+            print(f"{label}: {len(best)} evaluations, {best[-1]:.4f}", flush=True)
+    return best
+
+
+def reached(best: Sequence[float], goal: float) -> int | None:
+    """Evaluations until the loss was no larger than the goal."""
+    return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Markdown: the mean loss after so many evaluations and at the end, and the evaluations made."""
+    lines = []
+    for row in rows:
+        made, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
+        count = f"{made[0]:,}" if len(set(made)) == 1 else f"{min(made):,} to {max(made):,}"
+        end = f"{np.mean(row['final_loss']):.4f} after {count}"
+        lines.append(f"| {' | '.join(map(str, [row['strategy'], *after, end]))} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path, nargs="?")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--latency-model", type=Path)
+    parser.add_argument("--limit-ms", type=float)
+    parser.add_argument("--table", type=Path, metavar="FILE")
+    parser.add_argument("--valid-sentences", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    if options.table:
+        print(table(read_json(options.table)["rows"]))
+        return
+    if not (options.checkpoint and options.data and options.latency_model and options.limit_ms):
+        parser.error("expected CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS, or --table FILE")
+    supernet = open_supernet(
+        options.checkpoint, data=str(options.data), valid_sentences=options.valid_sentences, device=options.device
+    )
+    limits = [latency_limit(load_model(options.latency_model, supernet.space), options.limit_ms)]
+    options.work.mkdir(parents=True, exist_ok=True)
+    loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
+    courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
+    free: dict[str, list[list[str]]] = {}
+    saved: list[float] = []
+    for seed in range(options.seeds):
+        for name, make in STRATEGIES.items():
+            strategy = make(supernet.space, limits, seed)
+            courses[name].append(course(strategy, loss, f"{name}, seed {seed}"))
+            if isinstance(strategy, RankNAS):
+                free.setdefault(name, []).append(strategy.free_genes)
+            if name == EVOLUTION:
+                saved.append(round(strategy.saved / strategy.proposed, 3))
+        settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_sentences}
+        settings["supernet_updates"] = read_checkpoint(options.checkpoint)["optimizer_history"][-1]["num_updates"]
+        counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
+        machine = describe_machine(options.device, 1)
+        write_json(options.out, {**settings, **counts, "rows": summary(courses, free), "machine": machine})
+
+
+def summary(
+    courses: Mapping[str, Sequence[Sequence[float]]], free: Mapping[str, Sequence[Sequence[str]]]
+) -> list[dict[str, Any]]:
+    """One row for each strategy; lists have an entry for each seed."""
+    goals = [best[-1] for best in courses[EVOLUTION]]
+    rows = []
+    for name, found in courses.items():
+        counts = [n for n in AT if all(len(best) >= n for best in found)]
+        row = {
+            "strategy": name,
+            "evaluations": [len(best) for best in found],
+            "final_loss": [round(best[-1], 4) for best in found],
+            "mean_loss_after": {str(n): round(float(np.mean([best[n - 1] for best in found])), 4) for n in counts},
+            "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
+            "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
+        }
+        if name in free:
+            row["free_genes_of_the_last_ranking"] = [list(genes) for genes in free[name]]
+        print(row, flush=True)
+        rows.append(row)
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Searches killed with SIGKILL at random moments and continued: do they end as if nothing had happened?
+
+Each strategy searches ``hat_small`` under a limit, once undisturbed and once killed at 20 random moments, each in a
+process of its own: when the journal has reached a random length, and up to 30 ms later. All files of both runs are then
+compared byte by byte. The evaluation is a formula that takes 3 ms. Run: ``python -m benchmarks search_robustness``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.files import write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.search import (
+    Constraint,
+    EvolutionConfig,
+    HATEvolution,
+    MultiObjectiveConfig,
+    MultiObjectiveEvolution,
+    RandomConfig,
+    RandomSearch,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+    search,
+)
+from nas_core.space import Architecture, get_space
+from nas_core.space.slots import Rows
+
+SPACE = get_space("hat_small")
+FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
+KILLS = 20
+LATEST_S = 0.03
+EVALUATION_S = 0.003
+PATIENCE_S = 120.0
+RESULT = Path(__file__).parents[1] / "results" / "search_robustness.json"
+
+
+def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return SPACE.slots.codes(rows).sum(1) / 100.0
+
+
+def evaluate(architecture: Architecture) -> dict[str, float]:
+    """An optimum inside the space, two genes that depend on each other, and a failure for every 50th architecture."""
+    time.sleep(EVALUATION_S)
+    if int(architecture.key, 16) % 50 == 0:
+        raise RuntimeError("out of memory")
+    codes = SPACE.encode(architecture, "layers")[0].astype(np.float64)
+    loss = ((codes - np.linspace(0.3, 0.9, len(codes))) ** 2).sum() + 0.5 * abs(codes[0] - codes[-1])
+    return {"loss": float(loss)}
+
+
+def _limit() -> list[Constraint]:
+    return [Constraint("latency_ms", 30.0, latency_ms)]
+
+
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    "random": lambda: RandomSearch(SPACE, _limit(), RandomConfig(evaluations=300), seed=1),
+    "evolution": lambda: HATEvolution(
+        SPACE,
+        _limit(),
+        EvolutionConfig(iterations=10, population=60, parents=15, mutations=25, crossovers=20),
+        seed=1,
+    ),
+    "ranknas": lambda: RankNAS(
+        SPACE, _limit(), RankNASConfig(samples=60, rounds=6, finalists=15, candidates=300, iterations=4), seed=1
+    ),
+    "multi-objective": lambda: MultiObjectiveEvolution(
+        SPACE, _limit(), MultiObjectiveConfig(iterations=10, parents=40, mutations=20, crossovers=20), seed=1
+    ),
+}
+
+
+def start(strategy: str, folder: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "benchmarks.search.search_robustness"]
+    command += ["--search", strategy, "--folder", str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment)
+
+
+def finish(strategy: str, folder: Path) -> None:
+    if code := start(strategy, folder).wait(PATIENCE_S):
+        raise SystemExit(f"the search {strategy} in {folder} ended with code {code}")
+
+
+def length(folder: Path) -> int:
+    journal = folder / "journal.jsonl"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def kill_when(strategy: str, folder: Path, lines: int, later_s: float) -> int | None:
+    """Kills a search a moment after its journal has so many lines; the lines then, or None if it ended before."""
+    process = start(strategy, folder)
+    deadline = time.monotonic() + PATIENCE_S
+    while process.poll() is None and length(folder) < lines and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(later_s)
+    process.send_signal(signal.SIGKILL)
+    return length(folder) if process.wait(10) == -signal.SIGKILL else None
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in FILES}
+
+
+def disturbed(strategy: str, work: Path, kills: int, seed: int) -> dict[str, Any]:
+    """One undisturbed and one disturbed search, compared."""
+    finish(strategy, work / "whole")
+    evaluations = length(work / "whole")
+    stream = random.Random(seed)
+    moments = sorted((stream.randrange(evaluations), stream.random() * LATEST_S) for _ in range(kills))
+    found = [kill_when(strategy, work / "killed", *moment) for moment in moments]
+    finish(strategy, work / "killed")
+    whole, killed = fingerprints(work / "whole"), fingerprints(work / "killed")
+    return {
+        "strategy": strategy,
+        "evaluations": evaluations,
+        "failed_evaluations": (work / "whole" / "journal.jsonl").read_text().count('"error"'),
+        "kills": sum(lines is not None for lines in found),
+        "journal_lines_when_killed": [lines for lines in found if lines is not None],
+        "identical": {name: killed[name] == whole[name] for name in FILES},
+        "journal_sha256": whole["journal.jsonl"],
+    }
+
+
+def measure(strategies: Sequence[str], kills: int, seed: int) -> dict[str, Any]:
+    rows = []
+    for strategy in strategies:
+        with tempfile.TemporaryDirectory() as work:
+            rows.append(disturbed(strategy, Path(work), kills, seed))
+        print(json.dumps(rows[-1]), flush=True)
+    return {
+        "space": SPACE.name,
+        "kills_aimed_at": kills,
+        "seed": seed,
+        "rows": rows,
+        "all_identical": all(all(row["identical"].values()) for row in rows),
+        "machine": {**describe_machine("cpu", 1), "python": platform.python_version(), "numpy": np.__version__},
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--kills", type=int, default=KILLS, help="of each search")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--search", choices=STRATEGIES, help="only run this search in --folder; to be killed")
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args(argv)
+    if arguments.search:
+        search({"search": STRATEGIES[arguments.search]()}, evaluate, arguments.folder, progress=False)
+        return
+    result = measure(arguments.strategies, arguments.kills, arguments.seed)
+    write_json(arguments.out, result)
+    if not result["all_identical"]:
+        raise SystemExit("a killed search ended with other files than an undisturbed one")
+
+
+if __name__ == "__main__":
+    main()

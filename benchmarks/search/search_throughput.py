@@ -1,0 +1,124 @@
+"""How fast candidates are proposed and filtered: mutation, crossover, de-duplication and the latency limit.
+
+``vectorised`` is the way of :class:`~nas_core.search.strategies.Proposals`: integer rows, many at a time.
+``one_by_one`` is the way of HAT's released code: one architecture value at a time, encoded and predicted alone. Both
+use a linear latency model on HAT's features in the space of WMT'14 En-De and run in turns, so the ratio holds on a
+busy machine.
+A candidate is one drawn child, whether it is kept or not. Run: ``python -m benchmarks search_throughput``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.files import write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.search import Constraint, HATEvolution
+from nas_core.search.strategies.proposals import Proposals, row_keys
+from nas_core.space import Architecture, get_space
+from nas_core.space.slots import Rows
+
+SPACE = get_space("hat_wmt14_en_de")
+WEIGHTS = np.array([30.0, 10.0, 12.0, 1.0, 25.0, 60.0, 9.0, 2.0, 2.0, 4.0])
+"""Milliseconds per unit of each feature, in the proportions of HAT's tables."""
+AIM = 20_000
+RESULT = Path(__file__).parents[1] / "results" / "search_throughput.json"
+
+
+def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return SPACE.encode_rows(rows) @ WEIGHTS
+
+
+def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
+    """Half mutations, half crossovers; (drawn, kept)."""
+    rng = np.random.default_rng(1)
+    proposals = Proposals(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)], candidates // 2)
+    drawn = 0
+
+    def mutated(k: int) -> Rows:
+        nonlocal drawn
+        drawn += k
+        return SPACE.mutate_rows(parents[rng.integers(len(parents), size=k)], 0.3, rng)
+
+    def crossed(k: int) -> Rows:
+        nonlocal drawn
+        drawn += k
+        first, second = (parents[rng.integers(len(parents), size=k)] for _ in range(2))
+        return SPACE.crossover_rows(first, second, rng)
+
+    taken = set(row_keys(parents))
+    kept = sum(len(proposals.take(draw, candidates, taken)) for draw in (mutated, crossed))
+    return drawn, kept
+
+
+def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
+    """The same with architecture values; (drawn, kept)."""
+    rng = np.random.default_rng(1)
+    values = SPACE.architectures(parents)
+    taken: set[Architecture] = set(values)
+    before = len(taken)
+    for index in range(candidates):
+        first, second = (values[int(place)] for place in rng.integers(len(values), size=2))
+        child = SPACE.crossover(first, second, rng) if index % 2 else SPACE.mutate(first, 0.3, rng)
+        if child not in taken and float(SPACE.encode(child)[0] @ WEIGHTS) <= limit_ms:
+            taken.add(child)
+    return candidates, len(taken) - before
+
+
+def whole_search(limit_ms: float) -> float:
+    """Distinct candidates per second of a whole HAT evolution whose evaluations cost nothing."""
+    strategy = HATEvolution(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)])
+    start = time.perf_counter()
+    while asked := strategy.ask(125):
+        for architecture in asked:
+            strategy.tell(architecture, {"loss": int(architecture.key, 16) % 1000})
+    return strategy.proposals.tried / (time.perf_counter() - start)
+
+
+def measure(rounds: int = 5) -> dict[str, Any]:
+    parents = SPACE.sample_rows(np.random.default_rng(0), 25)
+    limit_ms = float(np.median(latency_ms(SPACE.sample_rows(np.random.default_rng(2), 10_000))))
+    rates: dict[str, list[float]] = {"vectorised": [], "one_by_one": []}
+    acceptance = {}
+    for _ in range(rounds):
+        for name, run, candidates in (("vectorised", vectorised, 40_000), ("one_by_one", one_by_one, 1000)):
+            start = time.perf_counter()
+            drawn, kept = run(parents, limit_ms, candidates)
+            rates[name].append(drawn / (time.perf_counter() - start))
+            acceptance[name] = kept / drawn
+    ratios = [fast / slow for fast, slow in zip(rates["vectorised"], rates["one_by_one"], strict=True)]
+    fast = float(np.median(rates["vectorised"]))
+    return {
+        "space": SPACE.name,
+        "limit_ms": limit_ms,
+        "candidates_per_s": {name: round(float(np.median(rate))) for name, rate in rates.items()},
+        "kept_of_drawn": {name: round(share, 3) for name, share in acceptance.items()},
+        "ratio": round(float(np.median(ratios)), 1),
+        "ratio_range": [round(min(ratios), 1), round(max(ratios), 1)],
+        "whole_search_candidates_per_s": round(whole_search(limit_ms)),
+        "aim_candidates_per_s": AIM,
+        "reached": fast >= AIM,
+        "rounds": rounds,
+        "machine": {**describe_machine("cpu", 1), "python": platform.python_version(), "numpy": np.__version__},
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    parser.add_argument("--rounds", type=int, default=5, help="repetitions; medians are reported")
+    arguments = parser.parse_args(argv)
+    result = measure(arguments.rounds)
+    write_json(arguments.out, result)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

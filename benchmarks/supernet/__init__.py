@@ -1,0 +1,1 @@
+"""Benchmarks of supernets: quality of their subnets and cost of an update."""

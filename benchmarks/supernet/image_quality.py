@@ -1,0 +1,151 @@
+"""Accuracy on CIFAR-10 of softmax, linear and mixed attention at equal budget; the mixture is found by search.
+
+Networks of six layers of width 128 on 64 tokens (32 x 32 pixels, patches of 4) that differ in the kinds of attention
+alone. A supernet over the 64 placements is trained with the sandwich rule; all placements are evaluated with inherited
+weights on images held out from training; the best one with at least two linear layers is the mixed network. Then all
+softmax, all linear and mixed are trained from scratch, for several seeds, and tested after their last epoch.
+
+Run: ``python -m benchmarks image_quality --work DIR [--jobs 2]``. Each step writes below DIR and is skipped when it is
+done, so an interrupted run goes on. The images are not part of this repository: NAS_EXT_DATA names their folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.published import DATA
+from nas_core.files import read_json, read_jsonl, write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.models import flops_g
+from nas_core.space import Architecture, SearchSpace, get_space, save_space
+from nas_core.space.choice import Choice
+
+RESULT = Path(__file__).parents[1] / "results" / "image_quality.json"
+TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
+LEAST_LINEAR = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    work: Path
+    images: int
+    epochs: int
+    """Of each network on its own."""
+    supernet_epochs: int
+    threads: int
+
+    def run(self, name: str, *command: object) -> None:
+        """A command with its log, unless it was finished before."""
+        done = self.work / "done" / name
+        if done.exists():
+            return
+        done.parent.mkdir(parents=True, exist_ok=True)
+        log = self.work / f"{name}.log"
+        start = time.monotonic()
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+        with open(log, "a", encoding="utf-8") as file:
+            code = subprocess.run(
+                [*map(str, command)], stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
+            ).returncode
+        if code:
+            raise SystemExit(f"{name} failed, see {log}:\n{log.read_text(encoding='utf-8')[-800:]}")
+        done.write_text(f"{time.monotonic() - start:.1f}\n")
+
+    def train(self, name: str, *options: object) -> Path:
+        folder = self.work / name
+        self.run(
+            name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000,
+            "--train-count", self.images, "--output", folder, "--model", "mformer_small_supernet",
+            "--search-space", self.work / "attention.yml", *options,
+        )  # fmt: skip
+        return folder
+
+
+def attention_space() -> SearchSpace:
+    """The largest network of the small space, with both kinds of attention in each layer."""
+    largest = get_space("mformer_cifar10_small").largest()
+    choices = []
+    for choice in get_space("mformer_cifar10_small").choices:
+        value = largest[choice.name]
+        if choice.name == "attention":
+            choices.append(choice)
+        elif isinstance(value, tuple):
+            choices.append(Choice(choice.name, tuple((option,) for option in value), choice.per))
+        else:
+            choices.append(Choice(choice.name, ((value,),)))
+    return SearchSpace("cifar10-attention", choices, get_space("mformer_cifar10_small").fixed)
+
+
+def placed(kinds: list[str]) -> Architecture:
+    return Architecture({**attention_space().largest(), "attention": kinds})
+
+
+def searched(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any]]]:
+    """The best mixture, and the validation loss of all placements."""
+    folder = job.work / "search"
+    job.run(
+        "search", Path(sys.executable).parent / "nas-ext", "search", "--checkpoint", supernet / "last.pt",
+        "--strategy", "random", "--out", folder, "--finalists", 1,
+    )  # fmt: skip
+    found = []
+    for line in read_jsonl(folder / "journal.jsonl"):
+        kinds = line["genes"]["attention"]
+        found.append({"linear": [i + 1 for i, kind in enumerate(kinds) if kind == "linear"], **line["metrics"]})
+    mixed = min((row for row in found if LEAST_LINEAR <= len(row["linear"]) < 6), key=lambda row: row["loss"])
+    return placed(["linear" if layer in mixed["linear"] else "softmax" for layer in range(1, 7)]), found
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path("runs/image_quality"))
+    parser.add_argument("--images", type=int, default=15_000, help="of the 45,000 that are not held out")
+    parser.add_argument("--epochs", type=int, default=20, help="of each network on its own")
+    parser.add_argument("--supernet-epochs", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--threads", type=int, default=1, help="of each training")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    job = Job(options.work, options.images, options.epochs, options.supernet_epochs, options.threads)
+    job.work.mkdir(parents=True, exist_ok=True)
+    save_space(attention_space(), job.work / "attention.yml")
+    supernet = job.train("supernet", "--epochs", job.supernet_epochs, "--sampling", "sandwich")
+    mixed, placements = searched(job, supernet)
+    networks = {"softmax": placed(["softmax"] * 6), "linear": placed(["linear"] * 6), "mixed": mixed}
+    runs = []
+    for name, architecture in networks.items():
+        architecture.save(job.work / f"{name}.json")
+        runs += [(name, seed) for seed in range(1, options.seeds + 1)]
+
+    def train(run: tuple[str, int]) -> float:
+        name, seed = run
+        one = ("--subnet", job.work / f"{name}.json", "--val-data", TEST, "--seed", seed, "--epochs", job.epochs)
+        return float(read_json(job.train(f"{name}-{seed}", *one) / "metrics.json")[-1]["top1"])
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        tops = dict(zip(runs, pool.map(train, runs), strict=True))
+    rows = []
+    for name, architecture in networks.items():
+        each = [tops[name, seed] for seed in range(1, options.seeds + 1)]
+        spread = round(float(np.std(each, ddof=1)), 2) if len(each) > 1 else None
+        kinds, cost = list(architecture["attention"]), round(flops_g(architecture), 4)  # type: ignore[arg-type]
+        rows.append({"network": name, "attention": kinds, "top1": round(float(np.mean(each)), 2), "deviation": spread,
+                     "each": each, "flops_g": cost})  # fmt: skip
+        print(rows[-1], flush=True)
+    settings = {"images": job.images, "epochs": job.epochs, "supernet_epochs": job.supernet_epochs}
+    content = {**settings, "rows": rows, "placements": placements, "machine": describe_machine("cpu", options.threads)}
+    write_json(options.out, content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Quality of subnets on a real corpus: inherited, further trained and standalone, for each kind of experts.
+
+``python -m benchmarks translation_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a
+joined dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result). Each
+step writes one file below DIR and is skipped when that exists, so an interrupted run goes on. All trainings use the
+same number of updates, batches and schedule. BLEU is sacrebleu on the detokenised test set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nas_core.files import read_json, write_json
+from nas_core.latency.machine import describe_machine
+from nas_core.models import params_m
+from nas_core.space import Architecture, get_space
+
+KINDS = ("none", "layer", "neuron")
+RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Where things are and how long trainings last."""
+
+    bin: Path
+    """Preprocessed corpus."""
+    work: Path
+    """Everything made on the way."""
+    space: str
+    """Search space; its largest network is compared with a standalone one."""
+    updates: int
+    """Of every supernet and every standalone network."""
+    further: int
+    """Updates when an inherited subnet is trained further."""
+    threads: int
+    """Processor threads of each command."""
+    sentences: int
+    """Validation sentences a search evaluates an architecture on."""
+
+    def run(self, name: str, command: str, *arguments: object) -> str:
+        """One command with its log; returns the log."""
+        log = self.work / "logs" / f"{name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        line = [str(Path(sys.executable).parent / command), *map(str, arguments)]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+        start = time.monotonic()
+        with open(log, "w", encoding="utf-8") as file:
+            file.write("$ " + " ".join(line) + "\n")
+            file.flush()
+            code = subprocess.run(line, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode
+        content = log.read_text(encoding="utf-8")
+        if code:
+            raise SystemExit(f"{name} failed, see {log}:\n{content[-800:]}")
+        times = self.work / "seconds" / f"{name}.json"
+        write_json(times, {"seconds": round(time.monotonic() - start, 1), "threads": self.threads})
+        return content
+
+    def train(self, name: str, updates: int, lr: float, *arguments: object) -> Path:
+        """A training with the shared schedule; the checkpoint."""
+        folder = self.work / name
+        done = folder / "done"
+        if not done.exists():
+            user_dir = Path(__file__).parents[2] / "fairseq_ext"
+            self.run(
+                name, "fairseq-train", self.bin, "--cpu", "--user-dir", user_dir, "--share-all-embeddings",
+                "--dropout", 0.1, "--criterion", "fused_label_smoothed_cross_entropy", "--label-smoothing", 0.1,
+                "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--lr", lr,
+                "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(400, updates // 3),
+                "--total-num-update", updates, "--max-update", updates, "--max-tokens", 4096,
+                "--no-epoch-checkpoints", "--num-workers", 0, "--seed", 1, "--log-format", "simple",
+                "--log-interval", 50, "--save-dir", folder, "--search-space", self.space, *arguments,
+            )  # fmt: skip
+            done.touch()
+        return folder / "checkpoint_last.pt"
+
+    def bleu(self, name: str, checkpoint: Path) -> float:
+        """Test BLEU (beam 4, length penalty 0.6)."""
+        from sacrebleu.metrics import BLEU
+
+        result = self.work / "bleu" / f"{name}.json"
+        if not result.exists():
+            user_dir = Path(__file__).parents[2] / "fairseq_ext"
+            output = self.run(
+                f"generate-{name}", "fairseq-generate", self.bin, "--user-dir", user_dir, "--path", checkpoint,
+                "--beam", 4, "--lenpen", 0.6, "--remove-bpe", "sentencepiece", "--max-tokens", 4000, "--cpu",
+                "--max-len-a", 1.5, "--max-len-b", 10,
+            )  # fmt: skip
+            targets = dict(re.findall(r"^T-(\d+)\t(.*)$", output, re.M))
+            found = {key: text for key, _, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.M)}
+            metric = BLEU()
+            score = metric.corpus_score([found[key] for key in targets], [[targets[key] for key in targets]])
+            content = {"bleu": score.score, "sentences": len(targets), "signature": str(metric.get_signature())}
+            write_json(result, content)
+        return float(read_json(result)["bleu"])
+
+    def subnet(self, name: str, checkpoint: Path, architecture: Path) -> Path:
+        out = self.work / "subnets" / f"{name}.pt"
+        if not out.exists():
+            self.run(
+                f"extract-{name}", "nas-ext", "extract", "--checkpoint", checkpoint, "--data", self.bin,
+                "--arch", architecture, "--out", out,
+            )  # fmt: skip
+        return out
+
+
+def latency_model(job: Job) -> Path:
+    data, model = job.work / "latency.jsonl", job.work / "latency.json"
+    if not model.exists():
+        job.run(
+            "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--data", job.bin, "--out", data,
+            "--samples", 120, "--source-length", 16, "--target-length", 16, "--beam", 4, "--threads", 1,
+            "--clock", "cpu",
+        )  # fmt: skip
+        job.run("latency-fit", "nas-ext", "latency", "fit", "--data", data, "--out", model)
+    return model
+
+
+def latency_limits(model: Path, space: str) -> list[float]:
+    """Tight, middle, loose: a tenth, a third and two thirds of the way from the smallest to the largest network."""
+    from nas_core.latency.by_genes import load_model
+
+    predictor = load_model(model, get_space(space))
+    low, high = predictor.predict([get_space(space).smallest(), get_space(space).largest()])
+    return [round(float(low + share * (high - low)), 2) for share in (0.1, 1 / 3, 2 / 3)]
+
+
+def searched(job: Job, kind: str, checkpoint: Path) -> dict[str, Any]:
+    """Tightness -> the finalist of each latency limit."""
+    model = latency_model(job)
+    limits = latency_limits(model, job.space)
+    folder = job.work / f"search-{kind}"
+    if not (folder / "done").exists():
+        flags = [word for limit in limits for word in ("--limit-ms", limit)]
+        job.run(
+            f"search-{kind}", "nas-ext", "search", "--checkpoint", checkpoint, "--data", job.bin,
+            "--latency-model", model, *flags, "--out", folder, "--valid-sentences", job.sentences,
+            "--iterations", 10, "--parents", 8, "--mutations", 16, "--crossovers", 16,
+        )  # fmt: skip
+        (folder / "done").touch()
+    chosen = read_json(folder / "finalists.json")["finalists"]
+    named = {}
+    for name, limit in zip(("tight", "middle", "loose"), limits, strict=True):
+        within = [entry for entry in chosen if any(str(limit) in search for search in entry["best_of"])]
+        above = [entry for entry in chosen if any(str(limit) in search for search in entry["over_limit"])]
+        best = (within or above)[0]
+        named[name] = {**best, "limit_ms": limit, "file": folder / best["file"]}
+    return named
+
+
+def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
+    space = get_space(job.space)
+    corners = {"smallest": space.smallest(), "largest": space.largest()}
+    rows: list[dict[str, Any]] = []
+    for name, architecture in corners.items():
+        architecture.save(job.work / f"{name}.json", space=job.space)
+    for kind in kinds:
+        arguments = ("--task", "supernet_translation", "--arch", "mos_transformer", "--sampling", "sandwich")
+        checkpoint = job.train(f"supernet-{kind}", job.updates, 3e-3, *arguments, "--mos", kind)
+        files: dict[str, Any] = {name: {"file": job.work / f"{name}.json"} for name in corners}
+        if "search" in parts:
+            files.update(searched(job, kind, checkpoint))
+        for name, entry in files.items():
+            architecture = Architecture.load(entry["file"])
+            row = {"experts": kind, "subnet": name, "params_m": round(params_m(architecture), 3)}
+            if "limit_ms" in entry:
+                row |= {"limit_ms": entry["limit_ms"], "predicted_ms": entry["metrics"]["latency_ms"]}
+                row |= {"measured_ms": entry["measured"].get("latency_ms"), "genes": entry["genes"]}
+            subnet = job.subnet(f"{kind}-{name}", checkpoint, entry["file"])
+            row["bleu_inherited"] = job.bleu(f"{kind}-{name}", subnet)
+            if "further" in parts and name in ("smallest", "largest", "tight"):
+                trained = job.train(
+                    f"further-{kind}-{name}", job.further, 5e-4, "--task", "translation", "--arch", "hat_transformer",
+                    "--subnet", entry["file"], "--finetune-from-model", subnet,
+                )  # fmt: skip
+                row["bleu_further"] = job.bleu(f"further-{kind}-{name}", trained)
+            rows.append(row)
+    if "standalone" in parts:
+        for name in corners:
+            arguments = ("--task", "translation", "--arch", "hat_transformer", "--subnet", job.work / f"{name}.json")
+            trained = job.train(f"standalone-{name}", job.updates, 3e-3, *arguments)
+            rows.append({"experts": "standalone", "subnet": name, "bleu": job.bleu(f"standalone-{name}", trained)})
+    seconds = {path.stem: read_json(path) for path in sorted((job.work / "seconds").glob("*.json"))}
+    return {
+        "space": job.space, "updates": job.updates, "further_updates": job.further, "rows": rows,
+        "commands": seconds, "machine": describe_machine("cpu", job.threads),
+    }  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=Path, nargs="?")
+    parser.add_argument("--work", type=Path, default=Path("runs/translation_quality"))
+    parser.add_argument("--space", default="hat_small")
+    parser.add_argument("--updates", type=int, default=1400)
+    parser.add_argument("--further", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sentences", type=int, default=300)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--parts", nargs="*", default=["search", "further", "standalone"])
+    parser.add_argument("--out", type=Path, default=RESULT)
+    args = parser.parse_args(argv)
+    if args.bin is None:
+        print("skipped: needs a preprocessed corpus, see python -m benchmarks translation_quality --help")
+        return
+    job = Job(args.bin, args.work, args.space, args.updates, args.further, args.threads, args.sentences)
+    content = report(job, args.kinds, args.parts)
+    write_json(args.out, content)
+    print(json.dumps(content["rows"], indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A small German grammar and lexicon, from which the corpus of the demo is drawn."""

@@ -1,0 +1,49 @@
+"""The nodes that an encoding makes of a network, before they are put in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nas_core.graph.onnx.encoding.costs import Cost
+from nas_core.graph.onnx.network import Network, Shape
+
+__all__ = ["Encoded", "batch_of"]
+
+FREE = Cost(0, 0, 0)
+
+
+@dataclass
+class Encoded:
+    """Filled node by node, sources before targets."""
+
+    batch: int
+    operations: list[str] = field(default_factory=list)
+    """ONNX operator of each node; ``Input`` for what is fed."""
+    ops: list[int] = field(default_factory=list)
+    attributes: list[tuple[int, ...]] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+    nodes: dict[str, int] = field(default_factory=dict)
+    """Which node a tensor is."""
+    total: Cost = FREE
+    """Of the network; shared parameters count once."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Operators that the encoding does not know, and how many there are."""
+
+    def add(
+        self, tensor: str, operation: str, op: int, attributes: tuple[int, ...], shape: Shape, cost: Cost = FREE
+    ) -> None:
+        """A node that is called after the tensor it gives."""
+        self.nodes[tensor] = len(self.ops)
+        self.operations.append(operation)
+        self.ops.append(op)
+        self.attributes.append(attributes)
+        self.shapes.append(shape)
+        self.costs.append(cost)
+
+
+def batch_of(network: Network) -> int:
+    """First dimension of the first input that has one."""
+    shapes = (network.shapes[tensor] for tensor in network.inputs)
+    return next((shape[0] for shape in shapes if shape), 1)

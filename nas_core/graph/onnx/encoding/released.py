@@ -1,0 +1,147 @@
+"""The encoding of the published latency models, with its peculiarities.
+
+Every output of an operator is a node, and so is every constant that is read, unless it is the weight of a convolution,
+linear layer or batch normalisation. Of a kernel, stride, padding and dilation the first number counts; attributes stand
+one after the other without empty columns; shapes end after four dimensions. The costs are sums over the known operators
+only: a matrix product is none of them, and a softmax costs three operations for each dimension of its input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+from nas_core.graph.graph import GraphError
+from nas_core.graph.onnx.encoding.costs import Cost
+from nas_core.graph.onnx.encoding.nodes import FREE, Encoded, batch_of
+from nas_core.graph.onnx.network import Network, Operation, Shape
+from nas_core.graph.onnx.operators import RELEASED
+from nas_core.graph.onnx.shapes.check import check_fit
+from nas_core.graph.onnx.site import Site, site_of
+
+__all__ = ["encode_released"]
+
+_NONE = len(RELEASED) - 1
+_CODES = {name: index for index, name in enumerate(RELEASED[:-4])}
+_HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
+"""Operators whose weights are no nodes."""
+
+
+def encode_released(network: Network) -> Encoded:
+    """Raises:
+    GraphError: nothing is connected, a shape is not known, or shapes do not fit.
+    """
+    made = Encoded(batch_of(network))
+    read = {op.outputs: _read(op, network) for op in network.operations}
+    consumed = {tensor for tensors in read.values() for tensor in tensors}
+    fed = [*network.inputs, *sorted(network.stored)]
+    for tensor in fed:
+        if tensor in consumed:
+            made.add(tensor, "Input", _NONE, (0,) * 8, _first_four(network.shapes.get(tensor, ())))
+    unknown: Counter[str] = Counter()
+    total = FREE
+    for op in network.operations:
+        if not read[op.outputs]:
+            continue
+        site = site_of(op, network)
+        check_fit(site, network.name)
+        cost = _cost(site) if op.kind in _CODES else FREE
+        total = Cost(*(a + b for a, b in zip(total, cost, strict=True)))
+        if op.kind not in _CODES:
+            unknown[op.kind] += 1
+        sources = {made.nodes[tensor] for tensor in read[op.outputs] if tensor in made.nodes}
+        for tensor in filter(None, op.outputs):
+            shape = _first_four(network.shape(tensor, op.kind))
+            made.add(tensor, op.kind, _CODES.get(op.kind, _NONE), _attributes(site), shape, cost)
+            made.edges.extend((source, made.nodes[tensor]) for source in sources)
+            cost = FREE
+    if not made.edges:
+        raise GraphError(f"{network.name}: no operator reads an input; expected a network")
+    made.total, made.unknown = total, dict(unknown)
+    return made
+
+
+def _read(op: Operation, network: Network) -> list[str]:
+    held = op.weights() if op.kind in _HELD else ()
+    return [t for place, t in enumerate(op.inputs) if t and not (place in held and t in network.stored)]
+
+
+def _first_four(shape: Shape) -> Shape:
+    return (*shape, 0, 0, 0, 0)[:4]
+
+
+def _attributes(site: Site) -> tuple[int, ...]:
+    kind = site.kind
+    settings = site.settings
+    bias = int(site.given(2) is not None)
+
+    def first(name: str, default: int) -> int:
+        return int((settings.get(name) or (default,))[0])
+
+    kernel = first("kernel_shape", site.input(1)[2] if "Conv" in kind and len(site.input(1)) > 2 else 0)
+    window = (kernel, first("strides", 1), first("pads", 0))
+    convolution = (*window, first("dilations", 1), int(settings.get("group", 1)), bias)
+    found: tuple[int, ...] = ()
+    if kind == "Conv":
+        found = convolution
+    elif kind == "ConvTranspose":
+        found = (*convolution, first("output_padding", 0))
+    elif kind in ("MaxPool", "AveragePool"):
+        found = window
+    elif kind == "Gemm":
+        found = (bias,)
+    elif kind == "Transpose":
+        found = tuple(settings.get("perm", ()))
+    return (*found, *(0,) * 8)[:8]
+
+
+def _cost(site: Site) -> Cost:
+    flops, params = _COSTS.get(site.kind, _nothing)(site)
+    return Cost(flops, params, sum(math.prod(shape) for shape in site.outs) + params)
+
+
+def _nothing(site: Site) -> tuple[int, int]:
+    return 0, 0
+
+
+def _elements(site: Site) -> tuple[int, int]:
+    return site.out_size, 0
+
+
+def _conv(site: Site) -> tuple[int, int]:
+    weights, bias = site.input(1), int(site.given(2) is not None)
+    each = math.prod(weights[1:])
+    return math.prod(site.out[1:]) * (2 * each - 1 + bias), (weights[0] if weights else 0) * (each + bias)
+
+
+def _gemm(site: Site) -> tuple[int, int]:
+    last = site.input(1)[-2:]
+    into, out = reversed(last) if site.settings.get("transB") else last
+    bias = int(site.given(2) is not None)
+    return out * (2 * into - 1 + bias), out * (into + bias)
+
+
+def _batch_norm(site: Site) -> tuple[int, int]:
+    times = 4 if len(site.ins) > 1 else 2
+    return times * math.prod(site.input()), times * site.input()[1]
+
+
+def _average(site: Site) -> tuple[int, int]:
+    if site.kind == "AveragePool":
+        return math.prod(site.out[1:]) * math.prod(site.settings.get("kernel_shape", (1,))), 0
+    return math.prod(site.out[1:]) * (site.input()[-1] // max(1, site.out[-1])), 0
+
+
+def _softmax(site: Site) -> tuple[int, int]:
+    return 3 * (len(site.input()) // max(1, site.input()[0])) - 1, 0
+
+
+_COSTS: dict[str, Callable[[Site], tuple[int, int]]] = {
+    **dict.fromkeys(("Add", "Mul", "Sub", "Div", "Pow", "Sqrt", "Sigmoid", "Tanh", "ReduceMean"), _elements),
+    **dict.fromkeys(("Conv", "ConvTranspose"), _conv),
+    **dict.fromkeys(("AveragePool", "GlobalAveragePool"), _average),
+    "Gemm": _gemm,
+    "BatchNormalization": _batch_norm,
+    "Softmax": _softmax,
+}

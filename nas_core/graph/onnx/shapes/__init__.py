@@ -1,0 +1,1 @@
+"""Shapes of all tensors of an ONNX model, inferred and checked."""

@@ -1,0 +1,68 @@
+"""Measurements on other machines: each job measures its share where it runs, alone on its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.jobs import Failure, JobPool, JobsConfig
+from nas_core.latency.by_genes.collect import Measured, reference_architecture
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
+from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+
+__all__ = ["SubmititMeasurements", "open_workload"]
+
+
+class SubmititMeasurements:
+    """Measures architectures in jobs of submitit: ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
+
+    On cluster ``local`` one job runs at a time whatever ``jobs`` says: two on one machine would disturb each other.
+    Slurm gives a job a machine of its own if it is asked to (``{"exclusive": ""}``).
+
+    Raises:
+        MissingHostError: submitit is not installed.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        workload: TranslationWorkloadConfig,
+        timing: TimingConfig,
+        jobs: JobsConfig,
+        folder: Path,
+    ) -> None:
+        self._pool = JobPool(replace(jobs, jobs=1) if jobs.cluster == "local" else jobs, folder)
+        self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
+        """Of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
+        genes = [architecture.to_dict() for architecture in architectures]
+        for outcome in self._pool.map(open_workload, self._arguments, genes):
+            if isinstance(outcome, Failure):
+                yield outcome
+            else:
+                yield Measured(outcome["machine"], outcome["reference_ms"], Measurement(**outcome["measurement"]))
+
+
+def open_workload(
+    space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """In a job: what measures an architecture given by its genes."""
+    searched = space_from_dict(space, "job")
+    config, times = TranslationWorkloadConfig(**workload), TimingConfig(**timing)
+
+    def build(architecture: Architecture) -> TranslationWorkload:
+        return TranslationWorkload(searched, architecture, config, times.device)
+
+    reference = build(reference_architecture(searched))
+    begun = {
+        "machine": describe_machine(times.device, times.threads),
+        "reference_ms": float(np.median(time_passes_ms(reference, times))),
+    }
+    return lambda genes: {**begun, "measurement": asdict(measure(build(Architecture(genes)), reference, times))}

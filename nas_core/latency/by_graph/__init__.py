@@ -1,0 +1,46 @@
+"""Latency of whole networks from their graphs: baselines and NN-Former behind one interface."""
+
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
+from nas_core.latency.by_graph.ensemble import EnsembleModel
+from nas_core.latency.by_graph.graphsage import GraphSageModel, GraphSagePricedModel
+from nas_core.latency.by_graph.nn_former import (
+    NNFormerGlobalModel,
+    NNFormerModel,
+    NNFormerReleasedModel,
+    NNFormerUnpricedModel,
+)
+from nas_core.latency.by_graph.nnlqp import read_nnlqp, read_nnlqp_table
+from nas_core.latency.by_graph.price_list import CountsModel, FlopsAccessModel, FlopsModel
+from nas_core.latency.by_graph.registry import (
+    list_network_models,
+    load_network_model,
+    network_model_class,
+    parsed_model_settings,
+    register_network_model,
+)
+from nas_core.latency.by_graph.trees import TreesModel
+
+__all__ = [
+    "CountsModel",
+    "EnsembleModel",
+    "FlopsAccessModel",
+    "FlopsModel",
+    "GraphLatencyModel",
+    "GraphSageModel",
+    "GraphSagePricedModel",
+    "NNFormerGlobalModel",
+    "NNFormerModel",
+    "NNFormerReleasedModel",
+    "NNFormerUnpricedModel",
+    "NetworkLatencies",
+    "TreesModel",
+    "last_of_each",
+    "list_network_models",
+    "load_network_model",
+    "network_model_class",
+    "parsed_model_settings",
+    "read_nnlqp",
+    "read_nnlqp_table",
+    "register_network_model",
+]

@@ -1,0 +1,96 @@
+"""Whether a data set still holds: some of its networks are measured a second time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.latency.by_graph.dataset.collect import alone, references, visited_together
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
+from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
+from nas_core.latency.by_graph.dataset.runtimes import check_runtimes
+from nas_core.latency.by_graph.dataset.visited import NetworkSetConfig
+from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import TimingConfig
+
+__all__ = ["measured_again"]
+
+_log = logging.getLogger(__name__)
+
+
+def measured_again(
+    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """By runtime second latencies of so many networks from all over the folder, as multiples of the first ones; both
+    are relative to the reference. The settings are those of the folder, to which nothing is written. A network that
+    cannot be measured now is named in a warning and left out.
+
+    Values around one, but far from it, are what other jobs or another state of the machine did to either measurement.
+
+    Args:
+        families: those of the networks, at least.
+        progress: a bar on stderr; None shows it on a terminal only.
+
+    Raises:
+        ConfigError: it was measured on another machine, another process measures it now, or a family is missing.
+        DataError: no such folder, a damaged one, one with fewer networks, or one of which no network can be measured.
+    """
+    found = NetworkSet.read(path)
+    config, timing = _settings(found)
+    machine = {**describe_machine(timing.device, timing.threads), **check_runtimes(config.runtimes, timing.device)}
+    found.must_match(found.settings, machine)
+    rows = found.measured(config.runtimes[0])
+    if count > len(rows):
+        raise DataError(f"{path} holds {len(rows)} measured networks, {count} were asked for")
+    known = {family.name: family for family in families}
+    chosen = [rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)]
+    if absent := sorted({row["family"] for row in chosen} - known.keys()):
+        raise ConfigError(
+            f"{path} holds networks of families {', '.join(absent)}, which are missing here; install"
+            " their adapter, or name them with --families"
+        )
+    planned = [PlannedNetwork(row["name"], known[row["family"]], row["settings"]) for row in chosen]
+    ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
+    reason = ""
+    hidden = None if progress is None else not progress
+    with (
+        alone(found.path) if os.access(found.path, os.W_OK) else nullcontext(),  # else nobody adds to it either
+        tqdm(desc="measuring again", total=count, unit="network", disable=hidden) as shown,
+    ):
+        reference = references(config, timing)
+        for first in range(0, count, config.together):
+            ready, errors = visited_together(planned[first : first + config.together], reference, config, timing)
+            for row in chosen[first : first + config.together]:
+                if reason := errors.get(row["name"], ""):
+                    _log.warning("%s cannot be measured again: %s", row["name"], reason)
+                    continue
+                measured = ready[row["name"]].row(found.reference_ms)["measured"]
+                for name, ratio in ratios.items():
+                    ratio.append(measured[name]["relative"] / row["measured"][name]["relative"])
+                shown.update()
+    if not ratios[config.runtimes[0]]:
+        raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
+    return {name: np.array(ratio) for name, ratio in ratios.items()}
+
+
+def _settings(found: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
+    try:
+        given = {field.name: found.settings[field.name] for field in fields(NetworkSetConfig)}
+        config = NetworkSetConfig(**{**given, "runtimes": tuple(given["runtimes"])})
+        if not all(isinstance(number, int) for number in (config.visits, config.together)):
+            raise TypeError("visits or together")
+        if set(config.runtimes) != found.reference_ms.keys():
+            raise KeyError("reference_ms")
+        return config, TimingConfig(**found.settings["timing"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"the settings of {found.path} lack or garble {error}; restore its first line") from None

@@ -1,0 +1,130 @@
+"""One network in onnxruntime and in torch, as workloads of the timing protocol."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError, MissingHostError, unknown_choice
+from nas_core.latency.by_graph.dataset.export import input_names, outputs_of
+from nas_core.latency.protocol import TimingConfig
+from nas_core.optional import require
+
+__all__ = ["RUNTIMES", "NetworkWorkload", "OnnxWorkload", "TorchWorkload", "check_runtimes", "workload"]
+
+RUNTIMES = ("onnxruntime", "torch")
+_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+
+class NetworkWorkload(ABC):
+    """Passes of a network: inputs and outputs stay on the device."""
+
+    modules: Sequence[nn.Module] = ()
+    at_a_time = 1
+    """Passes that are timed together, and count as one to the timing protocol."""
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"network": self._passes}
+
+    def _passes(self) -> None:
+        for _ in range(self.at_a_time):
+            self.run()
+
+    @abstractmethod
+    def run(self) -> object:
+        """One pass."""
+
+    @abstractmethod
+    def outputs(self) -> list[NDArray[np.float32]]:
+        """What a pass gives, as real numbers."""
+
+
+class TorchWorkload(NetworkWorkload):
+    """The module as it is, without compilation."""
+
+    def __init__(self, network: nn.Module, inputs: Sequence[Tensor], timing: TimingConfig) -> None:
+        self._network = network.to(timing.device)
+        self._inputs = [x.to(timing.device) for x in inputs]
+        self.modules = [network]
+
+    def run(self) -> Tensor | Sequence[Tensor]:
+        result: Tensor | Sequence[Tensor] = self._network(*self._inputs)
+        return result
+
+    @torch.inference_mode()
+    def outputs(self) -> list[NDArray[np.float32]]:
+        return [output.float().cpu().numpy() for output in outputs_of(self.run())]
+
+
+class OnnxWorkload(NetworkWorkload):
+    """A session of onnxruntime with all its optimisations, on so many threads."""
+
+    def __init__(self, content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> None:
+        runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
+        device = torch.device(timing.device)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = timing.threads, 1
+        options.log_severity_level = 3  # errors; its warnings are about optimisations it leaves out
+        provider = _PROVIDERS[device.type]
+        settings = {"device_id": device.index or 0} if device.type == "cuda" else {}
+        self._session = runtime.InferenceSession(content, options, providers=[(provider, settings)])
+        if provider not in self._session.get_providers():
+            raise ConfigError(f"onnxruntime cannot use {provider} here; give --device cpu, or --runtimes torch")
+        self._binding = self._session.io_binding()
+        given = dict(zip(input_names(len(inputs)), inputs, strict=True))
+        for wanted in self._session.get_inputs():  # without those that the exporter found unused
+            array = given[wanted.name].cpu().numpy()
+            value = runtime.OrtValue.ortvalue_from_numpy(array, device.type, device.index or 0)
+            self._binding.bind_ortvalue_input(wanted.name, value)
+        for output in self._session.get_outputs():
+            self._binding.bind_output(output.name, device.type, device.index or 0)
+
+    def run(self) -> None:
+        self._session.run_with_iobinding(self._binding)
+        self._binding.synchronize_outputs()
+
+    def outputs(self) -> list[NDArray[np.float32]]:
+        self.run()
+        return [output.astype(np.float32) for output in self._binding.copy_outputs_to_cpu()]
+
+
+def workload(
+    runtime: str, network: nn.Module, inputs: Sequence[Tensor], content: bytes, timing: TimingConfig
+) -> NetworkWorkload:
+    """The network in that runtime; ``content`` is its ONNX file."""
+    if runtime == "torch":
+        return TorchWorkload(network, inputs, timing)
+    return OnnxWorkload(content, inputs, timing)
+
+
+def check_runtimes(runtimes: Sequence[str], device: str) -> dict[str, Any]:
+    """Their versions, for the description of the machine.
+
+    Raises:
+        UnknownChoiceError: there is no such runtime. ConfigError: none or one twice, or onnxruntime cannot use the
+            device. MissingHostError: onnx or onnxruntime is not installed.
+    """
+    for name in runtimes:
+        if name not in RUNTIMES:
+            raise unknown_choice("runtime", name, RUNTIMES)
+    if not runtimes or len(set(runtimes)) < len(runtimes):
+        raise ConfigError(f"runtimes are {list(runtimes)}; expected {' and '.join(RUNTIMES)}, or one of them")
+    if "onnxruntime" not in runtimes:
+        return {}
+    runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
+    kind = torch.device(device).type
+    if _PROVIDERS.get(kind) not in runtime.get_available_providers():
+        if kind == "cuda":
+            raise MissingHostError(
+                "onnxruntime has no CUDA here: pip install onnxruntime-gpu in place of onnxruntime, or measure with "
+                "--runtimes torch"
+            )
+        raise ConfigError(f"onnxruntime does not run on {device!r} here; give --device cpu, or --runtimes torch")
+    return {"onnxruntime": str(runtime.__version__)}

@@ -1,0 +1,43 @@
+"""What a family of networks is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Built", "Family", "Settings", "image"]
+
+Settings = Mapping[str, Any]
+"""What distinguishes a network from the others of its family, as JSON-able data."""
+Built = tuple[nn.Module, tuple[Tensor, ...]]
+"""A network in evaluation mode, and the inputs of one pass: batch 1."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Networks of one kind that differ in widths, depths, kernels and resolution."""
+
+    name: str
+    description: str
+    """One line for the list of families: what varies."""
+    sample: Callable[[np.random.Generator], Settings]
+    """Random settings."""
+    build: Callable[[Settings], Built]
+    """The network of such settings, with random weights."""
+
+    def network(self, settings: Settings) -> Built:
+        """The same weights and inputs each time; the caller's random draws are untouched."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network, inputs = self.build(settings)
+        return network.eval().requires_grad_(False), inputs
+
+
+def image(resolution: int) -> tuple[Tensor]:
+    """One random square image ``(1, 3, resolution, resolution)``."""
+    return (torch.randn(1, 3, resolution, resolution),)

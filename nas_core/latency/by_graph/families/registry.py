@@ -1,0 +1,79 @@
+"""The families of networks by name, those of adapters among them.
+
+An adapter offers a sequence of :class:`~nas_core.latency.by_graph.families.Family` under the entry-point group
+``nas_ext.network_families``; another distribution's adapter plugs in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
+
+from nas_core.errors import ConfigError, MissingHostError, unknown_choice
+from nas_core.latency.by_graph.families.branches import GOOGLENET, SQUEEZENET
+from nas_core.latency.by_graph.families.chains import ALEXNET, VGG
+from nas_core.latency.by_graph.families.encoder import ENCODER
+from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
+from nas_core.latency.by_graph.families.translation import TRANSLATION
+
+__all__ = ["CORE", "GROUP", "chosen_families", "network_families", "register_all"]
+
+GROUP = "nas_ext.network_families"
+CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, NASBENCH201, ENCODER, TRANSLATION)
+"""Families that need no host."""
+
+
+def network_families() -> dict[str, Family | MissingHostError]:
+    """All families by name, those of the core first; under an adapter's name, why it cannot be used.
+
+    Raises:
+        ConfigError: two families have one name.
+    """
+    found: dict[str, Family | MissingHostError] = {}
+    register_all(found, CORE, "nas_core")
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            register_all(found, entry.load(), entry.value)
+        except MissingHostError as error:
+            found[entry.name] = error
+        except ImportError as error:
+            found[entry.name] = MissingHostError(
+                f"families of {entry.name!r} do not import: {error}; run 'nas-ext doctor'"
+            )
+    return found
+
+
+def register_all(known: dict[str, Family | MissingHostError], families: Iterable[Family], origin: str) -> None:
+    """Add families to those known.
+
+    Raises:
+        ConfigError: another family has the name.
+    """
+    for family in families:
+        if known.setdefault(family.name, family) is not family:
+            raise ConfigError(f"family {family.name!r} of {origin} has the name of another one; rename it")
+
+
+def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
+    """The families of those names (``all``, a text with commas, or a list), in the order of :func:`network_families`.
+
+    ``all`` leaves out those of adapters whose host is not installed.
+
+    Raises:
+        UnknownChoiceError: there is no such family. ConfigError: no name at all, or one twice.
+    """
+    known = network_families()
+    usable = {name: family for name, family in known.items() if isinstance(family, Family)}
+    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    if wanted == ["all"]:
+        return list(usable.values())
+    if not any(wanted):
+        raise ConfigError(f"no family of networks was given; expected some of {', '.join(usable)}, or all")
+    if len(set(wanted)) < len(wanted):
+        raise ConfigError(f"families {', '.join(wanted)}: one stands there twice; give each once")
+    if absent := [name for name in wanted if name not in usable]:
+        reasons = [str(error) for error in known.values() if isinstance(error, MissingHostError)]
+        error = unknown_choice("family of networks", absent[0], ["all", *usable])
+        raise type(error)(" ".join([str(error), *(f"({reason})" for reason in reasons)]))
+    return [family for name, family in usable.items() if name in wanted]

@@ -1,0 +1,114 @@
+"""Latency as a sum of costs with weights that are not negative: on FLOPs, on FLOPs and memory access, and on the costs
+of each kind of operator."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nas_core.checks import Range, check_fields
+from nas_core.errors import DataError
+from nas_core.graph import Graphs
+from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.prices import costs_by_kind, relative_nnls, shrunk_prices
+from nas_core.latency.by_graph.registry import register_network_model
+
+__all__ = ["CountsConfig", "CountsModel", "FlopsAccessModel", "FlopsModel"]
+
+
+@dataclass(frozen=True)
+class CountsConfig:
+    """Of the prices of operators."""
+
+    shrinkage: float = 1e-3
+    """How strongly the prices of all kinds are drawn together; chosen on 320 networks of 13 families, of which each in
+    turn was left out, in onnxruntime and in torch."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "prices of operators", {"shrinkage": Range(0)})
+
+
+class CostsModel(GraphLatencyModel):
+    """Least squared relative error over weights from 0 on."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings)
+        self.weights = np.zeros(0)
+        """``(F,)``: ms per unit of each column, the constant last."""
+
+    @abstractmethod
+    def _columns(self, graphs: Graphs) -> Floats:
+        """``(G, F - 1)``"""
+
+    def _inputs(self, graphs: Graphs) -> Floats:
+        return np.hstack([self._columns(graphs), np.ones((len(graphs), 1))])
+
+    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+        self.weights = relative_nnls(self._inputs(graphs), latency_ms)
+
+    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        return self._inputs(graphs) @ self.weights, None
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"weights": torch.from_numpy(self.weights)}
+
+    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self.weights = tensors["weights"].numpy().astype(np.float64)
+        if self.weights.shape != (self._width + 1,) or not np.isfinite(self.weights).all() or self.weights.min() < 0:
+            raise DataError(f"weights of shape {self.weights.shape}, or one below 0")
+
+    _width: int
+    """Of :meth:`_columns`."""
+
+
+@register_network_model
+class FlopsModel(CostsModel):
+    """Milliseconds per GFLOP and a constant."""
+
+    kind = "flops"
+    reads = ("static",)
+    _width = 1
+
+    def _columns(self, graphs: Graphs) -> Floats:
+        assert graphs.static is not None
+        return graphs.static[:, [1]].astype(np.float64)
+
+
+@register_network_model
+class FlopsAccessModel(CostsModel):
+    """Milliseconds per GFLOP, per 10 million elements of memory access, and a constant."""
+
+    kind = "flops-access"
+    reads = ("static",)
+    _width = 2
+
+    def _columns(self, graphs: Graphs) -> Floats:
+        assert graphs.static is not None
+        return graphs.static[:, [1, 3]].astype(np.float64)
+
+
+@register_network_model
+class CountsModel(CostsModel):
+    """A network as the sum of its operators: each kind has milliseconds per operator, per GFLOP and per million
+    elements of memory access. The simplest model of kernels that are predicted one by one, as nn-Meter does (Zhang et
+    al., MobiSys 2021), without a measurement of any kernel. A kind that training networks hardly have costs about what
+    all do.
+    """
+
+    kind = "counts"
+    reads = ("costs",)
+    config_class = CountsConfig
+    config: CountsConfig
+    _width = 96
+
+    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+        self.weights = shrunk_prices(self._columns(graphs), latency_ms, self.config.shrinkage)
+
+    def _columns(self, graphs: Graphs) -> Floats:
+        return costs_by_kind(graphs)

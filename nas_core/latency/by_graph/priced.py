@@ -1,0 +1,71 @@
+"""Networks that learn what the prices of operators leave unexplained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graphs
+from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.price_list import CountsConfig
+from nas_core.latency.by_graph.prices import KINDS, costs_by_kind, shrunk_prices
+from nas_core.predictor.artifact import NOT_BY_ITSELF
+from nas_core.predictor.estimator import NNFormerPredictor
+
+__all__ = ["Priced", "check_unpriced"]
+
+PRICES = 3 * KINDS + 1
+MOST = 1e9
+"""Milliseconds per operator, GFLOP or million elements"""
+
+
+class Priced(GraphLatencyModel):
+    """Mixin in front of a model, which then learns by what factor a network takes longer than its operators cost at the
+    prices that :class:`CountsModel` finds on the same networks.
+
+    A network of a family that was never seen has known operators in unknown places: prices carry over to it, and what
+    is left to guess is a factor near one instead of the order of magnitude.
+    """
+
+    _prices: Floats
+
+    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+        self._prices = shrunk_prices(costs_by_kind(graphs), latency_ms, CountsConfig().shrinkage)
+        super()._fit(graphs, latency_ms / self._priced_ms(graphs), seed, progress)  # type: ignore[safe-super]
+
+    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        priced_ms = self._priced_ms(graphs)
+        factor, spread = super()._predict(graphs)  # type: ignore[safe-super]
+        return priced_ms * factor, None if spread is None else priced_ms * spread
+
+    def _priced_ms(self, graphs: Graphs) -> Floats:
+        found: Floats = costs_by_kind(graphs) @ self._prices[:-1] + self._prices[-1]
+        return np.maximum(found, LEAST_MS)
+
+    def _header(self) -> dict[str, Any]:
+        return {**super()._header(), "prices": self._prices.tolist()}
+
+    def _restore_header(self, header: Mapping[str, Any]) -> None:
+        super()._restore_header(header)
+        given = header.get("prices")
+        if not isinstance(given, list) or len(given) != PRICES:
+            raise DataError(f"no prices of operators, expected {PRICES}; files of earlier releases have none")
+        if not all(type(price) in (int, float) and 0 <= price < MOST for price in given):
+            raise DataError("a price of an operator is no number of milliseconds from 0 on")
+        self._prices = np.array(given, np.float64)
+
+
+def check_unpriced(predictor: NNFormerPredictor, path: str | Path) -> NNFormerPredictor:
+    """The predictor of that file, if it predicts by itself.
+
+    Raises:
+        ConfigError: it gives only the factor of a priced latency model.
+    """
+    about = predictor.info.get("network_latency")
+    if isinstance(about, dict) and "prices" in about:
+        raise ConfigError(f"{path} is {NOT_BY_ITSELF}")
+    return predictor

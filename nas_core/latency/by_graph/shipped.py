@@ -1,0 +1,33 @@
+"""Latency models that come with this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.registry import load_network_model
+
+__all__ = ["FOLDER", "device_of", "shipped_model"]
+
+FOLDER = Path(__file__).parent / "shipped"
+
+
+def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
+    """The one for that runtime: of this device if there is one, else the first by name.
+
+    Raises:
+        ConfigError: none is shipped for that runtime.
+    """
+    models = [load_network_model(path) for path in sorted(FOLDER.glob("*.safetensors"))]
+    fitting = [model for model in models if model.info.get("runtime") == runtime]
+    if not fitting:
+        raise ConfigError(f"no model is shipped for {runtime}; give --model with one of 'nas-ext latency train'")
+    return next((model for model in fitting if device_of(model) == device_name), fitting[0])
+
+
+def device_of(model: GraphLatencyModel) -> str | None:
+    """The name of the device that its networks were measured on, where it is known."""
+    machine: Any = model.info.get("machine")
+    return str(machine.get("device_name")) if isinstance(machine, dict) else None

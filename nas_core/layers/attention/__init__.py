@@ -1,0 +1,1 @@
+"""Kinds of attention: one file or folder each."""

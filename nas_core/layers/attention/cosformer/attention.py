@@ -1,0 +1,141 @@
+"""The one way in: cosFormer attention in the form that suits the device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.attention.cosformer.angles import EPS, check, finished, own_scale, turns, working_dtype
+from nas_core.layers.attention.cosformer.chunked import chunked_sums
+from nas_core.layers.attention.cosformer.naive import cosformer_naive
+from nas_core.layers.attention.cosformer.streaming import streamed
+
+__all__ = ["FORMS", "cosformer_attention", "cosformer_packed"]
+
+FORMS = ("auto", "streaming", "chunked", "fla", "naive")
+
+
+def cosformer_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    max_length: int | None,
+    causal: bool = False,
+    key_mask: Tensor | None = None,
+    query_positions: Tensor | None = None,
+    key_positions: Tensor | None = None,
+    normalize: str = "denominator",
+    form: str = "auto",
+    eps: float = EPS,
+) -> Tensor:
+    """Linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
+
+    ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``, in time
+    linear in the length. What the cosine does depends on M: close to the length of a sequence it weighs near positions
+    more than far ones, far above it nothing is weighed (at M = 512 the output for 30 tokens changes by 0.08 %, at 30 by
+    a quarter). The authors' code takes M from each call, so that a model decodes with other weights than it was trained
+    with. Here attention that sees the whole sequence takes its own length (``max_length=None``), and what decodes
+    takes one number for the life of a model.
+
+    Args:
+        q: queries ``(B, H, T, D)``.
+        k: keys ``(B, H, S, D)``.
+        v: values ``(B, H, S, Dv)``.
+        max_length: M, at least T and S; or None: the number of tokens of each sequence, for attention of a sequence
+            over itself that is not causal.
+        causal: each position reads itself and earlier ones; T = S.
+        key_mask: ``(B, S)`` bool, True at tokens; other keys are left out exactly.
+        query_positions: ``(T,)`` or ``(B, T)``, default 0, 1, ..; not with ``causal``. Positions of queries and keys
+            are below ``max_length``.
+        key_positions: ``(S,)`` or ``(B, S)``.
+        normalize: ``denominator``, or ``rms`` or ``layer`` over each head's channels instead.
+        form: ``streaming`` (bounded memory), ``chunked`` (few large calls), ``fla`` (flash-linear-attention, CUDA),
+            ``naive`` (all pairs), or ``auto``: chunked on CUDA and for exporters, else streaming.
+        eps: smallest denominator.
+
+    Returns:
+        ``(B, H, T, Dv)``, of the type of ``q``; sums are in float32 also for halves.
+
+    Raises:
+        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, positions with ``causal``, no
+            ``max_length`` where one is needed.
+        UnknownChoiceError: no such form or normalisation.
+    """
+    if form not in FORMS:
+        raise unknown_choice("form of linear attention", form, FORMS)
+    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
+    if causal and (query_positions is not None or key_positions is not None):
+        raise ConfigError("positions cannot be chosen in causal linear attention, where both sides count from 0")
+    if form == "naive":
+        return cosformer_naive(
+            q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,
+            key_positions=key_positions, normalize=normalize, eps=eps,
+        )  # fmt: skip
+    if form == "auto":
+        exporting = torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
+        form = "chunked" if q.is_cuda or exporting else "streaming"
+    kind = working_dtype(q)
+    if max_length is None:
+        query = key = turns(*own_scale(k, key_mask), kind)
+    else:
+        query = turns(_positions(query_positions, q), max_length, kind)
+        key = turns(_positions(key_positions, k), max_length, kind)
+    with torch.autocast(q.device.type, enabled=False):
+        if form == "streaming":
+            return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
+        if form == "fla":
+            from nas_core.layers.attention.cosformer.fla import fla_sums as compute
+        else:
+            compute = chunked_sums
+        sums, weights = compute(q, k, v, query, key, key_mask, max_length, causal)
+        return finished(sums, weights, normalize, eps).to(q.dtype)
+
+
+def _positions(given: Tensor | None, x: Tensor) -> Tensor:
+    return torch.arange(x.shape[2], device=x.device) if given is None else given
+
+
+def cosformer_packed(
+    q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, *, max_length: int | None, causal: bool = False, **options: object
+) -> Tensor:
+    """Self-attention of sequences of different lengths one behind the other, without padding in memory outside.
+
+    Args:
+        q: ``(L, H, D)``, all positions of all sequences; so are ``k`` and ``v``.
+        offsets: ``(B + 1,)``, where each sequence begins, and L.
+        max_length: as in :func:`cosformer_attention`; None: each sequence's own length.
+        options: of :func:`cosformer_attention`.
+
+    Returns:
+        ``(L, H, Dv)``.
+
+    Raises:
+        ConfigError: offsets that do not ascend from 0 to L.
+    """
+    if not q.ndim == k.ndim == v.ndim == 3 or not len(q) == len(k) == len(v):
+        raise ConfigError(
+            f"packed queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}; expected (L, H, D)"
+        )
+    good = offsets.ndim == 1 and len(offsets) > 1 and not int(offsets[0]) and int(offsets[-1]) == len(q)
+    if not good or bool((offsets.diff() < 1).any()):
+        raise ConfigError(f"offsets {offsets.flatten()[:8].tolist()} of {len(q)} positions; expected 0, .., {len(q)}")
+    lengths = offsets.diff()
+    mask = torch.arange(int(lengths.max()), device=q.device) < lengths.to(q.device)[:, None]
+
+    def padded(x: Tensor) -> Tensor:
+        table = x.new_zeros(*mask.shape, *x.shape[1:])
+        table[mask] = x
+        return table.transpose(1, 2)
+
+    filled = cosformer_attention(
+        padded(q),
+        padded(k),
+        padded(v),
+        max_length=max_length,
+        causal=causal,
+        key_mask=mask,
+        **options,  # type: ignore[arg-type]
+    )
+    return filled.transpose(1, 2)[mask]

@@ -1,0 +1,204 @@
+"""Linear attention in one pass over blocks that stay in cache, with a backward pass of its own.
+
+Two facts carry it. cos(a - b) = cos a cos b + sin a sin b makes a weight a product of features of the query and of
+the key, so that keys and values of any number of positions are summed in one matrix per head (cosFormer, equation 11).
+And between positions of one block the factor depends on i - j alone: one constant matrix weighs all blocks, without
+features of twice the width. A column of ones beside the values sums the weights in the same products. Forward keeps the
+sums at the beginning of each block; backward recomputes everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nas_core.layers.attention.cosformer.angles import Turns, finished, working_dtype
+
+__all__ = ["CAUSAL_BLOCK", "NONCAUSAL_BLOCK", "streamed"]
+
+CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
+"""Positions of a block."""
+
+
+class _Plan(NamedTuple):
+    """What the passes share beside tensors that need gradients."""
+
+    query: Turns
+    key: Turns
+    mask: Tensor | None
+    """``(B, 1, S, 1)`` of the working type"""
+    causal: Tensor | None
+    """``(C, C)``: factors within a block, 0 above the diagonal; None: all keys are read"""
+    block: int
+    smallest: float | None
+    """Outputs are divided by the sums of weights, at least this; None: they are not divided"""
+
+    def blocks(self, length: int) -> list[tuple[int, int]]:
+        return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
+
+
+def streamed(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    query: Turns,
+    key: Turns,
+    mask: Tensor | None,
+    max_length: int | None,
+    causal: bool,
+    normalize: str,
+    eps: float,
+) -> Tensor:
+    """The attention's output ``(B, H, T, Dv)``; arguments as in ``cosformer_attention``."""
+    block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
+    kind, within = working_dtype(q), None
+    if causal:
+        assert max_length is not None
+        steps = torch.arange(block, device=q.device, dtype=torch.float64)
+        within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
+    weights = None if mask is None else mask[:, None, :, None].to(kind)
+    divides = normalize == "denominator"
+    plan = _Plan(query, key, weights, within, block, eps if divides else None)
+    sums: Tensor = _Streamed.apply(q, k, v, plan)  # type: ignore[no-untyped-call]
+    return sums if divides else finished(sums, None, normalize, eps).to(q.dtype)
+
+
+class _Streamed(torch.autograd.Function):
+    """``(B, H, T, Dv)``: outputs of the type of ``q``, or undivided sums of the working type."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
+        kind, (batch, heads, length, _) = working_dtype(q), q.shape
+        outputs = torch.empty(
+            batch, heads, length, v.shape[-1], dtype=kind if plan.smallest is None else q.dtype, device=q.device
+        )
+        weights = torch.empty(batch, heads, length, 1, dtype=kind, device=q.device)
+        state, kept, states = _empty_state(k, v), any(ctx.needs_input_grad), []
+        if plan.causal is None:
+            for start, stop in plan.blocks(k.shape[2]):
+                features = _turned(_keys(k, plan, start, stop), plan.key.block(start, stop))
+                state.add_(features.mT @ _values(v, start, stop))
+        for start, stop in plan.blocks(length):
+            here = slice(start, stop)
+            queries = torch.relu(q[:, :, here].to(kind))
+            sums = _turned(queries, plan.query.block(start, stop)) @ state
+            if plan.causal is not None:
+                keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
+                sums.add_((queries @ keys.mT).mul_(plan.causal[: stop - start, : stop - start]) @ values)
+                if kept:
+                    states.append(state.clone())
+                if stop < length:
+                    state.add_(_turned(keys, plan.key.block(start, stop)).mT @ values)
+            weights[:, :, here] = sums[..., -1:]
+            if plan.smallest is None:
+                outputs[:, :, here] = sums[..., :-1]
+            else:
+                outputs[:, :, here] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=plan.smallest))
+        ctx.plan = plan
+        ctx.states = states if plan.causal is not None else [state]
+        ctx.save_for_backward(q, k, v, *((outputs, weights) if plan.smallest is not None else ()))
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, *divided = ctx.saved_tensors
+        passes = _causal_backward if ctx.plan.causal is not None else _noncausal_backward
+        return (*passes(ctx.plan, ctx.states, q, k, v, _Incoming(grads[0], ctx.plan, *divided)), None)
+
+
+class _Incoming:
+    """Gradients of the sums and of the sums of weights, block by block."""
+
+    def __init__(
+        self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
+    ) -> None:
+        self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
+
+    def block(self, start: int, stop: int) -> Tensor:
+        """``(B, H, C, Dv + 1)``"""
+        here = (slice(None), slice(None), slice(start, stop))
+        grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
+        joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
+        if self.outputs is None or self.weights is None or self.plan.smallest is None:
+            joined[..., :-1], joined[..., -1:] = grads, 0
+            return joined
+        weights = self.weights[here]
+        torch.div(grads, weights.clamp(min=self.plan.smallest), out=joined[..., :-1])
+        of_weights = (joined[..., :-1] * self.outputs[here]).sum(-1, keepdim=True)
+        joined[..., -1:] = of_weights.neg_().mul_(weights > self.plan.smallest)
+        return joined
+
+
+def _empty_state(k: Tensor, v: Tensor) -> Tensor:
+    """Sums over positions of features times values and a one: ``(B, H, 2D, Dv + 1)``."""
+    batch, heads, _, dim = k.shape
+    return torch.zeros(batch, heads, 2 * dim, v.shape[-1] + 1, dtype=working_dtype(k), device=k.device)
+
+
+def _keys(k: Tensor, plan: _Plan, start: int, stop: int) -> Tensor:
+    keys = torch.relu(k[:, :, start:stop].to(working_dtype(k)))
+    return keys if plan.mask is None else keys * plan.mask[:, :, start:stop]
+
+
+def _values(v: Tensor, start: int, stop: int) -> Tensor:
+    """Values and a column of ones."""
+    values = torch.ones(*v.shape[:2], stop - start, v.shape[-1] + 1, dtype=working_dtype(v), device=v.device)
+    values[..., :-1] = v[:, :, start:stop]
+    return values
+
+
+def _turned(x: Tensor, at: Turns) -> Tensor:
+    """Features ``(B, H, C, 2D)``: x sin and x cos of the position."""
+    width = x.shape[-1]
+    both = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
+    torch.mul(x, at.sin, out=both[..., :width])
+    torch.mul(x, at.cos, out=both[..., width:])
+    return both
+
+
+def _turned_back(grads: Tensor, at: Turns) -> Tensor:
+    """Gradient of x from that of its features."""
+    first, second = grads.chunk(2, -1)
+    return torch.addcmul(first * at.sin, second, at.cos)
+
+
+def _noncausal_backward(
+    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
+) -> tuple[Tensor, Tensor, Tensor]:
+    kind, back = working_dtype(q), _empty_state(k, v)
+    dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    for start, stop in plan.blocks(q.shape[2]):
+        here, at, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
+        queries = torch.relu(q[:, :, here].to(kind))
+        back.add_(_turned(queries, at).mT @ grads)
+        dq[:, :, here] = _turned_back(grads @ states[0].mT, at).mul_(queries > 0)
+    for start, stop in plan.blocks(k.shape[2]):
+        here, at = slice(start, stop), plan.key.block(start, stop)
+        keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
+        dv[:, :, here] = (_turned(keys, at) @ back)[..., :-1]
+        dk[:, :, here] = _turned_back(values @ back.mT, at).mul_(keys > 0)
+    return dq, dk, dv
+
+
+def _causal_backward(
+    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
+) -> tuple[Tensor, Tensor, Tensor]:
+    """From the last block to the first; ``back`` sums over the queries of all later blocks."""
+    assert plan.causal is not None
+    kind, back = working_dtype(q), _empty_state(k, v)
+    dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    for (start, stop), state in zip(reversed(plan.blocks(q.shape[2])), reversed(states), strict=True):
+        here, query, key = slice(start, stop), plan.query.block(start, stop), plan.key.block(start, stop)
+        factors, grads = plan.causal[: stop - start, : stop - start], incoming.block(start, stop)
+        queries, keys, values = torch.relu(q[:, :, here].to(kind)), _keys(k, plan, start, stop), _values(v, start, stop)
+        among = (grads @ values.mT).mul_(factors)
+        dq[:, :, here] = _turned_back(grads @ state.mT, query).add_(among @ keys).mul_(queries > 0)
+        dk[:, :, here] = _turned_back(values @ back.mT, key).add_(among.mT @ queries).mul_(keys > 0)
+        weighed = (queries @ keys.mT).mul_(factors)
+        dv[:, :, here] = (weighed.mT @ grads).add_(_turned(keys, key) @ back)[..., :-1]
+        if start:
+            back.add_(_turned(queries, query).mT @ grads)
+    return dq, dk, dv

@@ -1,7 +1,0 @@
-"""Linear attention with cosine reweighting (cosFormer), in every form that training and decoding need."""
-
-from nas_core.layers.cosformer.attention import cosformer_attention, cosformer_packed
-from nas_core.layers.cosformer.naive import cosformer_naive
-from nas_core.layers.cosformer.state import CosformerState
-
-__all__ = ["CosformerState", "cosformer_attention", "cosformer_naive", "cosformer_packed"]

@@ -1,0 +1,6 @@
+"""Vision transformers whose layers choose softmax or linear attention."""
+
+from nas_core.models.image.net import VisionNet
+from nas_core.models.image.subnet import VisionConfig
+
+__all__ = ["VisionConfig", "VisionNet"]

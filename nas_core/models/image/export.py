@@ -1,0 +1,41 @@
+"""An image network as one part.
+
+Shapes: B batch, K classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.layers import MoSConfig
+from nas_core.models.image.net import VisionNet
+from nas_core.space import Architecture, static_image_space
+
+__all__ = ["ImageModel", "image_part"]
+
+
+class ImageModel(nn.Module):
+    """Images ``(B, channels, height, width)`` to logits ``(B, K)``, or to features without a classifier."""
+
+    def __init__(self, net: VisionNet, architecture: Architecture) -> None:
+        super().__init__()
+        self.net, self.architecture = net, architecture
+
+    def forward(self, images: Tensor) -> tuple[Tensor]:
+        return (self.net(self.net.select(self.architecture, known=True), images),)
+
+
+def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:
+    """``model`` of the subnet, for images of this size."""
+    static = VisionNet(static_image_space(architecture), replace(net.config, mos=MoSConfig()))
+    static.load_state_dict(net.static_state(architecture))
+    module = ImageModel(static.eval(), architecture)
+    images = Value("images", ("batch", net.config.channels, height, width))
+    with torch.no_grad():
+        (out,) = module(torch.zeros(1, net.config.channels, height, width))
+    name = "features" if static.head is None else "logits"
+    return Part("model", module, (images,), (Value(name, ("batch", *out.shape[1:])),), (OpenDim("batch"),))

@@ -1,0 +1,18 @@
+"""Encoder-decoder transformers for translation, over HAT's, mFormer's and MoS's spaces."""
+
+from nas_core.models.translation.costs import Lengths, flops, parameters
+from nas_core.models.translation.graph import translation_graph
+from nas_core.models.translation.net import TranslationNet
+from nas_core.models.translation.subnet import TranslationConfig
+from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+
+__all__ = [
+    "Lengths",
+    "TranslationConfig",
+    "TranslationNet",
+    "TranslationWorkload",
+    "TranslationWorkloadConfig",
+    "flops",
+    "parameters",
+    "translation_graph",
+]

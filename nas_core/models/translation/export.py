@@ -1,0 +1,220 @@
+"""A translation subnet as two parts: the encoder with all that depends on the source alone, and a decoding step.
+
+The step reads and gives its caches, so that a loop outside keeps nothing else: keys and values of past positions for
+softmax attention, sums of constant size for linear attention. What a decoder layer reads of the source (projected keys
+and values, or their sums) comes out of the encoder, once per sentence. All caches have the batch first; beam search
+takes rows of them.
+
+Shapes: B batch, S/T source and target length, H heads, D head dim, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.layers import MoSConfig
+from nas_core.layers.attention.cosformer import CosformerState
+from nas_core.layers.attention.cosformer.angles import Turns, turns
+from nas_core.layers.attention.softmax import CrossAttentionWeights, LinearAttention, Past, SelfAttentionWeights
+from nas_core.models.translation.genes import linear_encoder, linear_limits
+from nas_core.models.translation.net import TranslationNet
+from nas_core.models.translation.subnet import DecoderCache, Subnet
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.hat import READ_LAYERS
+
+__all__ = ["DecoderStep", "Encoder", "part_inputs", "static_net", "translation_info", "translation_parts"]
+
+
+def static_net(net: TranslationNet, architecture: Architecture, source: int, target: int) -> TranslationNet:
+    """The static network of ``architecture`` in evaluation mode; its tables of positions have just the width that it
+    reads and as many rows as ``source`` and ``target``, the longest sentences."""
+    state = net.static_state(architecture)
+    subnet = net.select(architecture)
+    vocabularies = len(subnet.source_embedding), len(subnet.output)
+    config = replace(net.config, mos=MoSConfig())
+    static = TranslationNet(SearchSpace.of(architecture, like=net.space), *vocabularies, config)
+    static.load_state_dict(state)
+    for side, rows in (("source", source), ("target", target)):
+        positions = getattr(static, f"{side}_positions")
+        width = architecture.number(f"{'encoder' if side == 'source' else 'decoder'}.embed_dim")
+        positions.table = positions(rows, width)[:rows].clone()
+    return static.eval()
+
+
+class Encoder(nn.Module):
+    """Tokens ``(B, S)`` to what each decoder layer reads of them."""
+
+    def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
+        super().__init__()
+        self.net, self.architecture = net, architecture
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        subnet = self.net.select(self.architecture)
+        cache = self.net.start(subnet, self.net.encode(subnet, tokens))
+        masks = {
+            reads: mask
+            for reads, mask, weights in zip(_reads(self.architecture), cache.masks, subnet.decoder_layers, strict=True)
+            if weights.cross_attn.linear is None and mask is not None
+        }
+        return (*(masks[reads] for reads in sorted(masks)), *_flat(cache.cross))
+
+
+class DecoderStep(nn.Module):
+    """The next token ``(B,)``, its position and the caches to log-probabilities ``(B, V)`` and the caches after it."""
+
+    turns: Tensor
+    positions: Tensor
+
+    def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
+        super().__init__()
+        self.net, self.architecture = net, architecture
+        self.masks = _mask_reads(net.select(architecture))
+        rows = torch.arange(len(net.target_positions.table))
+        at = turns(rows, net.config.linear.longest, torch.float32)
+        self.register_buffer("turns", torch.cat([at.sin, at.cos], 1), persistent=False)
+        self.register_buffer("positions", net.target_positions.table, persistent=False)
+
+    def forward(self, token: Tensor, position: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        subnet = self.net.select(self.architecture)
+        layers, count = subnet.decoder_layers, len(self.masks)
+        sin, cos = F.embedding(position, self.turns).chunk(2)
+        masks = dict(zip(self.masks, rest[:count], strict=True))
+        pairs = [(a, b) for a, b in zip(rest[count::2], rest[count + 1 :: 2], strict=True)]
+        at = Turns(sin, cos)
+        cross = [_past(p, w.cross_attn.linear, at) for p, w in zip(pairs[: len(layers)], layers, strict=True)]
+        cache = DecoderCache(cross, [masks.get(reads) for reads in _reads(self.architecture)], None)
+        cache.past = [_past(p, w.self_attn.linear, at) for p, w in zip(pairs[len(layers) :], layers, strict=True)]
+        table = subnet.target_embedding
+        x = F.embedding(token, table)[:, None] * math.sqrt(table.shape[1]) + F.embedding(position, self.positions)
+        logits = F.linear(self.net.step_embedded(subnet, x, cache), subnet.output)
+        return (F.log_softmax(logits, -1), *_flat([past for past in cache.past if past is not None]))
+
+
+class _StateAt(CosformerState):
+    """A state whose step is at an angle that is a tensor: a graph has no position of its own."""
+
+    def __init__(self, pair: tuple[Tensor, Tensor], config: LinearAttention, at: Turns) -> None:
+        super().__init__(*pair, config.longest, 0, config.normalize)
+        self.at = at
+
+    def _features(self, x: Tensor, position: int) -> Tensor:
+        positive = torch.relu(x)
+        return torch.cat([positive * self.at.sin, positive * self.at.cos], -1)
+
+
+def _past(pair: tuple[Tensor, Tensor], linear: LinearAttention | None, at: Turns) -> Past:
+    return pair if linear is None else _StateAt(pair, linear, at)
+
+
+def _flat(caches: Sequence[Past]) -> list[Tensor]:
+    pairs = [(past.sums, past.weights) if isinstance(past, CosformerState) else past for past in caches]
+    return [tensor for pair in pairs for tensor in pair]
+
+
+def _reads(architecture: Architecture) -> list[int]:
+    """Of how many encoder layers each decoder layer reads the outputs, one behind the other."""
+    options = architecture.numbers("decoder.arbitrary_cross")
+    return [min(READ_LAYERS[option], architecture.number("encoder.layers")) for option in options]
+
+
+def _mask_reads(subnet: Subnet) -> list[int]:
+    """The masks that softmax attention to the source needs, by the number of encoder layers they cover."""
+    layers = zip(_reads(subnet.architecture), subnet.decoder_layers, strict=True)
+    return sorted({reads for reads, weights in layers if weights.cross_attn.linear is None})
+
+
+# -- names and shapes --------------------------------------------------------------------------------------------------
+
+
+def _source(reads: int) -> str:
+    return "source" if reads == 1 else f"source_x{reads}"
+
+
+def _pair(
+    name: str, layer: int, weights: SelfAttentionWeights | CrossAttentionWeights, qkv_dim: int, length: str
+) -> tuple[Value, Value]:
+    heads, dim = weights.heads, qkv_dim // weights.heads
+    if weights.linear is None:
+        shape = ("batch", heads, length, dim)
+        return Value(f"{name}_key_{layer}", shape), Value(f"{name}_value_{layer}", shape)
+    sums = Value(f"{name}_sums_{layer}", ("batch", heads, 2 * dim, dim))
+    return sums, Value(f"{name}_weights_{layer}", ("batch", heads, 2 * dim), "positive")
+
+
+def translation_parts(
+    net: TranslationNet, architecture: Architecture, source_limit: int, target_limit: int
+) -> tuple[Part, Part]:
+    """``encoder`` and ``decoder_step`` of a subnet, for sentences of at most so many tokens; linear attention of its
+    decoder may lower the limits."""
+    longest = net.config.linear.longest
+    own = SearchSpace.of(architecture, like=net.space)
+    of_source, of_target = linear_limits(own)
+    source_limit = min(source_limit, longest) if of_source else source_limit
+    if net.config.linear_encoder_length is not None and linear_encoder(own):
+        source_limit = min(source_limit, net.config.linear_encoder_length)
+    target_limit = min(target_limit, longest) if of_target else target_limit
+    static = static_net(net, architecture, source_limit, target_limit)
+    subnet = static.select(architecture)
+    vocabularies = len(subnet.source_embedding), len(subnet.output)
+    reads, masks = _reads(architecture), _mask_reads(subnet)
+    memory = [Value(f"cross_mask{_source(n)[6:]}", ("batch", 1, 1, _source(n)), "mask") for n in masks]
+    past: list[Value] = []
+    for layer, weights in enumerate(subnet.decoder_layers):
+        memory += _pair("cross", layer, weights.cross_attn, static.qkv_dim, _source(reads[layer]))
+        past += _pair("self", layer, weights.self_attn, static.qkv_dim, "past")
+    after = [replace(v, name=f"next_{v.name}", shape=tuple(_grown(dim) for dim in v.shape)) for v in past]
+    tokens = Value("tokens", ("batch", "source"), "sentence", vocabularies[0], net.config.padding_idx)
+    token = Value("token", ("batch",), "token", vocabularies[1])
+    used = {dim for value in [*memory, *past] for dim in value.shape}
+    lengths = [OpenDim(_source(n), 1, n * source_limit) for n in sorted(set(reads)) if _source(n) in used]
+    lengths += [OpenDim("past", 0, target_limit - 1)] if "past" in used else []
+    encoder_dims = (OpenDim("batch"), OpenDim("source", 1, source_limit))
+    return (
+        Part("encoder", Encoder(static, architecture), (tokens,), tuple(memory), encoder_dims),
+        Part(
+            "decoder_step",
+            DecoderStep(static, architecture),
+            (token, Value("position", (), "token", target_limit), *memory, *past),
+            (Value("log_probs", ("batch", vocabularies[1])), *after),
+            (OpenDim("batch"), *lengths),
+        ),
+    )
+
+
+def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
+    """Random inputs for sentences of ``source`` tokens and as many ``past`` positions."""
+    # "source_x3": a decoder layer may read the outputs of three encoder layers, one behind the other.
+    sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
+    return tuple(value.example(sizes | {"batch": batch, "past": past}, stream) for value in part.inputs)
+
+
+def _grown(dim: int | str) -> int | str:
+    return "past + 1" if dim == "past" else dim
+
+
+def translation_info(encoder: Part, step: Part) -> dict[str, Any]:
+    """What a loop around the two files must know, as plain data."""
+    caches = [value for value in step.inputs if value.name.startswith("self_")]
+    (source,) = (dim.largest for dim in encoder.dims if dim.name == "source")
+    return {
+        "kind": "translation",
+        "memory": [value.name for value in encoder.outputs],
+        "caches": [
+            {
+                "input": value.name,
+                "output": f"next_{value.name}",
+                "start": [0 if dim == "past" else dim for dim in value.shape],
+            }
+            for value in caches
+        ],
+        "vocabulary": {"source": encoder.inputs[0].below, "target": step.inputs[0].below},
+        "limits": {"source": source, "target": step.inputs[1].below},
+    }

@@ -1,0 +1,99 @@
+"""Masked softmax attention for very short sequences: a softmax over nine positions is slow as libraries do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nas_core.predictor.nn_former.dropout import keep_mask
+
+__all__ = ["attend", "short_softmax"]
+
+SHORT = 32
+"""Longest sequence on a CPU that takes the path of its own; longer ones fill vector registers by themselves."""
+SMALLEST = 1e-30
+"""Sums of exponentials from here to float32's largest number are exact without subtracting each row's maximum, which
+takes twice as long as the exponentials over nine columns; others are computed anew with it."""
+
+
+def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+    """softmax(q kᵀ / sqrt(D)) v over the True positions of the mask, for all heads.
+
+    Args:
+        projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
+        heads: H.
+        mask: ``(B, H, L, L)`` bool with at least one True in each row, or None for all True.
+        dropout: of the probabilities.
+
+    Returns:
+        ``(B, L, C)``.
+    """
+    batch, length, width = projected.shape
+    split = projected.view(batch, length, 3, heads, -1)
+    if projected.device.type == "cpu" and length <= SHORT:
+        with torch.autocast("cpu", enabled=False):
+            mixed: Tensor = _Short.apply(split, mask, dropout)  # type: ignore[no-untyped-call]
+        return mixed.view(batch, length, width // 3)
+    query, key, value = split.permute(2, 0, 3, 1, 4)
+    mixed = functional.scaled_dot_product_attention(query, key, value, mask, dropout)
+    return mixed.transpose(1, 2).reshape(batch, length, width // 3)
+
+
+def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(q kᵀ) over few columns: ``(B H, S, D)`` and ``(B H, T, D)`` -> ``(B H, S, T)``.
+
+    Args:
+        mask: ``(B, H, S, T)``, False or 0 where the result is 0.
+    """
+    scores = torch.bmm(q, k.mT)
+    if q.device.type == "cpu" and scores.numel():
+        weights = scores.exp_()
+        if mask is not None:
+            weights.view(mask.shape).mul_(mask)
+        total = weights.sum(-1, keepdim=True)
+        low, high = total.aminmax()
+        if float(low) > SMALLEST and float(high) < float("inf"):
+            return weights.div_(total)
+        scores = torch.bmm(q, k.mT)
+    if mask is not None:
+        scores.view(mask.shape).masked_fill_(mask == 0, float("-inf"))
+    return scores.softmax(-1)
+
+
+class _Short(torch.autograd.Function):
+    """``(B, L, 3, H, D)`` -> ``(B, L, H, D)``; computed in float32, head by head in contiguous memory."""
+
+    @staticmethod
+    def forward(ctx: Any, split: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+        batch, length, _, heads, channels = split.shape
+        by_head = torch.empty(3, batch, heads, length, channels).copy_(split.permute(2, 0, 3, 1, 4))
+        q, k, v = by_head.view(3, batch * heads, length, channels).unbind(0)
+        q.mul_(channels**-0.5)
+        weights = short_softmax(q, k, mask)
+        kept = keep_mask(weights.shape, dropout, weights.dtype) if dropout else None
+        mixed = torch.bmm(weights if kept is None else weights * kept, v)
+        ctx.save_for_backward(q, k, v, weights, kept)
+        ctx.shape, ctx.kind = split.shape, split.dtype
+        output = torch.empty(batch, length, heads, channels, dtype=split.dtype)
+        return output.copy_(mixed.view(batch, heads, length, channels).transpose(1, 2))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, kept = ctx.saved_tensors
+        batch, length, _, heads, channels = ctx.shape
+        grad = torch.empty(batch, heads, length, channels).copy_(grads[0].transpose(1, 2)).view_as(q)
+        inner = torch.bmm(grad, v.mT)
+        if kept is not None:
+            inner.mul_(kept)
+        inner.mul_(weights)
+        inner.addcmul_(weights, inner.sum(-1, keepdim=True), value=-1)
+        by_head = torch.empty(3, batch * heads, length, channels)
+        torch.bmm(inner, k, out=by_head[0]).mul_(channels**-0.5)
+        torch.bmm(inner.mT, q, out=by_head[1])
+        torch.bmm((weights if kept is None else weights * kept).mT, grad, out=by_head[2])
+        back = torch.empty(ctx.shape, dtype=ctx.kind)
+        back.copy_(by_head.view(3, batch, heads, length, channels).permute(1, 3, 0, 2, 4))
+        return back, None, None

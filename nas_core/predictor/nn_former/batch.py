@@ -1,0 +1,171 @@
+"""Graphs as tensors, and what the layers need to know of their topology, once per batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from nas_core.graph import Graphs
+from nas_core.predictor.nn_former.attend import attend
+from nas_core.predictor.nn_former.config import NNFormerConfig
+
+__all__ = ["Batch", "Topology"]
+
+TOKENS = 2
+"""Class token and depth token stand before the nodes."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B graphs padded to N nodes."""
+
+    ops: Tensor
+    """``(B, N)`` int64, 0 where there is no node"""
+    adjacency: Tensor
+    """``(B, N, N)`` bool, True at ``[i, j]`` for an edge i -> j"""
+    sizes: Tensor
+    """``(B,)`` int64"""
+    attributes: Tensor | None = None
+    """``(B, N, K)``"""
+    shapes: Tensor | None = None
+    """``(B, N, 4)``"""
+    costs: Tensor | None = None
+    """``(B, N, 3)``"""
+    static: Tensor | None = None
+    """``(B, F)``"""
+
+    @classmethod
+    def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:
+        """Those graphs (default: all), padded to the largest of them."""
+        part = graphs if indices is None else graphs.take(indices)
+        dense = part.dense()
+        present = np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
+
+        def padded(values: np.ndarray | None) -> Tensor | None:
+            if values is None:
+                return None
+            table = np.zeros((*present.shape, values.shape[1]), np.float32)
+            table[present] = values
+            return torch.from_numpy(table).to(device)
+
+        return cls(
+            torch.from_numpy(dense.ops.astype(np.int64)).to(device),
+            torch.from_numpy(dense.adjacency).to(device),
+            torch.from_numpy(dense.sizes.copy()).to(device),
+            padded(part.attributes),
+            padded(part.shapes),
+            padded(part.costs),
+            None if part.static is None else torch.from_numpy(part.static.copy()).to(device),
+        )
+
+    def take(self, index: Tensor) -> Batch:
+        """Those rows."""
+        return Batch(*(None if x is None else x[index] for x in self._parts()))  # type: ignore[arg-type]
+
+    def _parts(self) -> tuple[Tensor | None, ...]:
+        return self.ops, self.adjacency, self.sizes, self.attributes, self.shapes, self.costs, self.static
+
+    def total(self, nodes: Tensor) -> Tensor:
+        """Sum over the nodes of each graph: ``(B, N, C)`` -> ``(B, C)``."""
+        return (nodes * self.present[:, :, None]).sum(1)
+
+    @property
+    def present(self) -> Tensor:
+        """``(B, N)`` bool: where there is a node."""
+        return torch.arange(self.ops.shape[1], device=self.ops.device) < self.sizes[:, None]
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Masks and sums over L positions: the nodes, after the tokens where the model has them."""
+
+    masks: Tensor | None
+    """``(B, 4, L, L)`` bool, True where head h of query i may look at key j; None: everywhere"""
+    splits: tuple[Tensor, ...]
+    """One ``(B, L, L)`` matrix per split of the feed-forward's aggregation"""
+    neighbours: Tensor | None
+    """``(B, L, L)`` bool for the graph attention of the feed-forward"""
+    present: Tensor
+    """``(B, L)`` bool"""
+
+    @classmethod
+    def of(cls, batch: Batch, config: NNFormerConfig, dtype: torch.dtype = torch.float32) -> Topology:
+        tokens = TOKENS if config.readout == "class_token" else 0
+        present = torch.nn.functional.pad(batch.present, (tokens, 0), value=True)
+        centre = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
+        masks = _masks(centre, present, config, tokens)
+        return cls(masks, _splits(centre, present, config, dtype), _neighbours(centre, present, config), present)
+
+    def take(self, index: Tensor) -> Topology:
+        """Those rows."""
+        masks = None if self.masks is None else self.masks[index]
+        neighbours = None if self.neighbours is None else self.neighbours[index]
+        return Topology(masks, tuple(x[index] for x in self.splits), neighbours, self.present[index])
+
+    def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
+        """``(B, L, 3 C)`` -> ``(B, L, C)``: each quarter of the heads looks at one kind of relatives."""
+        masks = self.masks
+        if masks is not None and heads > 4:
+            masks = masks.repeat_interleave(heads // 4, 1)
+        return attend(projected, heads, masks, dropout)
+
+    def sums(self, x: Tensor) -> tuple[Tensor, ...]:
+        """``(B, L, C)`` -> one such sum over relatives per split."""
+        return tuple(matrix.to(x.dtype) @ x for matrix in self.splits)
+
+
+def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int) -> Tensor | None:
+    """Equations 7 to 10 in the order A, Aᵀ, AᵀA, AAᵀ; with A[i, j] = 1 for i -> j, AᵀA joins nodes with a common
+    parent. Padding looks at itself only."""
+    both = present[:, :, None] & present[:, None, :]
+    itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
+    if config.attention == "global":
+        return None if bool(both.all()) else (both | itself)[:, None].expand(-1, 4, -1, -1)
+    linked = torch.zeros_like(centre)
+    linked[:, :tokens], linked[:, :, :tokens] = True, True
+    linked &= both
+    released = config.sibling_mask == "as_released"
+    base = centre | linked if released else centre
+    forward, backward = base, base.mT
+    number = base.float()
+    if config.attention == "siblings":
+        heads = [forward, backward, number.mT @ number > 0, number @ number.mT > 0]
+    elif config.attention == "two_hop":
+        heads = [forward, backward, number @ number > 0, number.mT @ number.mT > 0]
+    else:
+        heads = {
+            "forward": [forward] * 4,
+            "backward": [backward] * 4,
+            "both": [forward, forward, backward, backward],
+        }[config.attention]
+    return torch.stack([head | linked | itself for head in heads], 1)
+
+
+def _splits(centre: Tensor, present: Tensor, config: NNFormerConfig, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Matrices of the graph convolution (equations 12 and 13); the tokens take no part. ``A @ x`` sums children."""
+    children, parents = centre.to(dtype), centre.mT.to(dtype)
+    kind = config.feed_forward
+    if kind in ("bidirectional", "multiply"):
+        return children, parents
+    if kind == "forward":
+        return (children,)
+    if kind == "backward":
+        return (parents,)
+    if kind == "four_way":
+        return children, parents, (parents @ children > 0).to(dtype), (children @ parents > 0).to(dtype)
+    if kind == "gcn":
+        linked = children + parents + torch.diag_embed(present.to(dtype))
+        scale = linked.sum(-1).clamp(min=1).rsqrt()
+        return (scale[:, :, None] * linked * scale[:, None, :],)
+    return ()
+
+
+def _neighbours(centre: Tensor, present: Tensor, config: NNFormerConfig) -> Tensor | None:
+    if config.feed_forward != "gat":
+        return None
+    itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
+    return centre | centre.mT | itself

@@ -1,0 +1,116 @@
+"""What an NN-Former is made of; every ablation of the paper is a value of one of these fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError, unknown_choice
+
+__all__ = ["ATTENTION", "FEED_FORWARD", "POSITION", "SIBLING_MASK", "NNFormerConfig"]
+
+ATTENTION = ("siblings", "global", "forward", "backward", "both", "two_hop")
+FEED_FORWARD = ("bidirectional", "vanilla", "forward", "backward", "four_way", "multiply", "gcn", "gat")
+POSITION = ("none", "nar", "laplacian")
+SIBLING_MASK = ("paper", "as_released")
+READOUT = ("class_token", "sum", "logarithm")
+_RANGES = {
+    **{name: Range(1) for name in ("operations", "max_nodes", "dim", "depth", "heads", "ratio")},
+    **{name: Range(0) for name in ("attributes", "shapes", "static", "layer_scale")},
+    "dropout": Range(0, 1, without=(1,)),
+}
+
+
+@dataclass(frozen=True)
+class NNFormerConfig:
+    """NN-Former (Xu et al., 2025). :meth:`accuracy` and :meth:`latency` are the two models of the paper."""
+
+    operations: int = 32
+    """Length of the one-hot code of an operation: indices from 0 to this - 1."""
+    max_nodes: int = 32
+    """Largest graph with a class token: its size has a one-hot code of this length."""
+    attributes: int = 0
+    """Scalars per operation, each coded by 10 sinusoids."""
+    shapes: int = 0
+    """Dimensions of an output shape, each coded by 20 sinusoids."""
+    static: int = 0
+    """Scalars of the whole network: coded by 10 sinusoids with readout ``sum``, by logarithms with
+    ``logarithm``, linear with ``class_token``."""
+    dim: int = 160
+    """Channels."""
+    depth: int = 12
+    """Blocks."""
+    heads: int = 4
+    """Attention heads; the mask sets are for a multiple of 4."""
+    ratio: int = 4
+    """Hidden channels of the feed-forward per channel."""
+    dropout: float = 0.1
+    """Of attention probabilities, of each branch, and of the hidden channels."""
+    attention: str = "siblings"
+    """Masks of the heads (Tables 5 to 7): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA), global, forward (4 x A), backward
+    (4 x Aᵀ), both (A, A, Aᵀ, Aᵀ), two_hop (A, Aᵀ, AA, AᵀAᵀ)."""
+    sibling_mask: str = "paper"
+    """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all, so that
+    every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` take it, since the
+    published figures come from that code."""
+    feed_forward: str = "bidirectional"
+    """Tables 6, 9, 10: bidirectional (BGIFFN), vanilla, forward (A), backward (Aᵀ), four_way (A, Aᵀ, AᵀA, AAᵀ),
+    multiply (Hadamard product instead of the sum), gcn (normalised Laplacian), gat (attention to neighbours)."""
+    position: str = "none"
+    """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
+    readout: str = "class_token"
+    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: logarithm,
+    which reads the nodes' costs too, and logarithms of sums and static features (no sinusoids), for few networks."""
+    bias: bool = False
+    """Linear layers of the blocks have a bias."""
+    embed_norm: bool = True
+    """Layer norm after the embedding (equation 4)."""
+    layer_scale: float = 0.0
+    """Start of a learned factor per channel on each branch; 0: none."""
+    offset: float = 0.5
+    """Constant added to the class token's output."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "NN-Former", _RANGES)
+        for name, allowed in (
+            ("attention", ATTENTION),
+            ("feed_forward", FEED_FORWARD),
+            ("position", POSITION),
+            ("sibling_mask", SIBLING_MASK),
+            ("readout", READOUT),
+        ):
+            if getattr(self, name) not in allowed:
+                raise unknown_choice(name.replace("_", " ") + " of NN-Former", getattr(self, name), allowed)
+        if self.dim % self.heads or self.heads % 4:
+            raise ConfigError(f"{self.heads} heads for {self.dim} channels; expected a multiple of 4 that divides them")
+
+    @classmethod
+    def accuracy(cls, **changes: Any) -> NNFormerConfig:
+        """The accuracy model, 12 x 160: 4,934,081 parameters."""
+        return cls(**changes)
+
+    @classmethod
+    def latency(cls, **changes: Any) -> NNFormerConfig:
+        """The latency model as released, 2 x 512: 10,104,321 parameters."""
+        base = cls(
+            attributes=8, shapes=4, static=4, dim=512, depth=2, dropout=0.05, readout="sum", bias=True,
+            embed_norm=False, layer_scale=1e-4, offset=0.0,
+        )  # fmt: skip
+        return replace(base, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> NNFormerConfig:
+        """Raises:
+        ConfigError: an unknown field.
+        """
+        known = {field.name for field in fields(cls)}
+        if unknown := set(data) - known:
+            raise ConfigError(
+                f"NN-Former has no setting {', '.join(sorted(unknown))}; it has: {', '.join(sorted(known))}"
+            )
+        return cls(**data)

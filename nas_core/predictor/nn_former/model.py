@@ -1,0 +1,168 @@
+"""NN-Former: a transformer over the operations of a network that attends along its edges and between siblings."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nas_core.graph import GraphError
+from nas_core.predictor.nn_former.batch import Batch, Topology
+from nas_core.predictor.nn_former.blocks import Block
+from nas_core.predictor.nn_former.config import NNFormerConfig
+from nas_core.predictor.nn_former.dropout import dropout
+from nas_core.predictor.nn_former.log_readout import COSTS, LogReadout, cost_codes
+from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
+
+__all__ = ["NNFormer", "sinusoids"]
+
+
+class NNFormer(nn.Module):
+    """Predicts one number per graph. Sources: the paper's section 3 and, for its two readouts, its released code.
+
+    The accuracy model reads a class token; a depth token tells the number of nodes. The latency model sums over nodes,
+    with the paper's readout or with ours (:mod:`~nas_core.predictor.nn_former.log_readout`), which also reads costs.
+    Without an added position code the output does not depend on the order of the nodes.
+    """
+
+    def __init__(self, config: NNFormerConfig) -> None:
+        super().__init__()
+        self.config = config
+        dim = config.dim
+        if config.readout == "class_token":
+            self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+            self.depth = nn.Linear(config.max_nodes, dim, bias=False)
+        features = config.operations + 10 * config.attributes + 20 * config.shapes
+        features += COSTS if config.readout == "logarithm" else 0
+        self.embed = nn.Linear(features, dim, bias=not config.embed_norm)
+        self.embed_norm = nn.LayerNorm(dim) if config.embed_norm else nn.Identity()
+        if config.position == "laplacian":
+            self.laplacian = nn.Linear(config.max_nodes, dim, bias=False)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(dim)
+        if config.readout == "class_token":
+            self.static = nn.Linear(config.static, dim, bias=False) if config.static else None
+            self.head = nn.Linear(dim, 1)
+        elif config.readout == "logarithm":
+            self.logarithm = LogReadout(dim, config.static)
+        else:
+            self.node_up, self.node_down = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, dim)
+            self.static = nn.Linear(10 * config.static, dim) if config.static else None
+            self.hidden = nn.Linear(dim * (2 if config.static else 1), dim)
+            self.head = nn.Linear(dim, 1)
+        self.reset()
+
+    def reset(self) -> None:
+        """Draw new weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) where a sum is read (latency)."""
+        summed = self.config.readout != "class_token"
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=module.in_features**-0.5 if summed else 0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        if not summed:
+            nn.init.normal_(self.class_token, std=0.02)
+
+    def forward(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
+        """Predictions ``(B,)``, in the units of the targets; ``topology`` where it is known already.
+
+        Raises:
+            GraphError: a graph has more nodes, or another operation, than the model was built for.
+        """
+        return self.read(self.encode(batch, topology), batch)
+
+    def encode(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
+        """Normed output of the last block: ``(B, C)`` of the class token, or ``(B, N, C)`` of the nodes."""
+        self.check(batch)
+        if topology is None and isinstance(batch, PackedBatch):
+            topology = PackedTopology.of(batch.edges, batch.sizes.tolist(), self.config, batch.ops.device)
+        elif topology is None and isinstance(batch, Batch):
+            topology = Topology.of(batch, self.config)
+        x = self.embedded(batch)
+        for block in self.blocks:
+            x = block(x, topology)
+        normed: Tensor = self.norm(x[:, 0] if self.config.readout == "class_token" else x)
+        return normed
+
+    def read(self, encoded: Tensor, batch: Batch | PackedBatch) -> Tensor:
+        """The readout: ``(B,)`` from what :meth:`encode` gives."""
+        if self.config.readout == "class_token":
+            output: Tensor = self.head(encoded)
+            return output.squeeze(-1).float() + self.config.offset
+        if self.config.readout == "logarithm":
+            milliseconds: Tensor = self.logarithm(batch.total(self.logarithm.node_codes(encoded)), batch.static)
+            return milliseconds
+        drop = self.config.dropout
+        hidden = dropout(functional.relu(self.node_up(encoded)), drop, self.training)
+        nodes = 0.01 * (encoded + dropout(self.node_down(hidden), drop, self.training))
+        joined = batch.total(nodes)
+        if self.static is not None:
+            assert batch.static is not None
+            known = dropout(self.static(sinusoids(batch.static, 5).flatten(1)), drop, self.training)
+            joined = torch.cat([joined, functional.relu(known)], -1)
+        hidden = dropout(functional.relu(self.hidden(joined)), drop, self.training)
+        return functional.softplus(self.head(hidden).squeeze(-1).float())
+
+    def embedded(self, batch: Batch | PackedBatch) -> Tensor:
+        """Equation 4: ``(B, L, C)``, class token and depth token first where the model has them."""
+        config = self.config
+        parts = [functional.one_hot(batch.ops, config.operations).float()]
+        if batch.attributes is not None and config.attributes:
+            parts.append(sinusoids(batch.attributes, 5).flatten(2))
+        if batch.shapes is not None and config.shapes:
+            parts.append(sinusoids(batch.shapes, 10).flatten(2))
+        if batch.costs is not None and config.readout == "logarithm":
+            parts.append(cost_codes(batch.costs))
+        x = self.embed(torch.cat(parts, -1))
+        if isinstance(batch, Batch) and config.position != "none":
+            x = x + self._position(batch)
+        if config.readout == "class_token":
+            depth = self.depth(functional.one_hot(batch.sizes, config.max_nodes).float()).unsqueeze(1)
+            token = self.class_token.expand(len(x), -1, -1)
+            if self.static is not None:
+                assert batch.static is not None
+                token = token + self.static(batch.static).unsqueeze(1)
+            x = torch.cat([token.to(x.dtype), depth, x], 1)
+        normed: Tensor = self.embed_norm(x)
+        return normed
+
+    def _position(self, batch: Batch) -> Tensor:
+        """Table 8: sinusoids of the place in the node order, or a projection of the Laplacian's rows."""
+        nodes = batch.ops.shape[1]
+        if self.config.position == "nar":
+            place = torch.arange(nodes, device=batch.ops.device, dtype=torch.float32)
+            return sinusoids(place, self.config.dim // 2)
+        linked = (batch.adjacency | batch.adjacency.mT).float()
+        scale = linked.sum(-1).clamp(min=1).rsqrt()
+        rows = torch.diag_embed(batch.present.float()) - scale[:, :, None] * linked * scale[:, None, :]
+        projected: Tensor = self.laplacian(functional.pad(rows, (0, self.config.max_nodes - nodes)))
+        return projected
+
+    def check(self, batch: Batch | PackedBatch) -> None:
+        """Raise a GraphError for graphs that the model was not built for."""
+        config, largest = self.config, int(batch.ops.max())
+        if largest >= config.operations:
+            raise GraphError(f"operation index {largest} in a graph; this model knows 0 to {config.operations - 1}")
+        limited = config.readout == "class_token" or config.position == "laplacian"
+        if limited and int(batch.sizes.max()) >= config.max_nodes:
+            raise GraphError(
+                f"a graph has {int(batch.sizes.max())} nodes; this model was built for at most {config.max_nodes - 1}"
+            )
+        if isinstance(batch, PackedBatch) and (config.readout == "class_token" or config.position != "none"):
+            raise GraphError(
+                "packed graphs are for models that sum over nodes without a position code; use dense batches"
+            )
+        costs = COSTS if config.readout == "logarithm" else 0
+        widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
+        for name, wanted in widths.items():
+            got = getattr(batch, name)
+            if wanted and (got is None or got.shape[-1] != wanted):
+                found = "none" if got is None else str(got.shape[-1])
+                raise GraphError(f"graphs have {found} {name}; this model reads {wanted} of them")
+
+
+def sinusoids(values: Tensor, frequencies: int) -> Tensor:
+    """``(...)`` -> ``(..., 2 F)``: sine and cosine of v · 10000^(-j / F) for j = 0 .. F - 1, one after the other."""
+    rates = 10000.0 ** (-torch.arange(frequencies, device=values.device, dtype=torch.float32) / frequencies)
+    angles = values.unsqueeze(-1).float() * rates
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)

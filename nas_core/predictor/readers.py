@@ -1,0 +1,77 @@
+"""The readers by name. A new one is a file of its own and a line here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nas_core.errors import unknown_choice
+from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
+from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
+from nas_core.models.translation import graph as translation
+from nas_core.space.architecture import Architecture
+
+__all__ = ["READERS", "Reader", "reader_for"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What makes a graph of one kind of architecture, and what the graph's numbers mean."""
+
+    name: str
+    """Name of the benchmark or the kind of space."""
+    read: Callable[..., Graph]
+    """Makes a graph from the benchmark's own description of an architecture."""
+    operations: tuple[str, ...]
+    """Names of the operation indices, from 0."""
+    attributes: tuple[str, ...] = ()
+    """Names of the columns of ``Graph.attributes``; none where the graphs have no attributes."""
+    genes: bool = False
+    """Whether ``read`` takes an :class:`Architecture`."""
+
+    def from_json(self, value: Any) -> Graph:
+        """The graph of an architecture as JSON holds it: what ``read`` takes, or an object of its arguments by name
+        (``{"matrix": .., "ops": ..}``); genes where it takes an :class:`Architecture`.
+
+        Raises:
+            GraphError: arguments that ``read`` does not have, and whatever ``read`` raises.
+        """
+        if self.genes and isinstance(value, Mapping):
+            whole = isinstance(value.get("genes"), Mapping)
+            return self.read(Architecture.from_json(value) if whole else Architecture(value))
+        signature = inspect.signature(self.read)
+        try:
+            bound = signature.bind(**value) if isinstance(value, Mapping) else signature.bind(value)
+        except TypeError:
+            got = f"parts {', '.join(sorted(map(str, value)))}" if isinstance(value, Mapping) else type(value).__name__
+            raise GraphError(f"got {got}; expected the parts {', '.join(signature.parameters)}") from None
+        return self.read(*bound.args, **bound.kwargs)
+
+
+READERS: dict[str, Reader] = {
+    reader.name: reader
+    for reader in (
+        Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS),
+        Reader("nasbench201", nasbench201.nasbench201_graph, nasbench201.OPERATIONS),
+        Reader("nasbench201_unpruned", nasbench201.nasbench201_unpruned, nasbench201.OPERATIONS),
+        Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS),
+        Reader("transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS),
+        Reader("transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS),
+        Reader("translation", translation.translation_graph, translation.OPERATIONS, translation.ATTRIBUTES, True),
+        Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES),
+    )
+}
+
+
+def reader_for(name: str) -> Reader:
+    """The reader of that name.
+
+    Raises:
+        UnknownChoiceError: there is none; the message lists them.
+    """
+    if name not in READERS:
+        raise unknown_choice("graph reader", name, READERS)
+    return READERS[name]

@@ -1,0 +1,1 @@
+"""Accuracy from statistics of the graph: Gaussian process and boosted trees."""

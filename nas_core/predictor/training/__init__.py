@@ -1,0 +1,1 @@
+"""Training of predictors: data order, losses, checkpoints, learning curves."""

@@ -1,0 +1,76 @@
+"""A fit that was interrupted goes on where it stood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nas_core.differences import first_difference
+from nas_core.errors import ConfigError, DataError
+from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.training.trainer import Trainer
+
+__all__ = ["Checkpoint"]
+
+KIND = "training"
+EVERY_S = 30.0
+"""Seconds between two writes."""
+
+
+class Checkpoint:
+    """The files of an unfinished fit: one for each member, written every half minute, removed at the end."""
+
+    def __init__(self, path: Path, begun: Mapping[str, Any]) -> None:
+        self.path, self.begun = path, dict(begun)
+        self.written = time.monotonic()
+        self._own: set[Path] = set()
+
+    def load(self, member: int, trainer: Trainer) -> None:
+        """Bring a trainer to where the file says, if there is one.
+
+        Raises:
+            ConfigError: the file belongs to a fit with other data or settings.
+            DataError: it is damaged.
+        """
+        path = self._path(member)
+        if not path.exists():
+            return
+        header, tensors = read_artifact(path, KIND)
+        begun = header.get("begun")
+        if not isinstance(begun, dict):
+            raise DataError(f"{path}: the checkpoint is damaged (of no known fit); remove it to begin anew")
+        if difference := first_difference(begun, self.begun):
+            name, before, now = difference
+            raise ConfigError(
+                f"{path} is of a fit with {name} = {before!r}, now it is {now!r}; give another file, or remove it to"
+                " begin anew"
+            )
+        try:
+            trainer.restore(tensors)
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0][:120]
+            raise DataError(f"{path}: the checkpoint is damaged ({reason}); remove it to begin anew") from None
+        self._own.add(path)
+
+    def save(self, member: int, trainer: Trainer) -> None:
+        """Write the trainer's state, if the last write is long enough ago or training has ended.
+
+        Raises:
+            ConfigError: a weight is no finite number; the former file is kept.
+        """
+        now = time.monotonic()
+        if now - self.written >= EVERY_S or trainer.done == trainer.total:
+            trainer.check()
+            write_artifact(self._path(member), KIND, {"begun": self.begun}, trainer.state())
+            self._own.add(self._path(member))
+            self.written = time.monotonic()
+
+    def remove(self) -> None:
+        """Remove the files that were read or written; the fit is complete."""
+        for path in self._own:
+            path.unlink(missing_ok=True)
+
+    def _path(self, member: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{member}.safetensors")

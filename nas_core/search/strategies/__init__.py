@@ -1,0 +1,25 @@
+"""Search strategies behind ask and tell, and what they share."""
+
+from nas_core.search.strategies.base import Strategy
+from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
+from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
+from nas_core.search.strategies.proposals import Proposals
+from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
+from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
+from nas_core.search.strategies.ranknas import RankNAS, RankNASConfig
+
+__all__ = [
+    "BoostedRanker",
+    "EvolutionConfig",
+    "HATEvolution",
+    "MultiObjectiveConfig",
+    "MultiObjectiveEvolution",
+    "Proposals",
+    "RandomConfig",
+    "RandomSearch",
+    "RankNAS",
+    "RankNASConfig",
+    "Ranker",
+    "RankerConfig",
+    "Strategy",
+]

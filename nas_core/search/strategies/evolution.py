@@ -1,0 +1,171 @@
+"""HAT's evolutionary search.
+
+Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; used
+unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences, all of which save evaluations or make
+the search safe, none of which changes who may become a parent:
+
+- Parents keep their score instead of being evaluated anew in each generation, and so does every architecture that is
+  proposed again (the authors' code evaluates 3,750 times; this one at most 3,025 times for the same populations).
+- Populations hold no architecture twice, and genes of layers that do not exist do not tell architectures apart.
+- The authors make 100 children after the last scoring and drop them unscored; here the last generation is scored.
+- Rejection sampling is capped. Failed evaluations are the worst members and no parents.
+
+As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError
+from nas_core.search.constraints import Constraint
+from nas_core.search.strategies.base import Strategy
+from nas_core.search.strategies.proposals import row_keys
+from nas_core.space import SearchSpace
+from nas_core.space.slots import Rows
+
+__all__ = ["EvolutionConfig", "HATEvolution"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvolutionConfig:
+    """Settings of HAT's evolution; the defaults are those of all its published searches.
+
+    Raises:
+        ConfigError: a value out of range, or parts that do not add up to the population.
+    """
+
+    iterations: int = 30
+    """Populations that are scored, the random first one included."""
+    population: int = 125
+    """Members of each population: parents + mutations + crossovers."""
+    parents: int = 25
+    """The best members, which survive and have children."""
+    mutations: int = 50
+    """Children by mutation in each generation."""
+    crossovers: int = 50
+    """Children by crossover in each generation."""
+    mutation_prob: float = 0.3
+    """Probability with which mutation replaces each gene by a uniform draw from its options."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("iterations", 1), ("parents", 1), ("mutations", 0), ("crossovers", 0), ("population", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        if self.population != self.parents + self.mutations + self.crossovers:
+            what = (
+                f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
+                f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers},"
+                " or only some of the four"
+            )
+            raise ConfigError(
+                f"{what}, from which EvolutionConfig.of makes the others",
+                command_line=f"{what}: leave one out, and it follows from the others",
+            )
+        if not isinstance(self.mutation_prob, int | float) or not 0.0 < self.mutation_prob <= 1.0:
+            raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
+
+    @classmethod
+    def of(cls, **given: Any) -> EvolutionConfig:
+        """Settings of which only some are given: the population is the sum of its parts; where it is given, the parts
+        that are not share what is left of it in HAT's proportions, 25 : 50 : 50.
+
+        Raises:
+            ConfigError: a value out of range, or a population that the parts given exceed.
+        """
+        shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
+        numbers = [given[name] for name in ("population", *shares) if name in given]
+        if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+            return cls(**given)  # refused there
+        if "population" not in given:
+            return cls(**given, population=sum(given.get(name, share) for name, share in shares.items()))
+        missing = {name: share for name, share in shares.items() if name not in given}
+        left = given["population"] - sum(given[name] for name in shares if name in given)
+        if missing and left < ("parents" in missing):
+            raise ConfigError(
+                f"population is {given['population']}, which leaves {left} for {' and '.join(missing)};"
+                " give a larger population, or smaller parts"
+            )
+        return cls(**given, **_shared_out(left, missing))
+
+
+def _shared_out(count: int, shares: Mapping[str, int]) -> dict[str, int]:
+    """The count in whole numbers by these shares; parents are at least one."""
+    found, shares = {}, dict(shares)
+    while shares:
+        name, share = next(iter(shares.items()))
+        found[name] = max(int(name == "parents"), round(count * share / sum(shares.values())))
+        count -= found[name]
+        del shares[name]
+    return found
+
+
+class HATEvolution(Strategy):
+    """HAT's evolution with hard constraints, behind ask/tell; the module lists what differs from the authors'."""
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        constraints: Sequence[Constraint] = (),
+        config: EvolutionConfig | None = None,
+        *,
+        seed: int = 0,
+        metric: str = "loss",
+        max_tries: int = 20_000,
+    ) -> None:
+        super().__init__(space, constraints, seed=seed, metric=metric, max_tries=max_tries)
+        self.config = config or EvolutionConfig()
+        self._population: list[bytes] = []
+
+    @property
+    def budget(self) -> int:
+        children = self.config.mutations + self.config.crossovers
+        return self.config.population + (self.config.iterations - 1) * children
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), **asdict(self.config)}
+
+    def _propose(self) -> Rows | None:
+        if self.generation == self.config.iterations:
+            return None
+        parents = self._rows(self._parents())
+        if len(parents):
+            rows = np.concatenate([parents, *self._children(parents)])
+        else:  # the first generation, or all have failed so far
+            rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
+        self._population = row_keys(rows)
+        return rows
+
+    def _parents(self) -> list[bytes]:
+        """The best of the population that did not fail; among equals the earlier member, whoever was told first."""
+        scored = [key for key in self._population if math.isfinite(self._scores[key])]
+        return sorted(scored, key=self._scores.__getitem__)[: self.config.parents]
+
+    def _children(self, parents: Rows) -> tuple[Rows, Rows]:
+        taken = set(row_keys(parents))
+        count = len(parents)
+
+        def mutated(k: int) -> Rows:
+            chosen = parents[self.rng.integers(count, size=k)]
+            return self.space.mutate_rows(chosen, self.config.mutation_prob, self.rng)
+
+        def crossed(k: int) -> Rows:
+            first = self.rng.integers(count, size=k)
+            second = (first + self.rng.integers(1, count, size=k)) % count
+            return self.space.crossover_rows(parents[first], parents[second], self.rng)
+
+        mutations = self.proposals.take(mutated, self.config.mutations, taken)
+        crossovers = self.proposals.take(crossed, self.config.crossovers if count > 1 else 0, taken)
+        return mutations, crossovers
+
+    def _state(self) -> dict[str, Any]:
+        return {"population": self._rows(self._population).tolist()}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._population = self._keys(state["population"])

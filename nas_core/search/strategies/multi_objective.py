@@ -1,0 +1,189 @@
+"""Evolution of a whole Pareto front: one search for all trade-offs between several metrics.
+
+NSGA-II: Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Parents and
+children are sorted into fronts, the first ones survive, and of the front that fits only in part its loneliest members.
+Where we differ:
+
+- Children come from mutation or from crossover of the space's genes, as in HAT's evolution, not from real-coded
+  operators; nothing is proposed twice.
+- What is predicted to violate a limit is not asked for. Limits that a told metric violates nevertheless follow the
+  paper's constrained domination (which is Optuna's rule too): feasible before infeasible, then least violation.
+- Failed evaluations leave the population.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError
+from nas_core.search.constraints import Constraint, violation
+from nas_core.search.journal import plain_metrics
+from nas_core.search.strategies.base import Strategy
+from nas_core.search.strategies.dominance import best_first, fronts
+from nas_core.search.strategies.proposals import row_keys
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.slots import Rows
+
+__all__ = ["MultiObjectiveConfig", "MultiObjectiveEvolution"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiObjectiveConfig:
+    """Settings of the evolution of a front; the defaults evaluate as many architectures as HAT's evolution.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    iterations: int = 30
+    """Populations that are scored, the random first one included."""
+    parents: int = 100
+    """Members that survive and have children; so many are in the first population."""
+    mutations: int = 50
+    """Children by mutation in each generation."""
+    crossovers: int = 50
+    """Children by crossover in each generation."""
+    mutation_prob: float = 0.1
+    """Probability with which mutation replaces each gene by a uniform draw from its options; with HAT's 0.3 the front
+    stays further back."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("iterations", 1), ("parents", 2), ("mutations", 0), ("crossovers", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        if self.mutations + self.crossovers < 1:
+            raise ConfigError("mutations and crossovers are both 0; expected children of at least one kind")
+        if not isinstance(self.mutation_prob, int | float) or not 0.0 < self.mutation_prob <= 1.0:
+            raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
+
+
+class MultiObjectiveEvolution(Strategy):
+    """NSGA-II with hard constraints, behind ask/tell; the module lists what is ours.
+
+    A result must have all objectives, or it counts as failed; one that is limited need not be told, its prediction
+    then stands for it.
+
+    Args:
+        objectives: metrics to minimise together. :meth:`best` is the least of the first.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        constraints: Sequence[Constraint] = (),
+        config: MultiObjectiveConfig | None = None,
+        *,
+        objectives: Sequence[str] = ("loss", "latency_ms"),
+        seed: int = 0,
+        max_tries: int = 20_000,
+    ) -> None:
+        if isinstance(objectives, str) or len(objectives) < 2 or len(set(objectives)) != len(objectives):
+            raise ConfigError(f"objectives are {objectives!r}; expected at least two names of metrics, none twice")
+        super().__init__(space, constraints, seed=seed, metric=objectives[0], max_tries=max_tries)
+        self.config = config or MultiObjectiveConfig()
+        self._objectives = tuple(objectives)
+        self._vectors: dict[bytes, tuple[float, ...]] = {}
+        self._outside: dict[bytes, float] = {}
+        self._parents: list[bytes] = []
+        self._children: list[bytes] = []
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return self._objectives
+
+    @property
+    def budget(self) -> int:
+        children = self.config.mutations + self.config.crossovers
+        return self.config.parents + (self.config.iterations - 1) * children
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "objectives": list(self._objectives), **asdict(self.config)}
+
+    def best(self) -> tuple[Architecture, float] | None:
+        """The member with the least first objective, those within the limits first; None while there is none."""
+        members = [key for key in self._members if key in self._vectors]
+        if not members:
+            return None
+        key = min(members, key=lambda key: (self._outside[key], self._scores[key]))
+        return self._values([key])[0], self._scores[key]
+
+    def front(self) -> list[tuple[Architecture, tuple[float, ...]]]:
+        """The members that no other beats, with their objectives, by the first."""
+        keys = [key for key in self._members if key in self._vectors]
+        if not keys:
+            return []
+        places = np.flatnonzero(fronts(*self._judged(keys)) == 0)
+        first = sorted((keys[place] for place in places), key=self._vectors.__getitem__)
+        return list(zip(self._values(first), map(self._vectors.__getitem__, first), strict=True))
+
+    def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
+        known, row = plain_metrics(metrics), self._rows([key])
+        limits = self.proposals.constraints
+        for constraint in limits:
+            if known.get(constraint.name) is None:
+                known[constraint.name] = float(constraint.values(row)[0])
+        vector = tuple(math.nan if (value := known.get(name)) is None else value for name in self._objectives)
+        if not np.isfinite(vector).all():
+            return math.inf
+        self._vectors[key] = vector
+        values = [np.array([known[constraint.name]], np.float64) for constraint in limits]
+        self._outside[key] = float(violation(limits, values)[0]) if limits else 0.0
+        return vector[0]
+
+    def _propose(self) -> Rows | None:
+        if self.generation == self.config.iterations:
+            return None
+        pool = [key for key in (*self._parents, *self._children) if key in self._vectors]
+        if pool:
+            self._parents = [pool[place] for place in best_first(*self._judged(pool))[: self.config.parents]]
+            rows = np.concatenate(self._offspring(self._rows(self._parents)))
+        else:  # the first generation, or all have failed so far
+            rows = self.proposals.initial(self.rng, self.config.parents, set(self._members))
+        self._children = row_keys(rows)
+        return rows
+
+    def _judged(self, keys: Sequence[bytes]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], ...]:
+        """Objectives ``(n, m)`` and violations ``(n,)``."""
+        return np.array([self._vectors[key] for key in keys]), np.array([self._outside[key] for key in keys])
+
+    def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
+        """Children whose parents won tournaments of two; parents are sorted, so the lower index wins."""
+        taken, count = set(self._members), len(parents)
+
+        def winners(k: int) -> Rows:
+            won: Rows = parents[self.rng.integers(count, size=(2, k)).min(0)]
+            return won
+
+        def mutated(k: int) -> Rows:
+            return self.space.mutate_rows(winners(k), self.config.mutation_prob, self.rng)
+
+        def crossed(k: int) -> Rows:
+            return self.space.crossover_rows(winners(k), winners(k), self.rng)
+
+        mutations = self.proposals.take(mutated, self.config.mutations, taken)
+        crossovers = self.proposals.take(crossed, self.config.crossovers, taken)
+        return mutations, crossovers
+
+    def _state(self) -> dict[str, Any]:
+        vectors = [self._vectors.get(key) for key in self._scores]
+        outside = [self._outside.get(key, math.inf) for key in self._scores]
+        return {
+            "vectors": [None if vector is None else list(vector) for vector in vectors],
+            "outside": [value if math.isfinite(value) else None for value in outside],
+            "parents": self._rows(self._parents).tolist(),
+            "children": self._rows(self._children).tolist(),
+        }
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._vectors, self._outside = {}, {}
+        for key, vector, outside in zip(self._scores, state["vectors"], state["outside"], strict=True):
+            if vector is not None:
+                self._vectors[key] = tuple(float(value) for value in vector)
+                self._outside[key] = math.inf if outside is None else float(outside)
+        self._parents, self._children = self._keys(state["parents"]), self._keys(state["children"])

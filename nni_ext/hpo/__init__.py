@@ -1,0 +1,1 @@
+"""Searches as tuners for experiment YAMLs."""

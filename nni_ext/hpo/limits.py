@@ -1,0 +1,53 @@
+"""A tuner's limits, as they stand in ``classArgs``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.search.constraints import Constraint
+from nas_core.search.limits import cost_limits, latency_limit
+from nas_core.space import SearchSpace
+
+__all__ = ["LIMITS", "expanded", "make_constraints"]
+
+LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g")
+
+
+def expanded(path: object) -> str:
+    """A path as it stands in ``classArgs``, with ``~`` and variables of the environment filled in."""
+    return os.path.expandvars(os.path.expanduser(str(path)))
+
+
+def make_constraints(
+    space: SearchSpace | None, limits: Mapping[str, Any], latency_model: str | None
+) -> list[Constraint]:
+    """Constraints of the limits that are given.
+
+    Raises:
+        ConfigError: a limit that is no number, without ``space`` or, for latency, without a model. DataError: the model
+            cannot be read. ConstraintError: a limit that is not above 0.
+    """
+    for name, limit in limits.items():
+        if isinstance(limit, bool) or not isinstance(limit, int | float):
+            raise ConfigError(f"{name} is {limit!r}; expected a number")
+    if (latency_model is None) != ("max_latency_ms" not in limits):
+        raise ConfigError("max_latency_ms and latency_model go together; 'nas-ext latency fit' makes a model")
+    if not limits:
+        return []
+    if space is None:
+        raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
+    constraints = cost_limits(space, {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]})
+    if latency_model is not None:
+        from nas_core.latency.by_genes import load_model
+
+        if not Path(latency_model).is_file():
+            raise DataError(
+                f"no file {latency_model}, seen from {Path.cwd()}; NNI starts tuners in a folder of its own: give the"
+                " whole path, or one that begins with $PWD"
+            )
+        constraints.insert(0, latency_limit(load_model(latency_model, space), limits["max_latency_ms"]))
+    return constraints

@@ -1,0 +1,86 @@
+"""Search spaces of ``nas_core`` as NNI's search-space files, and back.
+
+Nothing of NNI is imported here: its search spaces and parameters are plain data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nas_core.errors import SpaceError
+from nas_core.space import Architecture, Choice, SearchSpace
+
+__all__ = ["check_labels", "format_space", "nni_search_space", "parameters_of", "space_from_nni"]
+
+MAX_INTEGERS = 10_000
+"""Options of a ``randint`` at most."""
+
+
+def nni_search_space(space: SearchSpace) -> dict[str, Any]:
+    """One ``choice`` per gene and layer; labels are ``space.feature_names("layers")``, as everywhere in ``nni_ext``."""
+    rows = [options for choice in space.choices for options in choice.options]
+    labels = space.feature_names("layers")
+    return {label: {"_type": "choice", "_value": list(row)} for label, row in zip(labels, rows, strict=True)}
+
+
+def format_space(space: SearchSpace) -> str:
+    """The content of NNI's ``searchSpaceFile``; the entry point ``nas_ext.space_formats: nni``."""
+    return json.dumps(nni_search_space(space), indent=1) + "\n"
+
+
+def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Any]:
+    """What a trial gets: label -> option, for the layers that exist. ``architecture_of`` is the way back."""
+    parameters: dict[str, Any] = {}
+    for choice in space.choices:
+        gene = architecture[choice.name]
+        if choice.per is None:
+            parameters[choice.name] = gene
+        else:
+            assert isinstance(gene, tuple)
+            parameters.update({f"{choice.name}.{layer}": option for layer, option in enumerate(gene)})
+    return parameters
+
+
+def space_from_nni(search_space: Mapping[str, Any]) -> SearchSpace:
+    """A space with one gene for each entry of an NNI search space: ``choice`` of numbers and names, or ``randint``.
+
+    Raises:
+        SpaceError: an entry of another type, or options that are neither numbers nor names.
+    """
+    if not isinstance(search_space, Mapping) or not search_space:
+        raise SpaceError(f"the search space is {search_space!r}; expected entries like 'layers: {{_type: choice, ..}}'")
+    return SearchSpace("nni", [Choice(label, (_options(label, entry),)) for label, entry in search_space.items()])
+
+
+def _options(label: str, entry: Any) -> tuple[Any, ...]:
+    kind = entry.get("_type") if isinstance(entry, Mapping) else None
+    value = entry.get("_value") if isinstance(entry, Mapping) else None
+    if kind == "choice" and isinstance(value, list):
+        return tuple(value)
+    if kind == "randint" and isinstance(value, list) and len(value) == 2 and all(type(end) is int for end in value):
+        if not 0 < value[1] - value[0] <= MAX_INTEGERS:
+            raise SpaceError(f"{label!r} is a randint of {value}; expected 1 to {MAX_INTEGERS} integers")
+        return tuple(range(*value))
+    raise SpaceError(
+        f"{label!r} of the search space is {entry!r}; architectures are made of {{_type: choice, _value: [..]}} and"
+        " {_type: randint, _value: [from, to]}: list the values that matter as a choice"
+    )
+
+
+def check_labels(space: SearchSpace, search_space: Mapping[str, Any]) -> None:
+    """Whether an experiment's search space is the one of ``space``.
+
+    Raises:
+        SpaceError: the first entry that differs.
+    """
+    expected = nni_search_space(space)
+    advice = f"write it anew with 'nas-ext space export {space.name} --format nni'"
+    for label in [*expected, *search_space]:
+        mine, given = expected.get(label), search_space.get(label)
+        if mine != given:
+            raise SpaceError(
+                f"{label!r} of the experiment's search space is {given!r}, in space {space.name!r} it is {mine!r};"
+                f" {advice}"
+            )

@@ -1,0 +1,1 @@
+"""Searches as strategies of NasExperiment, with predictors as profilers and evaluators."""

@@ -1,0 +1,101 @@
+"""How the samples of a model space become graphs, by the class of the space; and what a predictor says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError, SpaceError
+from nas_core.graph import Graph
+from nas_core.latency.by_graph.priced import check_unpriced
+from nas_core.models.translation import translation_graph
+from nas_core.predictor import NNFormerPredictor
+from nas_core.space import space_from_dict
+from nni_ext.compat import nni_module
+from nni_ext.graphs import (
+    Sample,
+    architecture_of,
+    nasbench101_sample,
+    nasbench201_sample,
+    nasbench201_unpruned_sample,
+)
+
+__all__ = ["READERS", "Read", "opened", "reader_for", "reader_name"]
+
+Read = Callable[[Sample], Graph]
+"""Makes the graph of one sample."""
+
+
+def _architectures(space: Mapping[str, Any]) -> Read:
+    made = space_from_dict(space)
+    return lambda sample: translation_graph(architecture_of(made, sample))
+
+
+READERS: dict[str, dict[str, Callable[..., Read]]] = {
+    "nni.nas.hub.pytorch.nasbench101.NasBench101": {"nasbench101": lambda **_: nasbench101_sample},
+    "nni.nas.hub.pytorch.nasbench201.NasBench201": {
+        "nasbench201": lambda **_: nasbench201_sample,
+        "nasbench201_unpruned": lambda **_: nasbench201_unpruned_sample,
+    },
+    "nni_ext.nas.space.ArchitectureSpace": {"translation": _architectures},
+}
+"""Qualified name of a model space's class -> readers by ``nas_core``'s name, the default first -> what makes one from
+the arguments the space was made with."""
+
+
+def reader_for(space: Any, name: str | None = None) -> Read:
+    """The reader of a model space, or of a single model of it as strategies and engines hold them.
+
+    Args:
+        name: of the reader that the predictor was trained with; default: the first of the space's.
+
+    Raises:
+        SpaceError: its class is in none of :data:`READERS`.
+        ConfigError: the reader is none of the space's.
+        MissingHostError: NNI is absent.
+    """
+    nas = nni_module("nni.nas.space", "reading model spaces of NNI")
+    if isinstance(space, nas.RawFormatModelSpace):
+        space = space.model_space
+    elif isinstance(space, nas.SimplifiedModelSpace):
+        space = space.model  # class and arguments of the model space
+    kind = getattr(space, "trace_symbol", type(space))
+    for base in getattr(kind, "__mro__", ()):
+        if makers := READERS.get(f"{base.__module__}.{base.__qualname__}"):
+            chosen = next(iter(makers)) if name is None else name
+            if chosen not in makers:
+                raise ConfigError(
+                    f"the reader is {chosen!r}, of the predictor or as given; models of {base.__name__} are read by"
+                    f" {' or '.join(makers)}: take another predictor, or name one of these with reader="
+                )
+            return makers[chosen](**space.trace_kwargs)
+    raise SpaceError(
+        f"got a model space of class {getattr(kind, '__name__', kind)}; expected NasBench101 or NasBench201 of"
+        " nni.nas.hub.pytorch or one of nni_ext.as_model_space; for another give read=, a function from a sample to a"
+        " nas_core Graph"
+    )
+
+
+def reader_name(predictor: NNFormerPredictor, given: str | None) -> str | None:
+    """The one that is given, else the one the predictor was trained with, where ``nas-ext predictor train`` kept it."""
+    kept = predictor.info.get("reader")
+    return given if given is not None or not isinstance(kept, str) else kept
+
+
+def opened(predictor: NNFormerPredictor | str | Path) -> NNFormerPredictor:
+    """The predictor itself, or read from its file.
+
+    Raises:
+        DataError: the file is missing or holds no predictor. ConfigError: neither a predictor nor a path, or one that
+            was not fitted.
+    """
+    if isinstance(predictor, str | Path):
+        return check_unpriced(NNFormerPredictor.load(predictor), predictor)
+    if not isinstance(predictor, NNFormerPredictor):
+        raise ConfigError(
+            f"predictor is a {type(predictor).__name__}; expected an NNFormerPredictor or the path of its .safetensors"
+        )
+    if not predictor.fitted:
+        raise ConfigError("the predictor was not fitted; call its fit, or give the path of one that was saved")
+    return predictor

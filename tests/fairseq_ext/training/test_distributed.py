@@ -1,0 +1,68 @@
+"""Two workers on one CPU, against one worker that accumulates two batches."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nas_core.space import Architecture
+from nas_core.supernet import draw, sandwich
+from tests.fairseq_ext.running import SPACE, run
+
+ROOT = Path(__file__).parents[3]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def two_workers(folder, arguments):
+    """What each of two processes drew and ended with."""
+    port = free_port()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    workers = []
+    for rank in range(2):
+        options = ["--distributed-world-size", 2, "--distributed-rank", rank, "--distributed-no-spawn"]
+        options += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-backend", "gloo"]
+        command = [sys.executable, "-m", "tests.fairseq_ext.training.rank", folder / f"{rank}.pt", *arguments, *options]
+        command += ["--ddp-backend", "no_c10d"]
+        with (folder / f"{rank}.log").open("w") as log:
+            workers.append(subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=ROOT, env=environment))
+    try:
+        codes = [worker.wait(250) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert codes == [0, 0], "\n".join((folder / f"{rank}.log").read_text()[-2000:] for rank in range(2))
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampling", ["spos", "sandwich"])
+def test_two_workers_equal_accumulation(arguments, tmp_path, sampling):
+    """Plain SGD for single subnets: fairseq's distributed wrapper gives weights of absent layers a zero gradient, on
+    which Adam moves them by their momentum, whereas without it they have none and stay."""
+    optimizer = ["--optimizer", "sgd", "--lr", 0.5] if sampling == "spos" else ["--optimizer", "adam", "--lr", 0.01]
+    common = [*arguments, *optimizer, "--task", "supernet_translation", "--sampling", sampling, "--clip-norm", 1.0]
+    common += ["--dropout", 0.0, "--max-update", 4]
+    ranks = two_workers(tmp_path, [*common, "--save-dir", tmp_path / "two"])
+    one = run("train", *common, "--update-freq", 2, "--save-dir", tmp_path / "one")
+    assert one.code == 0, one.err
+
+    drawn = [[Architecture(genes) for genes in rank["drawn"]] for rank in ranks]
+    random = [draw(SPACE, update) for update in range(4)]
+    steps = [[a] if sampling == "spos" else list(sandwich(SPACE, a).values()) for a in random]
+    assert drawn[0] == drawn[1] == [architecture for step in steps for architecture in step]
+    assert one.drawn == [architecture for step in steps for architecture in step * 2]
+
+    alone = torch.load(tmp_path / "one" / "checkpoint_last.pt", weights_only=True)["model"]
+    kept = torch.load(tmp_path / "two" / "checkpoint_last.pt", weights_only=True)["model"]
+    torch.testing.assert_close(ranks[0]["model"], ranks[1]["model"], rtol=0, atol=0)
+    torch.testing.assert_close(dict(kept), dict(ranks[0]["model"]), rtol=0, atol=0)
+    torch.testing.assert_close(dict(alone), dict(kept), rtol=1e-4, atol=2e-4)

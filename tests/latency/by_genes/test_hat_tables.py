@@ -1,0 +1,115 @@
+"""The reader, and the quality asked of the models on HAT's published tables."""
+
+import numpy as np
+import pytest
+
+from benchmarks.parts.published import LATENCY_TABLES, absent
+from nas_core.errors import DataError, SpaceError
+from nas_core.latency.by_genes import LinearModel, fit, list_hat_tables, load_latency_data, read_hat_table
+from nas_core.latency.by_genes.hat_tables import COLUMNS
+from nas_core.space import Choice, SearchSpace, get_space, hat_draw
+
+SEEDS = (0, 1, 2)
+
+
+def write_csv(path, architectures, latency):
+    lines = [",".join(COLUMNS)]
+    for a, ms in zip(architectures, latency, strict=True):
+        cross = np.mean([{-1: 1, 1: 2, 2: 3}[v] for v in a["decoder.arbitrary_cross"]])
+        cells = [a["encoder.embed_dim"], a["encoder.layers"], np.mean(a["encoder.ffn_dim"])]
+        cells += [np.mean(a["encoder.self_heads"]), a["decoder.embed_dim"], a["decoder.layers"]]
+        cells += [np.mean(a[f"decoder.{gene}"]) for gene in ("ffn_dim", "self_heads", "cross_heads")]
+        lines.append(",".join(map(str, [*cells, cross, 0.25 * ms, 0.75 * ms, 0.1, 0.1])))
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def table(tmp_path):
+    space = get_space("hat_wmt14_en_de")
+    architectures = [hat_draw(space, update) for update in range(60)]
+    latency = np.array([20.0 + 30 * a["decoder.layers"] for a in architectures])
+    write_csv(tmp_path / "table.csv", architectures, latency)
+    return tmp_path / "table.csv", space, architectures, latency
+
+
+def test_averages_are_the_summary_encoding(table):
+    path, space, architectures, latency = table
+    data = read_hat_table(path)
+    np.testing.assert_allclose(data.inputs, space.encode(architectures, "summary"), rtol=1e-6)
+    np.testing.assert_allclose(data.latency_ms, latency)
+    assert data.space == space and data.source == "summary" and not data.referenced
+
+
+def test_a_model_of_a_table_predicts_architectures(table):
+    path, _, architectures, latency = table
+    data = load_latency_data(path)
+    model = fit(data, lambda: LinearModel(data.space, data.source)).model
+    assert model.predict(architectures) == pytest.approx(latency, rel=0.01)
+
+
+def test_npz_of_several_tables(table, tmp_path):
+    path = tmp_path / "tables.npz"
+    values = np.loadtxt(table[0], delimiter=",", skiprows=1)
+    columns = np.array(COLUMNS)
+    np.savez(path, a=values, a__columns=columns, b=2 * values, b__columns=columns)
+    assert list_hat_tables(path) == ["a", "b"]
+    np.testing.assert_allclose(read_hat_table(path, "b").latency_ms, 2 * table[3])
+    with pytest.raises(DataError, match="choose one of: a, b"):
+        read_hat_table(path)
+    with pytest.raises(DataError, match=r"no table 'c'.*a, b"):
+        read_hat_table(path, "c")
+
+
+def test_wrong_tables(table, tmp_path):
+    path = table[0]
+    text = path.read_text()
+    for old, new, message in [
+        ("latency_mean_decoder", "latency", "no column 'latency_mean_decoder'"),
+        ("640", "nan", "not a finite number"),
+        ("640", "wide", "no number"),
+        ("640,", "", "line"),
+    ]:
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(DataError, match=message):
+            read_hat_table(path)
+    path.write_text(text.splitlines()[0] + "\n")
+    with pytest.raises(DataError, match="holds no measurement"):
+        read_hat_table(path)
+    path.write_text("")
+    with pytest.raises(DataError, match="is empty"):
+        read_hat_table(path)
+    (tmp_path / "x.npz").write_bytes(b"nonsense")
+    for missing in ("none.csv", "none.npz"):
+        with pytest.raises(DataError, match="not found"):
+            read_hat_table(tmp_path / missing)
+    with pytest.raises(DataError, match=r"no \.npz file"):
+        read_hat_table(tmp_path / "x.npz")
+    with pytest.raises(SpaceError, match="ten genes"):
+        read_hat_table(path, space=SearchSpace("tiny", [Choice.make("size", [1, 2])]))
+
+
+def held_out(name, drift):
+    if reason := absent(LATENCY_TABLES):
+        pytest.skip(reason)
+    data = read_hat_table(LATENCY_TABLES, name)
+    assert len(data) == 2000
+    return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed, drift) for seed in SEEDS]
+
+
+def test_published_raspberry_pi_table():
+    fits = held_out("wmt14enfr_cpu_raspberrypi", "off")
+    assert np.mean([f.held_out.mape_percent for f in fits]) <= 1.0
+    assert np.mean([f.held_out.kendall_tau for f in fits]) >= 0.965
+    assert 80 <= np.mean([f.held_out.coverage_percent for f in fits]) <= 97
+
+
+def test_published_titan_xp_table_raw():
+    fits = held_out("wmt14ende_gpu_titanxp", "off")
+    assert np.mean([f.held_out.mape_percent for f in fits]) <= 6.0
+    assert all(f.without_drift is None for f in fits)
+
+
+def test_published_titan_xp_table_with_drift_divided_out():
+    fits = held_out("wmt14ende_gpu_titanxp", "auto")  # nobody has to know that this table drifts
+    assert np.mean([f.without_drift.mape_percent for f in fits]) <= 2.0
+    assert np.mean([f.without_drift.r2 for f in fits]) >= 0.995

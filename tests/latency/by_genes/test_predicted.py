@@ -1,0 +1,95 @@
+"""Architectures of a space predicted as whole networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+
+from nas_core.cli import main
+from nas_core.latency.by_genes import load_model
+from nas_core.latency.by_genes.dataset import LatencyDataset
+from nas_core.latency.by_genes.predicted import PredictedMeasurements
+from nas_core.latency.by_graph import FlopsAccessModel
+from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.space import get_space
+from tests.latency.by_graph.toy import toy_networks
+
+pytestmark = pytest.mark.onnx
+CONFIG = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, source_length=6, target_length=8, beam=2)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "m.safetensors"
+    data = toy_networks()
+    fitted = FlopsAccessModel().fit(data).calibrate(data)
+    fitted.info |= {"runtime": "onnxruntime", "machine": {"device_name": "toy", "threads": 1}}
+    fitted.save(path)
+    return path
+
+
+def test_a_translation_is_one_encoder_and_many_steps(model: Path) -> None:
+    space = get_space("hat_small")
+    found = list(PredictedMeasurements(space, CONFIG, model)([space.smallest(), space.largest()]))
+    small, large = (one.measurement for one in found)  # type: ignore[union-attr]
+    assert set(small.parts_ms) == {"encoder", "decoder"}
+    assert small.raw_ms == pytest.approx(sum(small.parts_ms.values())) and small.std_ms > 0
+    assert all(large.parts_ms[part] > small.parts_ms[part] for part in small.parts_ms)
+    assert large.relative == pytest.approx(large.raw_ms / large.reference_ms)
+    longer = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, source_length=6, target_length=16, beam=2)
+    (again,) = PredictedMeasurements(space, longer, model)([space.smallest()])
+    assert again.measurement.parts_ms["decoder"] > 2 * small.parts_ms["decoder"]  # type: ignore[union-attr]
+
+
+def test_one_word_has_one_step(model: Path) -> None:
+    space = get_space("hat_small")
+    word = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, target_length=1, beam=2)
+    (found,) = PredictedMeasurements(space, word, model)([space.smallest()])
+    assert found.measurement.parts_ms["decoder"] > 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["mformer_small", "mformer_cifar10_small", "vit_cifar10_small"])
+def test_linear_attention_and_images_are_predicted_too(model: Path, name: str) -> None:
+    space = get_space(name)
+    predicted = PredictedMeasurements(space, CONFIG, model)
+    assert predicted.described["of"]["kind"] == ("image" if "cifar" in name else "translation")
+    parts = {"network"} if "cifar" in name else {"encoder", "decoder"}
+    (found,) = predicted([space.smallest()])
+    assert found.measurement.raw_ms > 0 and set(found.measurement.parts_ms) == parts  # type: ignore[union-attr]
+
+
+def test_from_predictions_to_a_fast_model(model: Path, tmp_path: Path, capsys: Any) -> None:
+    rows, fast = tmp_path / "p.jsonl", tmp_path / "fast.json"
+    collect = ["latency", "collect", "--space", "hat_small", "--out", str(rows), "--vocab", "40"]
+    collect += ["--source-length", "6", "--target-length", "8", "--beam", "2", "--predicted-by", str(model)]
+    assert main([*collect, "--samples", "3"]) == 0
+    assert "on toy, 1 thread(s), predicted and not measured" in capsys.readouterr().out
+    assert main([*collect, "--samples", "14"]) == 0, "it goes on"
+    dataset = LatencyDataset.read(rows)
+    workload = dataset.settings["workload"]
+    assert workload["kind"] == "predicted" and workload["runtime"] == "onnxruntime" and workload["of"]["beam"] == 2
+    assert main(["latency", "fit", "--data", str(rows), "--out", str(fast)]) == 0
+    fitted = load_model(fast, dataset.space)
+    errors = fitted.predict(dataset.architectures()) / [record["latency_ms"] for record in dataset.records] - 1
+    assert np.abs(errors).mean() < 0.1
+    dataset.space.largest().save(tmp_path / "a.json")
+    capsys.readouterr()
+    assert main(["latency", "check", "--model", str(fast), "--architecture", str(tmp_path / "a.json")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_wrong_inputs_are_one_line(model: Path, tmp_path: Path, capsys: Any) -> None:
+    collect = ["latency", "collect", "--space", "hat_small", "--samples", "3", "--out", str(tmp_path / "p.jsonl")]
+    for more, said in (
+        (["--predicted-by", str(tmp_path / "absent.safetensors")], "file not found"),
+        (["--predicted-by", str(model), "--executor", "submitit", "--cluster", "local"], "computes here"),
+    ):
+        assert main([*collect, *more]) == 2
+        err = capsys.readouterr().err
+        assert said in err and err.count("\n") == 1
+    assert not (tmp_path / "p.jsonl").exists()

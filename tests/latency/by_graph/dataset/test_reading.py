@@ -1,0 +1,132 @@
+"""A folder of measured networks as a data set."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph.onnx import read_onnx
+from nas_core.latency.by_graph.dataset import NetworkSet, collect_networks, read_dataset, reading
+from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
+
+pytestmark = pytest.mark.onnx
+
+
+FAMILIES = [ONE, BROKEN[0], TWO]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "set"
+    collect_networks(path, FAMILIES, 15, TIMING, CONFIG, progress=False)
+    return path
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "set"))
+
+
+def caches(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.npz"))
+
+
+def test_networks_in_their_order(folder: Path) -> None:
+    data, rows = read_dataset(folder, cache=False), NetworkSet.read(folder).measured("onnxruntime")
+    assert data.names.tolist() == [row["name"] for row in rows] and data.families.tolist() == ["one", "two"] * 5
+    assert [name for name, _ in data.skipped] == [f"failing_{n:04d}" for n in range(5)]
+    graph = read_onnx(folder / "onnx" / "two_0000.onnx").graph
+    np.testing.assert_array_equal(data.graphs[1].ops, graph.ops)
+    np.testing.assert_array_equal(data.graphs[1].attributes, graph.attributes)
+    state_ms = np.median([row["measured"]["onnxruntime"]["reference_ms"] for row in rows])
+    relative = [row["measured"]["onnxruntime"]["relative"] for row in rows]
+    np.testing.assert_allclose(data.latency_ms, np.array(relative) * state_ms)
+    other = read_dataset(folder, "torch", cache=False)
+    assert (other.latency_ms != data.latency_ms).all()
+    assert not caches(folder)
+
+
+def test_the_cache_is_used_until_a_row_is_added(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = read_dataset(folder)
+    (kept,) = caches(folder)
+    read = []
+    monkeypatch.setattr(reading, "read_onnx", lambda *args, **kwargs: read.append(args) or read_onnx(*args, **kwargs))
+    again = read_dataset(folder)
+    assert not read and again.skipped == first.skipped and again.names.tolist() == first.names.tolist()
+    np.testing.assert_array_equal(again.graphs.attributes, first.graphs.attributes)
+    np.testing.assert_array_equal(again.latency_ms, first.latency_ms)
+    collect_networks(folder, FAMILIES, 16, TIMING, CONFIG, progress=False)
+    assert len(read_dataset(folder)) == 11 and len(read) == 11
+    assert len(caches(folder)) == 1 and not kept.exists()
+    caches(folder)[0].write_bytes(b"damaged")
+    assert len(read_dataset(folder)) == 11 and len(read) == 22
+
+
+def test_a_network_that_cannot_be_read_is_named_and_left_out(folder: Path) -> None:
+    (folder / "onnx" / "one_0001.onnx").write_bytes(b"no model")
+    data = read_dataset(folder)
+    assert "one_0001" not in data.names and "one_0001" in dict(data.skipped) and len(data) == 9
+    assert not caches(folder), "the file may come back"
+    for path in (folder / "onnx").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match="none of the 10 ONNX files"):
+        read_dataset(folder)
+
+
+def test_wrong_folders_and_runtimes(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected onnxruntime or torch"):
+        read_dataset(folder, "tensorrt")
+    with pytest.raises(DataError, match="not found"):
+        read_dataset(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "dataset.jsonl").write_text("")
+    with pytest.raises(DataError, match="is empty"):
+        read_dataset(tmp_path / "empty")
+    lines = [json.loads(line) for line in (folder / "dataset.jsonl").read_text().splitlines()]
+    kept = [line for line in lines if "measured" not in line]
+    (tmp_path / "empty" / "dataset.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    with pytest.raises(DataError, match="no measured network among 5"):
+        read_dataset(tmp_path / "empty")
+
+
+def test_of_a_network_with_several_rows_the_first_counts(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What two processes left that took no notice of each other; also what was kept of it by an earlier release."""
+    whole, journal = read_dataset(folder, cache=False), folder / "dataset.jsonl"
+    header, *rows = journal.read_text().splitlines()
+    again = [json.loads(row) for row in rows[:7]]
+    for row in again:
+        if "measured" in row:
+            row["measured"]["onnxruntime"]["relative"] *= 7
+    renamed = {**json.loads(rows[0]), "name": "one_0999"}
+    journal.write_text("\n".join([header, *rows, *map(json.dumps, [*again, renamed])]) + "\n")
+    data = read_dataset(folder)
+    assert "8 of 23 rows are of networks that it holds before; they are left out" in caplog.text
+    assert data.names.tolist() == whole.names.tolist() and len(NetworkSet.read(folder).rows) == 15
+    np.testing.assert_array_equal(data.latency_ms, whole.latency_ms)
+    (kept,) = caches(folder)
+    data.take([*range(len(data)), 0, 1]).save(kept)
+    assert read_dataset(folder).names.tolist() == whole.names.tolist()
+    collect_networks(folder, FAMILIES, 16, TIMING, CONFIG, progress=False)
+    assert len(read_dataset(folder)) == 11
+
+
+def test_two_networks_of_one_name_are_refused(folder: Path) -> None:
+    journal = folder / "dataset.jsonl"
+    row = json.loads(journal.read_text().splitlines()[1])
+    with journal.open("a") as file:
+        file.write(json.dumps({**row, "settings": {"width": 3}}) + "\n")
+    with pytest.raises(DataError, match=r"line 17: one_0000 is another network than before"):
+        read_dataset(folder)
+
+
+def test_only_what_was_kept_before_is_removed(folder: Path) -> None:
+    for name in ("graphs-onnxruntime-mine.npz", "graphs-onnxruntime-0123456789ab.npz", "graphs.npz"):
+        (folder / name).write_text("mine")
+    read_dataset(folder)
+    names = [path.name for path in caches(folder)]
+    assert len(names) == 3 and {"graphs-onnxruntime-mine.npz", "graphs.npz"} < set(names)

@@ -1,0 +1,83 @@
+"""Families of the core: every one of them, and how families are found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
+from nas_core.latency.by_graph.families import CORE, Family, chosen_families, network_families, registry
+from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
+from tests.latency.by_graph.families.contract import check_family
+
+
+@pytest.mark.onnx
+@pytest.mark.parametrize("member", CORE, ids=lambda member: member.name)
+def test_three_networks(member: Family) -> None:
+    check_family(member)
+
+
+@pytest.mark.onnx
+def test_linear_attention_is_exported() -> None:
+    from nas_core.graph.onnx import read_onnx
+    from nas_core.latency.by_graph.dataset.export import exported
+    from nas_core.latency.by_graph.families.encoder import ENCODER
+
+    rng = np.random.default_rng(0)
+    drawn = [ENCODER.sample(rng) for _ in range(30)]
+    settings = next(s for s in drawn if set(s["architecture"]["encoder.self_attention"]) == {"linear", "softmax"})
+    counts = Counter(read_onnx(exported(*ENCODER.network(settings))).operators)
+    kinds = Counter(settings["architecture"]["encoder.self_attention"])
+    assert counts["Softmax"] == kinds["softmax"]
+
+
+def test_a_cell_computes_what_its_string_says() -> None:
+    settings = {"resolution": 32, "cell": "|skip_connect~0|+|none~0|none~1|+|skip_connect~0|skip_connect~1|none~2|"}
+    network, _ = NASBENCH201.network({**settings, "cells": 1, "widths": [8, 8, 8]})
+    x = torch.randn(1, 8, 4, 4)
+    torch.testing.assert_close(network[2](x), 2 * x)
+
+
+def entry(name: str, loaded: Any) -> Any:
+    class Entry:
+        value = f"{name}_ext.families:FAMILIES"
+
+        def load(self) -> Any:
+            if isinstance(loaded, Exception):
+                raise loaded
+            return loaded
+
+    made = Entry()
+    made.name = name  # type: ignore[attr-defined]
+    return made
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *entries: Any) -> None:
+    monkeypatch.setattr(registry, "entry_points", lambda group: list(entries) if group == registry.GROUP else [])
+
+
+def test_adapters_add_families_and_absent_hosts_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    more = Family("more", "", CORE[0].sample, CORE[0].build)
+    only(monkeypatch, entry("b", MissingHostError("b needs b: pip install b")), entry("a", [more]))
+    known = network_families()
+    assert known["more"] is more and isinstance(known["b"], MissingHostError)
+    assert [chosen.name for chosen in chosen_families()] == [*(core.name for core in CORE), "more"]
+    assert [chosen.name for chosen in chosen_families("more, alexnet")] == ["alexnet", "more"]
+    with pytest.raises(UnknownChoiceError, match=r"'rsnet': expected one of all, alexnet, .*more.*pip install b"):
+        chosen_families("alexnet,rsnet")
+
+
+def test_two_families_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, entry("a", [Family("vgg", "", CORE[0].sample, CORE[0].build)]))
+    with pytest.raises(ConfigError, match=r"'vgg' of a_ext.families:FAMILIES"):
+        network_families()
+
+
+@pytest.mark.parametrize(("names", "message"), [("", "no family"), ("vgg,vgg", "twice")])
+def test_wrong_lists(names: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        chosen_families(names)

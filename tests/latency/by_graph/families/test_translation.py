@@ -1,0 +1,107 @@
+"""Translation networks as families: the parts that are exported, and what their files can tell a latency model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.latency import TimingConfig
+from nas_core.latency.by_graph.dataset.export import calibrate, exported
+from nas_core.latency.by_graph.dataset.plan import planned_networks
+from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, workload
+from nas_core.latency.by_graph.dataset.visited import _check as check_outputs
+from nas_core.latency.by_graph.families.translation import TRANSLATION
+from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.space import get_space
+
+pytestmark = pytest.mark.onnx
+SMALL = {
+    "qkv_dim": 128,
+    "encoder.embed_dim": 96,
+    "encoder.layers": 2,
+    "encoder.ffn_dim": [256, 256],
+    "encoder.self_heads": [2, 4],
+    "encoder.self_attention": ["linear", "softmax"],
+    "decoder.embed_dim": 128,
+    "decoder.layers": 2,
+    "decoder.ffn_dim": [256, 256],
+    "decoder.self_heads": [2, 4],
+    "decoder.cross_heads": [4, 2],
+    "decoder.arbitrary_cross": [1, -1],
+    "decoder.self_attention": ["softmax", "linear"],
+    "decoder.cross_attention": ["linear", "softmax"],
+}
+COMMON = {"architecture": SMALL, "vocabulary": 300, "source_length": 6}
+ENCODER = {**COMMON, "part": "encoder"}
+STEP = {**COMMON, "part": "decoder_step", "one_table": True, "past_length": 3, "rows": 2}
+
+
+def test_the_planned_networks_differ_in_all_that_matters() -> None:
+    settings = [planned.settings for planned in planned_networks([TRANSLATION], 2000, 0)]
+    assert len({json.dumps(each, sort_keys=True) for each in settings}) == 2000
+    steps = [each for each in settings if each["part"] == "decoder_step"]
+    assert 0.4 < len(steps) / len(settings) < 0.6
+    assert {each["rows"] for each in steps} == set(range(1, 9)) and {each["past_length"] for each in steps} == set(
+        range(1, 61)
+    )
+    assert {each["source_length"] for each in settings} == set(range(5, 81))
+    architectures = [each["architecture"] for each in settings]
+    for side in ("encoder", "decoder"):
+        assert {a[f"{side}.layers"] for a in architectures} == set(range(1, 7))
+    kinds = [each["architecture"].get("decoder.cross_attention", ["softmax"]) for each in steps]
+    assert sum(set(each) == {"softmax"} for each in kinds) > len(kinds) / 3 and any("linear" in each for each in kinds)
+
+
+@pytest.mark.parametrize(
+    "settings", [ENCODER, STEP, {**STEP, "past_length": 1, "rows": 1}], ids=["encoder", "step", "one"]
+)
+def test_parts_compute_the_same_in_both_runtimes(settings: Any) -> None:
+    network, inputs = TRANSLATION.network(settings)
+    wanted = calibrate(network, inputs)
+    content = exported(network, inputs)
+    timing = TimingConfig(repeats=1, warmup=0)
+    found = {name: workload(name, network, inputs, content, timing).outputs() for name in RUNTIMES}
+    check_outputs(found)
+    assert [output.shape for output in found["onnxruntime"]] == [tuple(output.shape) for output in wanted]
+    if settings["part"] == "encoder":
+        assert [(x.dtype, tuple(x.shape)) for x in inputs] == [(torch.int64, (1, 6))]
+        assert [tuple(x.shape) for x in wanted][:2] == [(1, 1, 1, 6), (1, 4, 64, 32)], (
+            "a mask, sums of both layers read"
+        )
+        return
+    rows, past = settings["rows"], settings["past_length"]
+    assert [tuple(x.shape) for x in inputs][:3] == [(rows,), (), (rows, 1, 1, 6)]
+    assert wanted[0].shape == (rows, 300)
+    assert (rows, 2, past, 64) in [tuple(x.shape) for x in inputs], "keys of softmax attention"
+    assert (rows, 2, past + 1, 64) in [tuple(x.shape) for x in wanted]
+
+
+def test_weights_are_selected_once_and_follow_the_network() -> None:
+    network, inputs = TRANSLATION.network(STEP)
+    before, found = network(*inputs)[0], network.net.select(None)
+    assert network.net.select(None) is found
+    moved = network.to("meta")
+    assert moved.net.select(None).output.is_meta and network(*(x.to("meta") for x in inputs))[0].shape == before.shape
+
+
+@pytest.mark.parametrize("name", ["hat_small", "mformer_small"])
+def test_predicted_architectures_have_no_other_operations(name: str) -> None:
+    from nas_core.graph.onnx import read_onnx
+    from nas_core.latency.by_graph.predict import read_module
+    from nas_core.models.parts import translation_parts
+
+    plain = {**SMALL, **{gene: ["softmax"] * 2 for gene in SMALL if gene.endswith("_attention")}}
+    settings = [{**each, "architecture": genes} for each, genes in itertools.product((ENCODER, STEP), (SMALL, plain))]
+    read = [read_onnx(exported(*TRANSLATION.network(each)), warn=False) for each in settings]
+    assert not any(each.unknown for each in read)
+    known = {int(op) for each in read for op in each.graph.ops}
+    space, config = get_space(name), TranslationWorkloadConfig(source_vocab=40, target_vocab=40, beam=2)
+    for architecture in (space.smallest(), space.sample(np.random.default_rng(0))):
+        for part in translation_parts(space, architecture, config):
+            wanted = read_module(part.module.requires_grad_(False), part.inputs)
+            assert {int(op) for op in wanted.graph.ops} <= known

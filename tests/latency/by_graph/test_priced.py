@@ -1,0 +1,72 @@
+"""Models that learn a factor on the priced operators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.latency.by_graph import GraphLatencyModel, load_network_model, network_model_class
+from nas_core.latency.by_graph.priced import check_unpriced
+from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.metrics import mape
+from tests.latency.by_graph.toy import toy_networks
+
+BARELY = {"nn-former": {"dim": 16, "depth": 1, "epochs": 2}, "graphsage": {"dim": 16, "layers": 1, "epochs": 2}}
+
+
+@pytest.mark.parametrize(("priced", "plain"), [("nn-former", "nn-former-unpriced"), ("graphsage-priced", "graphsage")])
+def test_what_operators_cost_need_not_be_learned_by_the_network(priced: str, plain: str) -> None:
+    train, test = toy_networks(60).out_of_domain("mixed")
+    settings = BARELY[priced.removesuffix("-priced")]
+    errors = {
+        kind: mape(network_model_class(kind)(**settings).fit(train).predict(test.graphs), test.latency_ms)
+        for kind in (priced, plain)
+    }
+    assert errors[priced] < 10 < 20 < errors[plain]
+
+
+def fitted(kind: str) -> GraphLatencyModel:
+    return network_model_class(kind)(**BARELY["nn-former"]).fit(toy_networks(30))
+
+
+def test_the_network_predicts_a_factor_and_the_file_has_the_prices(tmp_path: Path) -> None:
+    model, data = fitted("nn-former"), toy_networks(30)
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    counts = network_model_class("counts")().fit(data)
+    factor = NNFormerPredictor.load(path).predict(data.graphs)
+    assert np.allclose(factor * counts.predict(data.graphs), model.predict(data.graphs), rtol=1e-6)
+    assert np.array_equal(load_network_model(path).predict(data.graphs), model.predict(data.graphs))
+
+
+def test_the_factor_alone_is_no_prediction(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    model = fitted("nn-former")
+    model.save(path)
+    with pytest.raises(ConfigError, match="not a predictor by itself; use it with 'nas-ext latency predict'"):
+        check_unpriced(NNFormerPredictor.load(path), path)
+    plain = fitted("nn-former-unpriced")
+    plain.save(path)
+    assert check_unpriced(NNFormerPredictor.load(path), path).fitted
+    whole, tensors = read_artifact(path, ("nn-former",))
+    header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
+    header["info"]["network_latency"]["prices"] = [1.0] * 97
+    write_artifact(path, "nn-former", header, tensors)
+    with pytest.raises(DataError, match="prices of operators, which this kind does not have"):
+        load_network_model(path)
+
+
+@pytest.mark.parametrize("prices", [[1.0], [-1.0] * 97, ["1.0"] * 97, [1e308] * 97, None])
+def test_altered_prices_are_refused(prices: object, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    fitted("nn-former").save(path)
+    whole, tensors = read_artifact(path, ("nn-former",))
+    header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
+    header["info"]["network_latency"]["prices"] = prices
+    write_artifact(path, "nn-former", header, tensors)
+    with pytest.raises(DataError, match="the latency model is damaged"):
+        load_network_model(path)

@@ -1,0 +1,107 @@
+"""Networks beyond the sizes of the training's: what is told, and how far the spread widens."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from nas_core.errors import DataError
+from nas_core.graph import Graph, Graphs
+from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.latency.by_graph import CountsModel
+from nas_core.latency.by_graph.shipped import shipped_model
+from nas_core.latency.by_graph.unseen import beyond, check_ranges, extrapolation_spread, ranges_of
+from tests.latency.by_graph.toy import batched, toy_networks
+
+BATCH, SIZE, LENGTH = 0.15, 0.15, 0.35
+"""Relative spread for each factor e beyond."""
+SOFTMAX, ATTENTION, MATMUL = (CORRECTED.index(name) for name in ("softmax", "attention", "matmul"))
+
+
+def network(
+    batch: float = 1, gflops: float = 1, params_m: float = 10, access_m: float = 20, **shapes: list[int]
+) -> Graph:
+    """A matrix product behind operators of those kinds and output shapes."""
+    kinds = [*(CORRECTED.index(name) for name in shapes), MATMUL]
+    return Graph(
+        kinds,
+        [],
+        attributes=np.zeros((len(kinds), 8)),
+        shapes=[*shapes.values(), [1, 9999, 9999, 0]],
+        costs=np.zeros((len(kinds), 3)),
+        static=(batch, gflops, params_m / 10, access_m / 10),
+    )
+
+
+def spreads(*networks: Graph) -> list[float]:
+    trained = ranges_of(Graphs.of([network(softmax=[1, 4, 20, 20]), network(gflops=2, softmax=[1, 4, 100, 100])]))
+    assert trained["attended positions"] == [20.0, 100.0] and trained["GFLOPs"] == [1.0, 2.0]
+    return [float(x) for x in extrapolation_spread(Graphs.of(networks), trained)]
+
+
+def test_within_the_training_nothing_is_added() -> None:
+    inside = [network(), network(gflops=3.9), network(params_m=5.1), network(softmax=[1, 2, 7, 100])]
+    assert spreads(*inside) == [0.0] * 4
+
+
+def test_the_spread_grows_with_the_logarithm_of_the_factor_beyond() -> None:
+    four, sixteen = spreads(network(batch=4), network(batch=16))
+    assert (four, sixteen) == pytest.approx((BATCH * math.log(4), BATCH * math.log(16)))
+    larger, smaller = spreads(network(gflops=40), network(access_m=1))
+    assert larger == pytest.approx(SIZE * math.log(10)), "from twice the most of the training's on"
+    assert smaller == pytest.approx(SIZE * math.log(10))
+    (both,) = spreads(network(batch=4, gflops=40))
+    assert both == pytest.approx(math.hypot(four, larger))
+    assert spreads(network(gflops=1e-9, params_m=0)) == [pytest.approx(math.hypot(SIZE, SIZE) * math.log(1000))]
+
+
+def test_lengths_are_those_that_attention_looks_at() -> None:
+    expected = pytest.approx(LENGTH * math.log(4))
+    found = spreads(
+        network(softmax=[1, 4, 1, 400]),  # a decoding step
+        network(softmax=[8, 400, 400, 0]),  # heads and batch as one dimension
+        network(attention=[1, 400, 64, 0]),  # a fused operator
+        network(softmax=[1, 30, 5000, 0]),  # of words
+        network(softmax=[1, 1000, 0, 0]),  # of classes
+    )
+    assert found == [expected, expected, expected, 0.0, 0.0]
+
+
+def test_what_is_told_is_what_widens() -> None:
+    trained = ranges_of(Graphs.of([network(softmax=[1, 4, 20, 20])]))
+    told = beyond(Graphs.of([network(), network(batch=2, softmax=[1, 4, 512, 512])]), trained)
+    assert told == {
+        "batch": "batch 2 where training networks have 1",
+        "attended positions": "attended positions 512 where training networks have 20",
+    }
+    check_ranges({"ranges": trained})
+    with pytest.raises(DataError):
+        check_ranges({"ranges": {"widths": [1.0, 2.0]}})
+
+
+def test_operators_of_the_released_encoding_have_no_lengths() -> None:
+    graphs = Graphs.of([network(softmax=[1, 4, 400, 400])])
+    assert "attended positions" not in ranges_of(graphs, "released")
+
+
+def test_a_model_widens_its_spread(caplog: pytest.LogCaptureFixture) -> None:
+    data = toy_networks(30)
+    model = CountsModel().fit(data)
+    inside, inside_ms = model.predict_with_spread(data.graphs)
+    assert inside_ms == pytest.approx(inside * model.relative_spread)
+    large = Graphs.of([batched(graph, 8) for graph in data.graphs])
+    predicted, spread = model.predict_with_spread(large)
+    assert (spread / predicted >= np.hypot(model.relative_spread, BATCH * math.log(8)) - 1e-9).all()
+    model.info.pop("ranges")  # a file of an earlier release
+    assert model.predict_with_spread(large)[1] == pytest.approx(predicted * model.relative_spread)
+
+
+def test_the_shipped_model_knows_its_lengths() -> None:
+    """An own language model at 4 x 256 was predicted with 70 ms and measured with 104."""
+    model = shipped_model()
+    text = Graphs.of([network(4, 7.8, 6.3, 115, softmax=[4, 4, 256, 256])])
+    far = extrapolation_spread(text, model.info["ranges"], model.features)[0]
+    assert 70 * (1 + 2 * math.hypot(model.relative_spread, far)) > 104
+    assert extrapolation_spread(Graphs.of([network(softmax=[1, 4, 145, 145])]), model.info["ranges"])[0] == 0

@@ -1,0 +1,250 @@
+"""All forms of cosFormer attention against the equations, and what they refuse."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention, cosformer_naive, cosformer_packed
+from nas_core.layers.attention.cosformer import streaming as streaming_module
+from nas_core.layers.attention.cosformer.angles import NORMALIZE
+from nas_core.layers.attention.softmax import LinearAttention
+
+FORMS = ("streaming", "chunked")
+M = 301
+
+
+def inputs(target: int, source: int, dtype: torch.dtype = torch.double, dim: int = 6) -> list[Tensor]:
+    torch.manual_seed(target * 1000 + source)
+    shapes = ((2, 3, target, dim), (2, 3, source, dim), (2, 3, source, 5))
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+def test_the_definition_itself() -> None:
+    """One row by hand: positions 0 and 1, M = 4, angle pi / 8 between them."""
+    q, k = torch.tensor([[[[1.0, -2.0], [2.0, 1.0]]]]), torch.tensor([[[[3.0, 1.0], [-1.0, 2.0]]]])
+    v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
+    first, second = 7.0 * math.cos(math.pi / 8), 2.0
+    expected = torch.tensor([[1.0, 0.0], [first / (first + second), second / (first + second)]])
+    torch.testing.assert_close(cosformer_naive(q, k, v, max_length=4)[0, 0], expected)
+    alone = cosformer_naive(q, k, v, max_length=4, causal=True)[0, 0]
+    torch.testing.assert_close(alone, expected)
+    assert torch.equal(cosformer_naive(-q.abs(), k, v, max_length=4), torch.zeros_like(v))
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("masked", [False, True], ids=["", "masked"])
+@pytest.mark.parametrize(
+    ("target", "source", "causal"),
+    [(1, 1, True), (7, 7, True), (128, 128, True), (129, 129, True), (300, 300, True), (1, 1, False), (7, 300, False),
+     (300, 9, False), (257, 257, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("form", FORMS)
+def test_outputs_and_gradients_equal_the_definition(
+    form: str, target: int, source: int, causal: bool, masked: bool, normalize: str
+) -> None:
+    tensors = inputs(target, source)
+    mask = None
+    if masked:
+        mask = torch.rand(2, source) > 0.3
+        mask[:, 0] = True
+    weighting = torch.randn(2, 3, target, 5, dtype=torch.double)
+    results = []
+    for compute in (form, "naive"):
+        y = cosformer_attention(*tensors, max_length=M, causal=causal, key_mask=mask, normalize=normalize, form=compute)
+        results.append([y.detach(), *torch.autograd.grad((y * weighting).sum(), tensors)])
+    for name, got, expected in zip("oqkv", *results, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-9, rtol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_positions_of_two_sequences(form: str) -> None:
+    q, k, v = inputs(5, 12)
+    at = torch.tensor([[0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]])
+    options = {"max_length": 40, "query_positions": torch.tensor([3, 4, 9, 10, 30]), "key_positions": at}
+    got = cosformer_attention(q, k, v, form=form, **options)
+    torch.testing.assert_close(got, cosformer_naive(q, k, v, **options), atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("form", [*FORMS, "naive"])
+def test_the_own_length_is_that_of_each_sequence_alone(form: str, normalize: str) -> None:
+    """Outputs and gradients, wherever the padding is and whatever it holds."""
+    q, k, v = (torch.randn(4, 3, 300, 6, dtype=torch.double, requires_grad=True) for _ in range(3))
+    mask = torch.ones(4, 300, dtype=torch.bool)
+    mask[1, 9:], mask[2, :263], mask[3, 1:] = False, False, False
+    weighting = torch.randn(4, 3, 300, 6, dtype=torch.double) * mask[:, None, :, None]
+    together = cosformer_attention(q, k, v, max_length=None, key_mask=mask, normalize=normalize, form=form)
+    assert together.isfinite().all()
+    got = torch.autograd.grad((together * weighting).sum(), (q, k, v))
+    for row in range(4):
+        kept = mask[row]
+        parts = [x[row : row + 1, :, kept] for x in (q, k, v)]
+        alone = cosformer_naive(*parts, max_length=int(kept.sum()), normalize=normalize)
+        torch.testing.assert_close(together[row : row + 1, :, kept], alone, atol=1e-9, rtol=1e-9)
+        expected = torch.autograd.grad((alone * weighting[row : row + 1, :, kept]).sum(), (q, k, v))
+        for name, a, b in zip("qkv", got, expected, strict=True):
+            torch.testing.assert_close(a[row], b[row], atol=1e-9, rtol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("length", [5, 10, 30])
+def test_the_own_length_weighs_short_sentences_and_a_fixed_one_far_above_does_not(length: int) -> None:
+    q, k, v = (x.detach() for x in inputs(length, length))
+    plain = cosformer_attention(q, k, v, max_length=10**9)
+
+    def change(max_length: int | None) -> float:
+        y = cosformer_attention(q, k, v, max_length=max_length)
+        return float((y - plain).norm() / plain.norm())
+
+    assert change(None) > 0.05
+    assert change(512) < 0.002
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_float32_loses_little_over_long_sequences(causal: bool) -> None:
+    tensors = [x.detach() for x in inputs(3000, 3000)]
+    expected = cosformer_attention(*tensors, max_length=3000, causal=causal)
+    got = cosformer_attention(*(x.float() for x in tensors), max_length=3000, causal=causal)
+    assert float((got - expected).abs().max()) < 2e-6
+    halves = cosformer_attention(*(x.bfloat16() for x in tensors), max_length=3000, causal=causal)
+    rounded = cosformer_attention(*(x.bfloat16().double() for x in tensors), max_length=3000, causal=causal)
+    assert halves.dtype == torch.bfloat16  # what is lost is the rounding of inputs and output, not of sums
+    torch.testing.assert_close(halves.double(), rounded, atol=2e-3, rtol=8e-3)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+def test_steps_equal_the_whole(normalize: str) -> None:
+    q, k, v = (x.detach() for x in inputs(40, 40))
+    whole = cosformer_attention(q, k, v, max_length=41, causal=True, normalize=normalize)
+    state = CosformerState.empty(k, 5, 41, normalize)
+    for position in range(40):
+        here = slice(position, position + 1)
+        y = state.step(q[:, :, here], k[:, :, here], v[:, :, here])
+        torch.testing.assert_close(y, whole[:, :, here], atol=1e-9, rtol=1e-9)
+        if position == 20:
+            order = torch.tensor([1, 0])
+            state, q, k, v, whole = state.reorder(order), q[order], k[order], v[order], whole[order]
+    assert state.length == 40 and state.sums.shape == (2, 3, 12, 5)
+
+
+def test_packed_sequences_equal_each_alone() -> None:
+    lengths = [3, 130, 1, 40]
+    offsets = torch.tensor([0, *lengths]).cumsum(0)
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(sum(lengths), 2, 4) for _ in range(3))
+    for causal, longest in ((False, 200), (True, 200), (False, None)):
+        together = cosformer_packed(q, k, v, offsets, max_length=longest, causal=causal)
+        for start, stop in itertools.pairwise(offsets):
+            parts = [x[start:stop].transpose(0, 1)[None] for x in (q, k, v)]
+            own = int(stop - start) if longest is None else longest
+            alone = cosformer_attention(*parts, max_length=own, causal=causal)[0].transpose(0, 1)
+            torch.testing.assert_close(together[start:stop], alone, atol=1e-5, rtol=1e-4)
+    with pytest.raises(ConfigError, match="offsets"):
+        cosformer_packed(q, k, v, torch.tensor([0, 5, 3]), max_length=200)
+
+
+def test_streaming_keeps_one_state_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    original = streaming_module._causal_backward
+
+    def counted(plan: object, states: list[object], *tensors: Tensor) -> object:
+        kept.append(len(states))
+        return original(plan, states, *tensors)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(streaming_module, "_causal_backward", counted)
+    q, k, v = inputs(300, 300)
+    cosformer_attention(q, k, v, max_length=M, causal=True, form="streaming").sum().backward()
+    assert kept == [math.ceil(300 / streaming_module.CAUSAL_BLOCK)]
+
+
+def test_wrong_inputs() -> None:
+    q, k, v = (x.detach() for x in inputs(5, 5))
+    for change, message in (
+        ({"max_length": 4}, "max_length 4"),
+        ({"key_mask": torch.ones(2, 4, dtype=torch.bool)}, r"expected bool \(2, 5\)"),
+        ({"key_mask": torch.ones(2, 5)}, "float32"),
+        ({"causal": True, "key_positions": torch.arange(5)}, "causal"),
+        ({"key_positions": torch.arange(4)}, "positions"),
+        ({"key_positions": torch.arange(5) + 8}, "max_length 9"),
+        ({"max_length": None, "causal": True}, "max_length is None"),
+        ({"max_length": None, "key_positions": torch.arange(5)}, "max_length is None"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            cosformer_attention(q, k, v, **{"max_length": 9, **change})
+    with pytest.raises(ConfigError, match="equal lengths"):
+        cosformer_attention(q[:, :, :3], k, v, max_length=9, causal=True)
+    with pytest.raises(ConfigError, match="give max_length to read another"):
+        cosformer_attention(q[:, :, :3], k, v, max_length=None)
+    with pytest.raises(ConfigError, match="expected \\(B, H, T, D\\)"):
+        cosformer_attention(q, k[..., :2], v, max_length=9)
+    with pytest.raises(ConfigError, match="one floating type"):
+        cosformer_attention(q, k.half(), v, max_length=9)
+    for option in ("form", "normalize"):
+        with pytest.raises(UnknownChoiceError, match="nothing"):
+            cosformer_attention(q, k, v, max_length=9, **{option: "nothing"})
+    with pytest.raises(ConfigError, match="CUDA"):
+        cosformer_attention(q, k, v, max_length=9, form="fla", causal=True)
+    state = CosformerState.empty(k, 5, 1)
+    state.step(q[:, :, :1], k[:, :, :1], v[:, :, :1])
+    with pytest.raises(ConfigError, match="beyond max_length 1"):
+        state.step(q[:, :, :1], k[:, :, :1], v[:, :, :1])
+    with pytest.raises(ConfigError, match="bfloat16"):
+        CosformerState(state.sums.bfloat16(), state.weights.bfloat16(), 9)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="chunked and fla attention on a GPU need CUDA, there is none")
+@pytest.mark.parametrize("form", ["auto", "fla"])
+def test_on_cuda(form: str) -> None:
+    if form == "fla":
+        pytest.importorskip("fla", reason="needs flash-linear-attention: pip install 'nas-ext[cuda]'")
+    tensors = [x.detach().float().cuda().requires_grad_() for x in inputs(300, 300, dim=64)]
+    results = []
+    for compute in (form, "naive"):
+        y = cosformer_attention(*tensors, max_length=M, causal=True, form=compute)
+        results.append([y.detach(), *torch.autograd.grad(y.square().sum(), tensors)])
+    for name, got, expected in zip("oqkv", *results, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-3, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_later_values_do_not_reach_earlier_outputs() -> None:
+    """In float32, however large they are: what rounds away of them must not come back."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 400, 8).unbind(0)
+    large = v.clone()
+    large[:, :, 300] *= 1e6
+    for form in ("chunked", "streaming", "naive"):
+        first, second = (cosformer_attention(q, k, x, max_length=400, causal=True, form=form) for x in (v, large))
+        assert torch.equal(first[:, :, :256], second[:, :, :256]), form
+        torch.testing.assert_close(first[:, :, :300], second[:, :, :300])
+        assert (first[:, :, 300] - second[:, :, 300]).abs().max() > 100
+
+
+WRONG = {
+    "two dimensions of values": lambda q: cosformer_attention(q, q, q[0], max_length=9),
+    "no dimension of keys": lambda q: cosformer_attention(q, torch.tensor(1.0), q, max_length=9),
+    "no length": lambda q: cosformer_attention(q, q, q, max_length=0),
+    "negative positions": lambda q: cosformer_attention(q, q, q, max_length=9, query_positions=torch.arange(-3, 2)),
+    "packed lengths": lambda q: cosformer_packed(q[0], q[0, :1], q[0], torch.tensor([0, 2]), max_length=9),
+    "packed offsets": lambda q: cosformer_packed(q[0], q[0], q[0], torch.tensor(2), max_length=9),
+    "settings": lambda q: LinearAttention(0),
+    "settings' normalisation": lambda q: LinearAttention(9, "sum"),
+    "state's normalisation": lambda q: CosformerState.empty(q, 4, 9, "sum"),
+    "state's shape": lambda q: CosformerState.empty(q[0], 4, 9),
+    "two positions at once": lambda q: CosformerState.empty(q, 4, 9).step(q[:, :, :2], q[:, :, :2], q[:, :, :2]),
+    "another batch": lambda q: CosformerState.empty(q, 4, 9).step(q[:1, :, :1], q[:1, :, :1], q[:1, :, :1]),
+    "reading beyond": lambda q: CosformerState.of(q, q, 9).read(q[:, :, :1], 9),
+    "reading before": lambda q: CosformerState.of(q, q, 9).read(q[:, :, :1], -1),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_inputs_are_told_in_one_line(what: str) -> None:
+    with pytest.raises(NasExtError) as caught:
+        WRONG[what](torch.randn(2, 3, 5, 4))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,232 @@
+"""The image network: subnets against their static networks, kinds of attention, sizes, and wrong input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import ArchitectureError, ConfigError, SpaceError, UnknownChoiceError
+from nas_core.layers import MoSConfig
+from nas_core.layers.transformer import Dropouts
+from nas_core.layers.weights import named_tensors
+from nas_core.models.image.net import VisionNet
+from nas_core.models.image.subnet import VisionConfig
+from nas_core.space import Architecture, SearchSpace, image_space, static_image_space
+
+SPACE = image_space(
+    "tiny",
+    layers=(1, 2, 3),
+    embed_dims=(8, 12),
+    ffn_dims=(8, 16),
+    heads=(1, 2, 3),
+    head_dim=4,
+    image_size=16,
+    patch_size=4,
+    attention=("softmax", "linear"),
+    relative_clip=3,
+)
+MIXED = Architecture(
+    {
+        "layers": 2,
+        "embed_dim": 8,
+        "ffn_dim": (16, 8),
+        "heads": (2, 3),
+        "attention": ("linear", "softmax"),
+        **SPACE.fixed,
+    }
+)
+ARCHITECTURES = {"mixed": MIXED, "softmax": SPACE.largest(), "linear": SPACE.smallest()}
+MIXTURES = {
+    "none": MoSConfig(),
+    "layer": MoSConfig(kind="layer", router_hidden=8),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
+}
+
+
+def build(**config: Any) -> VisionNet:
+    torch.manual_seed(5)
+    net = VisionNet(SPACE, VisionConfig(classes=5, **config))
+    with torch.no_grad():  # biases and norms start as constants, which would hide mistakes
+        for parameter in net.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return net
+
+
+def extract(net: VisionNet, architecture: Architecture, **config: Any) -> VisionNet:
+    static = VisionNet(static_image_space(architecture), VisionConfig(classes=5, **config))
+    static.load_state_dict(net.static_state(architecture), strict=True)
+    return static
+
+
+def images(height: int = 16, width: int = 16, count: int = 3) -> Tensor:
+    return torch.randn(count, 3, height, width, generator=torch.Generator().manual_seed(2))
+
+
+def close(got: Tensor, expected: Tensor, what: str = "") -> None:
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=2e-5, msg=lambda m: f"{what} {m}")
+
+
+@pytest.mark.parametrize("mos", MIXTURES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("options", [{}, {"class_token": False}, {"pool": "token", "normalize": "rms"}])
+def test_extracted_equals_the_active_subnet(mos: str, name: str, options: dict[str, Any]) -> None:
+    net, architecture = build(mos=MIXTURES[mos], **options).eval(), ARCHITECTURES[name]
+    static = extract(net, architecture, **options).eval()
+    subnet = net.select(architecture)
+    selected = dict(named_tensors(subnet))
+    for tensor in selected.values():
+        tensor.retain_grad()
+    output, expected = net(subnet, images()), static(static.select(architecture), images())
+    close(output, expected)
+    weighting = torch.randn(output.shape)
+    (output * weighting).sum().backward()
+    (expected * weighting).sum().backward()
+    for parameter, value in static.named_parameters():
+        assert value.grad is not None, parameter
+        got = selected[parameter].grad
+        assert got is not None, parameter
+        close(got, value.grad, f"gradient of {parameter}")
+    assert set(selected) == {parameter for parameter, _ in static.named_parameters()}
+
+
+def test_subnets_reach_only_their_own_weights() -> None:
+    net = build().eval()
+    net(net.select(MIXED), images()).sum().backward()
+    graded = {name for name, parameter in net.named_parameters() if parameter.grad is not None}
+    assert any(name.startswith("layers.0.self_attn.linear") for name in graded)
+    assert any(name.startswith("layers.1.self_attn.softmax") for name in graded)
+    assert not any(name.startswith(("layers.0.self_attn.softmax", "layers.1.self_attn.linear")) for name in graded)
+    assert not any(name.startswith("layers.2") for name in graded)
+    grads = {name: parameter.grad for name, parameter in net.named_parameters()}
+    in_proj = grads["layers.0.self_attn.linear.in_proj.weight"]
+    assert in_proj is not None
+    queries, keys, values = in_proj.chunk(3)
+    for part in (queries, keys, values):
+        assert part[:8, :8].any()
+        assert not part[8:].any()
+        assert not part[:, 8:].any()
+
+
+def test_extraction_copies_and_leaves_the_mode() -> None:
+    net = build(mos=MIXTURES["neuron"])
+    states = [net.static_state(MIXED) for _ in range(2)]
+    assert net.training
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    for tensor in states[0].values():
+        tensor.zero_()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+    static = extract(net, MIXED)
+    assert all(torch.equal(t, static.static_state(MIXED)[n]) for n, t in static.state_dict().items())
+
+
+def test_what_the_classifier_reads() -> None:
+    net = build().eval()
+    subnet = net.select(MIXED)
+    tokens = net.features(subnet, images())
+    assert tokens.shape == (3, 17, 8)
+    assert subnet.head is not None
+    mean = tokens[:, 1:].mean(1)
+    close(net(subnet, images()), mean @ subnet.head.weight.T + subnet.head.bias)
+    net.set_classifier(0, "token")
+    close(net(net.select(MIXED), images()), tokens[:, 0])
+    net.set_classifier(7, "")
+    assert net(net.select(MIXED), images()).shape == (3, 17, 7)
+
+
+def test_embedding_is_scaled_and_has_positions() -> None:
+    net = build().eval()
+    subnet = net.select(MIXED)._replace(layers=())
+    expected = torch.nn.functional.conv2d(images(), *subnet.patch_embed, stride=4).flatten(2).transpose(1, 2)
+    expected = (expected + subnet.positions[1:]) * math.sqrt(8)
+    tokens, grid = net._embed(subnet, images(), Dropouts())
+    assert grid == (4, 4)
+    close(tokens[:, 1:], expected)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+def test_other_image_sizes(kind: str) -> None:
+    net = build().eval()
+    architecture = ARCHITECTURES[kind]
+    before = net(net.select(architecture), images(24, 12))
+    assert before.shape == (3, 5)
+    stored = net.state_dict()
+    net.set_image_size((24, 12))
+    assert net.positions.shape == (1 + 6 * 3, 12)
+    close(net(net.select(architecture), images(24, 12)), before)
+    other = VisionNet(SPACE, VisionConfig(classes=5, image_size=(32, 32))).eval()
+    other.load_state_dict(stored)
+    close(
+        other(other.select(architecture), images(32, 32)), build().eval()(build().select(architecture), images(32, 32))
+    )
+
+
+def test_checkpointing_gives_the_same_gradients() -> None:
+    gradients = []
+    for checkpointing in (False, True):
+        net = build(dropout=0.2, drop_path=0.5)
+        net.checkpointing = checkpointing
+        torch.manual_seed(3)
+        net(net.select(SPACE.largest()), images()).square().sum().backward()
+        gradients.append({name: p.grad for name, p in net.named_parameters() if p.grad is not None})
+    assert set(gradients[0]) == set(gradients[1])
+    for name, gradient in gradients[0].items():
+        close(gradients[1][name], gradient, name)
+
+
+def test_dropout_acts_in_training_only() -> None:
+    net = build(dropout=0.3, drop_path=0.3, attention_dropout=0.3, activation_dropout=0.3)
+    subnet = net.select(MIXED)
+    assert not torch.equal(net(subnet, images()), net(subnet, images()))
+    net.eval()
+    assert torch.equal(net(subnet, images()), net(subnet, images()))
+
+
+def test_mixtures_depend_on_the_architecture() -> None:
+    net = build(mos=MIXTURES["neuron"]).eval()
+    other = Architecture({**MIXED, "attention": ("softmax", "softmax")})
+    first, second = (dict(named_tensors(net.select(a)))["layers.0.ffn.fc1.weight"] for a in (MIXED, other))
+    assert not torch.equal(first, second)
+
+
+def test_random_architectures_run() -> None:
+    net, rng = build().eval(), np.random.default_rng(0)
+    for _ in range(10):
+        assert torch.isfinite(net(net.select(SPACE.sample(rng)), images())).all()
+
+
+def test_wrong_input_is_explained() -> None:
+    net = build()
+    with pytest.raises(ConfigError, match="18 x 16 pixels do not divide into patches of 4"):
+        net(net.select(MIXED), images(18, 16))
+    with pytest.raises(ConfigError, match=r"images \(3, 16, 16\); expected \(B, 3, height, width\)"):
+        net(net.select(MIXED), images()[0])
+    with pytest.raises(ArchitectureError, match="outside space 'tiny'"):
+        net.select(Architecture({**MIXED, "embed_dim": 10}))
+    with pytest.raises(UnknownChoiceError, match=r"unknown pooling \(global_pool\) 'map'.*avgmax, token, ''"):
+        VisionConfig(pool="map")
+    with pytest.raises(ConfigError, match="without a class token"):
+        VisionConfig(pool="token", class_token=False)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "error", "said"),
+    [
+        ({"head_dim": 0}, SpaceError, "head_dim = 0"),
+        ({"patch_size": "four"}, SpaceError, "patch_size = 'four'"),
+        ({"image_size": None}, SpaceError, "no gene 'image_size'"),
+        ({"image_size": 18}, ConfigError, "do not divide"),
+        ({"attention": "cosine"}, UnknownChoiceError, "unknown attention in space 'odd' 'cosine'"),
+    ],
+)
+def test_spaces_of_other_networks_are_refused(fixed: dict[str, Any], error: type[Exception], said: str) -> None:
+    genes = {**SPACE.fixed, "attention": "softmax", **fixed}
+    choices = [choice for choice in SPACE.choices if choice.name != "attention"]
+    space = SearchSpace("odd", choices, {name: gene for name, gene in genes.items() if gene is not None})
+    with pytest.raises(error, match=said):
+        VisionNet(space)

@@ -1,0 +1,112 @@
+"""Translation networks whose layers choose between softmax and linear attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.errors import ConfigError, SpaceError
+from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.layers.weights import named_tensors
+from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.space import Architecture, Choice, SearchSpace, with_attention
+from nas_core.space.mformer import ATTENTION_GENES, KINDS
+from tests.models.translation.tiny import SOURCE_VOCAB, SPACE, VOCAB, build, close, sentences
+
+MIXED = with_attention(SPACE, "tiny-mixed", KINDS, KINDS, KINDS)
+SETTINGS = {
+    "denominator": {"linear": LinearAttention(24)},
+    "rms": {"linear": LinearAttention(24, "rms")},
+    "relative": {"linear": LinearAttention(24), "relative_length": 2, "norm_first": True},
+}
+every_setting = pytest.mark.parametrize("setting", SETTINGS)
+
+
+def some_architectures() -> list[Architecture]:
+    rng = np.random.default_rng(8)
+    drawn = [MIXED.sample(rng) for _ in range(3)]
+    everywhere = {gene: ["linear"] * 3 for gene in ATTENTION_GENES}
+    return [MIXED.largest(), Architecture({**MIXED.largest().to_dict(), **everywhere}), *drawn]
+
+
+@every_setting
+@torch.no_grad()
+def test_padding_changes_nothing_and_steps_equal_the_whole(setting: str) -> None:
+    """In float64: where positive features hardly overlap, a float32 quotient of small sums has few digits."""
+    net = build(space=MIXED, **SETTINGS[setting]).double().eval()
+    lengths, target = (5, 7, 2), sentences(6, 6, 6, seed=1)
+    for architecture in some_architectures():
+        subnet = net.select(architecture)
+        sides = [net(subnet, sentences(*lengths, left=left), target) for left in (False, True)]
+        close(*sides, 1e-9, "padding")
+        source = sentences(*lengths, left=True)
+        for row, length in enumerate(lengths):
+            alone = net.encode(subnet, source[row : row + 1, -length:], padded=False)
+            close(net.decode(subnet, target[row : row + 1], alone), sides[0][row : row + 1], 1e-9, "alone")
+        memory = net.encode(subnet, source)
+        whole = net.decode(subnet, target, memory)
+        order = torch.tensor([2, 0, 0])  # another sentence moves into row 1
+        cache = net.start(subnet, memory, torch.arange(3))
+        for position in range(6):
+            if position == 3:
+                cache.reorder(order)
+                target, whole = target[order], whole[order]
+            close(net.step(subnet, target[:, position], cache), whole[:, position], 1e-9, f"step {position}")
+        target = sentences(6, 6, 6, seed=1)
+
+
+@every_setting
+def test_extracted_equals_the_active_subnet(setting: str) -> None:
+    net = build("neuron", space=MIXED, **SETTINGS[setting]).eval()
+    source, target = sentences(5, 7, 2), sentences(6, 4, 3, seed=1)
+    for architecture in some_architectures():
+        config = TranslationConfig(**SETTINGS[setting])
+        static = TranslationNet(SearchSpace.of(architecture, like=MIXED), SOURCE_VOCAB, VOCAB, config)
+        state = net.static_state(architecture)
+        assert not any(".linear." in name or ".softmax." in name for name in state)
+        static.load_state_dict(state, strict=True)
+        expected = net(net.select(architecture), source, target)
+        close(static(static.select(architecture), source, target), expected)
+
+
+def test_only_the_chosen_kind_learns() -> None:
+    net = build(space=MIXED)
+    architecture = some_architectures()[1]
+    subnet = net.select(architecture)
+    logits = net(subnet, sentences(5, 7), sentences(4, 3))
+    logits.square().sum().backward()
+    learned = {name for name, p in net.named_parameters() if p.grad is not None}
+    attentions = {name for name in dict(net.named_parameters()) if "_attn." in name and "_norm" not in name}
+    assert attentions & learned == {name for name in attentions if ".linear." in name}
+    assert len(list(named_tensors(subnet))) > 10
+
+
+def test_lengths_beyond_linear_attention_are_one_line() -> None:
+    """The decoder's attention has a longest sentence, the encoder's has none."""
+    net = build(space=MIXED, linear=LinearAttention(6)).eval()
+    linear, softmax = some_architectures()[1], MIXED.largest()
+    net(net.select(softmax), sentences(9), sentences(8))
+    memory = net.encode(net.select(linear), sentences(9))
+    with pytest.raises(ConfigError, match="max_length 6"):
+        net.decode(net.select(linear), sentences(3), memory)
+    memory = net.encode(net.select(linear), sentences(5))
+    cache = net.start(net.select(linear), memory)
+    with pytest.raises(ConfigError, match="beyond max_length 6"):
+        for token in range(7):
+            net.step(net.select(linear), torch.tensor([token + 2]), cache)
+
+
+def test_unknown_kinds_are_refused() -> None:
+    choice = Choice.make("encoder.self_attention", ["softmax", "quadratic"], "encoder.layers", 3)
+    space = SearchSpace("wrong", [*SPACE.choices, choice], SPACE.fixed)
+    with pytest.raises(SpaceError, match="quadratic"):
+        TranslationNet(space, VOCAB, VOCAB)
+
+
+def test_a_kind_fixed_for_all_layers() -> None:
+    space = SearchSpace("fixed", SPACE.choices, {**SPACE.fixed, "encoder.self_attention": "linear"})
+    net = build(space=space, linear=LinearAttention(24))
+    subnet = net.select(space.largest())
+    assert all(layer.self_attn.linear is not None for layer in subnet.encoder_layers)
+    assert all(layer.self_attn.linear is None for layer in subnet.decoder_layers)

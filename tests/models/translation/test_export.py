@@ -1,0 +1,146 @@
+"""Exported encoders and decoding steps, run by onnxruntime, against the supernet they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from examples.export.greedy_onnx import Translator
+from nas_core.files import read_json
+from nas_core.graph.onnx import read_onnx
+from nas_core.models.translation.export import static_net, translation_parts
+from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
+from tests.models.translation.tiny import PAD, sentences
+
+every_model = pytest.mark.parametrize("name", MODELS)
+Exported = Callable[[str], Path]
+
+
+@every_model
+def test_forced_decoding_gives_the_full_forward_of_the_supernet(exported: Exported, name: str) -> None:
+    net, architecture = network(name)
+    translator = Translator(exported(name))
+    source, target = sentences(5, 9, 2, left=True), sentences(7, 7, 7, seed=1)
+    with torch.no_grad():
+        wanted = torch.log_softmax(net(net.select(architecture), source, target), -1)
+    (session, memory) = translator.encoder, translator.model["memory"]
+    read = dict(zip(memory, session.run(None, {"tokens": source.numpy()}), strict=True))
+    caches = translator.start(3)
+    for position in range(target.shape[1]):
+        given = {"token": target[:, position].numpy(), "position": np.array(position), **read, **caches}
+        out = dict(zip(translator.outputs, translator.decoder.run(None, given), strict=True))
+        np.testing.assert_allclose(out["log_probs"], wanted[:, position], atol=1e-4)
+        caches = {cache["input"]: out[cache["output"]] for cache in translator.model["caches"]}
+
+
+@every_model
+def test_greedy_translations_are_the_supernets(exported: Exported, name: str) -> None:
+    net, architecture = network(name)
+    given = sources(1, 4, 9, 2, 11, 5, 3, 8)
+    found = Translator(exported(name)).greedy(given, LIMIT)
+    assert found == [greedy(net, architecture, sentence, LIMIT) for sentence in given]
+    assert len({tuple(tokens) for tokens in found}) > 2, "the comparison should see different translations"
+
+
+def test_caches_of_linear_layers_do_not_grow(exported: Exported) -> None:
+    translator = Translator(exported("mixed"))
+    memory, caches = translator.encode(sources(3, 5)), translator.start(2)
+    sizes = []
+    for position in range(3):
+        _, caches = translator.step(np.array([EOS, EOS]), position, memory, caches)
+        sizes.append(sum(cache.size for cache in caches.values()))
+    assert sizes[0] == sizes[1] == sizes[2] > 0
+    softmax = Translator(exported("softmax"))
+    memory, caches = softmax.encode(sources(3, 5)), softmax.start(2)
+    _, once = softmax.step(np.array([EOS, EOS]), 0, memory, caches)
+    _, twice = softmax.step(np.array([EOS, EOS]), 1, memory, once)
+    assert {cache.shape[2] for cache in once.values()} == {1} and {cache.shape[2] for cache in twice.values()} == {2}
+
+
+def test_beam_search_finds_what_is_likelier(exported: Exported) -> None:
+    translator = Translator(exported("softmax"))
+    gains = []
+    for sentence in sources(4, 9, 2, 11):
+        assert translator.beam(sentence, 1, LIMIT) == translator.greedy([sentence], LIMIT)[0]
+        scores = [score(translator, sentence, translator.beam(sentence, width, LIMIT)) for width in (1, 8)]
+        gains.append(scores[1] - scores[0])
+    assert np.mean(gains) >= 0
+
+
+def score(translator: Translator, sentence: list[int], tokens: list[int]) -> float:
+    """Mean log-probability of a translation."""
+    memory, caches = translator.encode([sentence]), translator.start(1)
+    total, whole = 0.0, [EOS, *tokens, EOS][: LIMIT + 1]
+    for position, (token, after) in enumerate(pairwise(whole)):
+        scores, caches = translator.step(np.array([token]), position, memory, caches)
+        total += float(scores[0, after])
+    return total / (len(whole) - 1)
+
+
+@every_model
+def test_every_operator_is_known_to_the_graph_reader(exported: Exported, name: str) -> None:
+    sizes = {"batch": 2, "source": 5, "source_x2": 10, "past": 3}
+    for part in ("encoder", "decoder_step"):
+        path = exported(name) / f"{part}.onnx"
+        used = {
+            dim for value in read_json(path.parent / "model.json")["parts"][part]["inputs"] for dim in value["shape"]
+        }
+        read = read_onnx(path, shapes={dim: sizes[dim] for dim in used if isinstance(dim, str)})
+        assert not read.unknown
+        assert read.flops_g > 0
+
+
+@every_model
+def test_the_files_say_what_the_description_does(exported: Exported, name: str) -> None:
+    folder = exported(name)
+    model = read_json(folder / "model.json")
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*model["files"], "model.json"])
+    for part in model["parts"].values():
+        content = onnx.load(str(folder / part["file"]))
+        assert content.opset_import[0].version == model["opset"] >= 17
+        shapes = {
+            value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            for value in content.graph.input
+        }
+        assert shapes == {value["name"]: value["shape"] for value in part["inputs"]}
+        assert not [node for node in content.graph.node if node.metadata_props], "they hold paths"
+        types = {onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in content.graph.initializer}
+        assert types <= {"FLOAT", "INT64", "BOOL", "DOUBLE"}
+
+
+def test_experts_and_slices_are_gone(exported: Exported) -> None:
+    net, architecture = network("softmax")
+    static = static_net(net, architecture, LIMIT, LIMIT)
+    weights = sum(parameter.numel() for parameter in static.parameters())
+    stored = sum(
+        int(np.prod(tensor.dims))
+        for part in ("encoder", "decoder_step")
+        for tensor in onnx.load(str(exported("softmax") / f"{part}.onnx")).graph.initializer
+    )
+    assert weights * 0.9 < stored < weights * 1.3 < sum(parameter.numel() for parameter in net.parameters())
+    assert static.target_positions.table.shape == (LIMIT, 16)
+
+
+def test_padding_changes_nothing(exported: Exported) -> None:
+    path = str(exported("mixed") / "encoder.onnx")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (sentence,) = sources(4)
+    alone = Translator(exported("mixed")).greedy([sentence], LIMIT)
+    for padded in ([*sentence, PAD, PAD], [PAD, PAD, *sentence]):
+        assert Translator(exported("mixed")).greedy([padded], LIMIT) == alone
+    assert session.get_inputs()[0].shape == ["batch", "source"]
+
+
+def test_a_fixed_scale_of_the_encoder_bounds_the_source() -> None:
+    net, architecture = network("mixed")
+    net.config = replace(net.config, linear_encoder_length=7)
+    encoder, _ = translation_parts(net, architecture, LIMIT, LIMIT)
+    assert {dim.name: dim.largest for dim in encoder.dims}["source"] == 7

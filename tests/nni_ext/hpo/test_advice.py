@@ -1,0 +1,88 @@
+"""What is said of an experiment before it starts: NNI's page must not call the worst trial the best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from nas_core.cli import main
+from nas_core.errors import ConfigError
+from nas_core.space import get_space
+from nni_ext.hpo.advice import experiment_warnings
+from nni_ext.hpo.search_space import format_space
+from nni_ext.hpo.tuners import RandomSearchTuner
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "nni"
+OURS = "python -m nni_ext.trial --checkpoint /tmp"
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yml")), ids=lambda path: path.stem)
+def test_every_example_tells_nnis_page_the_direction(example: Path) -> None:
+    """NNI's page reads ``tuner.classArgs.optimize_mode`` and maximises without it."""
+    arguments = yaml.safe_load(example.read_text(encoding="utf-8"))["tuner"]["classArgs"]
+    assert (arguments["metric"], arguments["optimize_mode"]) == ("loss", "minimize")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "metric", "mode", "command", "expected"),
+    [
+        ({"optimize_mode": "minimize"}, "loss", "minimize", OURS, []),
+        ({"optimize_mode": "minimize"}, "default", "minimize", OURS, []),
+        ({}, "default", "minimize", "python mine.py", ["classArgs lacks optimize_mode: the tuner minimizes default"]),
+        ({"optimize_mode": "maximize"}, "default", "maximize", OURS, ["optimize_mode is maximize, but loss"]),
+        ({"optimize_mode": "maximize"}, "top1", "maximize", OURS, ["add '--metric top1' to trialCommand"]),
+        ({"optimize_mode": "maximize"}, "top1", "maximize", f"{OURS} --metric top1", []),
+        ({"optimize_mode": "minimize"}, "default", "minimize", f"{OURS} --metric=top1", ["give 'optimize_mode: max"]),
+        ({"optimize_mode": "maximize"}, "mine", "maximize", "python mine.py", []),
+        ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS} 'open", ["(No closing quotation): every trial"]),
+        ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS}/absent", ["--checkpoint /tmp/absent of trial"]),
+    ],
+)
+def test_warnings(arguments: dict[str, str], metric: str, mode: str, command: str, expected: list[str]) -> None:
+    local = SimpleNamespace(platform="local")
+    config = SimpleNamespace(trial_command=command, trial_code_directory="/", training_service=local)
+    found = experiment_warnings(arguments, metric, mode, config)
+    assert len(found) == len(expected), found
+    assert all(part in warning for part, warning in zip(expected, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        ({"metric": "loss", "optimize_mode": "maximize"}, "minimize"),
+        ({"metric": "top1"}, "maximize"),
+        ({"metric": "top1", "optimize_mode": "minimize"}, "maximize"),
+    ],
+)
+def test_a_tuner_refuses_the_wrong_direction(arguments: dict[str, Any], right: str) -> None:
+    with pytest.raises(ConfigError, match=f"give 'optimize_mode: {right}'"):
+        RandomSearchTuner(space="hat_small", **arguments)
+
+
+def test_check_ends_with_the_command_that_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NNI_CONFIG_DIR", str(tmp_path))
+    assert main(["nni", "register"]) == 0
+    content = yaml.safe_load((EXAMPLES / "hat_evolution.yml").read_text(encoding="utf-8"))
+    (tmp_path / "space.json").write_text(format_space(get_space("hat_small")), encoding="utf-8")
+    content.update(searchSpaceFile="space.json", trialCommand="python mine.py")
+    path = tmp_path / "my experiment.yml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["nni", "check", str(path)]) == 0
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    assert lines[0].startswith("a sample") and lines[1].startswith("  encoder.embed_dim: ")
+    assert lines[-1] == f"can be started: python -m nni_ext.nnictl create --config '{path}' --port 8080"
+    assert not shown.err
+    del content["tuner"]["classArgs"]["optimize_mode"]
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert main(["nni", "check", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert "warning: classArgs lacks optimize_mode: the tuner minimizes loss" in shown.err
+    assert shown.out.splitlines()[-1].startswith("can be started, but see the warnings: python -m nni_ext.nnictl")

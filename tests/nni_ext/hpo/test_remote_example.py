@@ -1,0 +1,43 @@
+"""The example of NNI's remote training service: its structure, by NNI's own classes; nothing is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from nni.experiment.config import ExperimentConfig, RemoteConfig
+from nni.experiment.config.utils import unset_base_path
+
+from nni_ext.hpo.tuners import HATEvolutionTuner
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "nni" / "remote.yml"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_ed25519").touch()
+
+
+def test_nni_takes_the_example() -> None:
+    config = ExperimentConfig.load(EXAMPLE)
+    config.search_space_file = EXAMPLE.parent / config.search_space_file
+    config.validate()
+    service = config.canonical_copy().training_service
+    assert isinstance(service, RemoteConfig)
+    assert [machine.host for machine in service.machine_list] == ["192.0.2.10", "192.0.2.11"]
+    assert service.machine_list[1].gpu_indices == [0, 1]
+    assert service.trial_gpu_number == 1
+    assert config.tuner.name == "HATEvolution"
+    assert HATEvolutionTuner(**config.tuner.class_args).config.iterations == 30
+
+
+def test_a_misspelt_field_is_refused(tmp_path: Path) -> None:
+    content = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    content["trainingService"]["machineList"][0]["sshKey"] = "x"
+    (tmp_path / "wrong.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(AttributeError, match="sshkey"):
+        ExperimentConfig.load(tmp_path / "wrong.yml")
+    unset_base_path()  # NNI leaves the folder of a file that it did not take as the base of all later paths

@@ -1,0 +1,36 @@
+"""NNI's manager gives a tuner ten seconds to start: what is slow to import waits until it is needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import DataError
+from nni_ext.hpo.register import check_experiment
+
+SCRIPT = """
+import sys
+from nni_ext.hpo.tuners import HATEvolutionTuner, RankNASTuner
+from nni_ext.hpo.search_space import nni_search_space
+from nas_core.space import get_space
+for tuner in (HATEvolutionTuner, RankNASTuner):
+    made = tuner(space="hat_small", max_params_m=0.9)
+print([name for name in ("torch", "lightgbm", "torchvision", "pytorch_lightning") if name in sys.modules])
+"""
+
+
+def test_tuners_start_without_torch() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_checking_a_wrong_experiment_leaves_nni_as_it_was(tmp_path: Path) -> None:
+    from nni.experiment.config import utils
+
+    path = tmp_path / "wrong.yml"
+    path.write_text("trialConcurency: 2\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no experiment NNI takes"):
+        check_experiment(path)
+    assert utils.get_base_path() != tmp_path

@@ -1,0 +1,284 @@
+"""Searches as tuners: driven as NNI's dispatcher does, from two threads, resumed, and with results that never come."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ConfigError, ConstraintError
+from nas_core.files import read_jsonl
+from nas_core.report import read_run
+from nas_core.space import get_space
+from nni_ext import architecture_of
+from nni_ext.hpo.search_space import nni_search_space
+
+nni = pytest.importorskip("nni", reason="NNI is not installed")
+
+from nni_ext.hpo.tuner import SearchTuner  # noqa: E402
+from nni_ext.hpo.tuners import HATEvolutionTuner, RandomSearchTuner, RankNASTuner  # noqa: E402
+
+SPACE = get_space("hat_small")
+FILE = json.loads(json.dumps(nni_search_space(SPACE)))
+SMALL = {"parents": 4, "mutations": 6, "crossovers": 4, "iterations": 4}
+
+
+def evolution(**changes: Any) -> SearchTuner:
+    return HATEvolutionTuner(**{"space": "hat_small", **SMALL, **changes})
+
+
+def ranknas(**changes: Any) -> SearchTuner:
+    settings = {"samples": 12, "rounds": 2, "finalists": 6, "candidates": 50, "iterations": 2, "children": 10}
+    return RankNASTuner(**{"space": "hat_small", **settings, "ranker": {"members": 1, "rounds": 5}, **changes})
+
+
+def random(**changes: Any) -> SearchTuner:
+    return RandomSearchTuner(**{"space": "hat_small", "evaluations": 30, "batch": 10, **changes})
+
+
+tuners = pytest.mark.parametrize("make", [evolution, ranknas, random])
+
+
+def quality(parameters: dict[str, Any]) -> float:
+    codes = SPACE.encode(architecture_of(SPACE, parameters), "layers")[0]
+    return float(((codes - np.linspace(0.3, 0.9, len(codes))) ** 2).sum())
+
+
+class Manager:
+    """What NNI's dispatcher does with a tuner, one call at a time."""
+
+    def __init__(self, tuner: SearchTuner, search_space: dict[str, Any] = FILE) -> None:
+        self.tuner = tuner
+        tuner.update_search_space(search_space)
+        self.started: dict[int, dict[str, Any]] = {}
+        self.results: list[tuple[dict[str, Any], float]] = []
+
+    def start(self) -> dict[str, Any] | None:
+        try:
+            parameters = self.tuner.generate_parameters(len(self.started), st_callback=None)
+        except nni.NoMoreTrialError:
+            return None
+        self.started[len(self.started)] = parameters
+        return json.loads(json.dumps(parameters))  # type: ignore[no-any-return]
+
+    def end(self, number: int, value: Any = None, success: bool = True) -> None:
+        if value is not None:
+            self.tuner.receive_trial_result(number, self.started[number], value, customized=False, trial_job_id="x")
+        self.tuner.trial_end(number, success)
+
+    def run(self, most: int = 1000) -> list[dict[str, Any]]:
+        """One trial after the other; their parameters."""
+        made = []
+        while len(made) < most and (parameters := self.start()) is not None:
+            number = len(self.started) - 1
+            self.end(number, {"default": quality(parameters), "other": 1.0})
+            self.results.append((parameters, quality(parameters)))
+            made.append(parameters)
+        return made
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The variables NNI's manager sets for its dispatcher."""
+    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "abc" / "log"))
+    return tmp_path / "abc" / "nas-ext"
+
+
+@tuners
+def test_a_search_from_beginning_to_end(make: Callable[..., SearchTuner]) -> None:
+    manager = Manager(make())
+    made = [json.dumps(one) for one in manager.run()]
+    assert len(made) == len(set(made)) >= 20
+    assert manager.start() is None
+
+
+@tuners
+def test_arguments_and_seed_decide_everything(make: Callable[..., SearchTuner]) -> None:
+    assert Manager(make(seed=3)).run(15) == Manager(make(seed=3)).run(15) != Manager(make(seed=4)).run(15)
+
+
+def test_plain_numbers_and_named_metrics_and_maximizing() -> None:
+    kinds = {"metric": "top1", "optimize_mode": "maximize"}
+    up, down = Manager(evolution(**kinds)), Manager(evolution())
+    for number in range(14):
+        first, second = up.start(), down.start()
+        assert first is not None
+        assert first == second
+        up.end(number, {"default": 0, "top1": -quality(first)})
+        down.end(number, quality(first))
+    assert up.run(5) == down.run(5)
+
+
+@tuners
+def test_workers_never_wait_and_threads_do_not_meet(make: Callable[..., SearchTuner]) -> None:
+    """Requests and results come in one thread, ends in another, out of order."""
+    manager = Manager(make())
+    rng = np.random.default_rng(0)
+    running: list[int] = []
+    ended: list[threading.Thread] = []
+    over = False
+    while running or not over:
+        while len(running) < 4 and not over:
+            if manager.start() is None:
+                over = True
+            else:
+                running.append(len(manager.started) - 1)
+        if running:
+            number = running.pop(int(rng.integers(len(running))))
+            value = None if number % 7 == 3 else {"default": quality(manager.started[number])}
+            if value is not None:
+                manager.tuner.receive_trial_result(number, manager.started[number], value, trial_job_id="x")
+            ended.append(threading.Thread(target=manager.tuner.trial_end, args=(number, value is not None)))
+            ended[-1].start()
+    for thread in ended:
+        thread.join()
+    made = [json.dumps(one) for one in manager.started.values()]
+    assert len(made) == len(set(made)) >= 20
+
+
+def test_trials_that_end_without_a_result_count_as_failed() -> None:
+    manager = Manager(evolution())
+    for number in range(14):
+        assert manager.start() is not None
+        manager.end(number, None if number % 2 else 1.0)
+    for number in range(14, 40):  # all of the first generation was told, so that there are no spares for ever
+        assert manager.start() is not None
+        manager.end(number, 1.0)
+    assert manager.tuner._search is not None
+    assert manager.tuner._search.strategy.generation > 1
+
+
+def test_lost_results_are_asked_for_once_more() -> None:
+    manager = Manager(evolution())
+    first = manager.start()
+    manager.end(0)
+    assert manager.start() == first
+    manager.end(1, 1.0)
+    second = manager.start()
+    assert second != first
+    for number in (2, 3):
+        manager.end(number)
+        assert (manager.start() == second) == (number == 2)
+
+
+def test_a_result_may_come_after_the_end_of_its_trial() -> None:
+    manager = Manager(evolution())
+    parameters = manager.start()
+    manager.tuner.trial_end(0, True)
+    manager.start()
+    manager.tuner.receive_trial_result(0, parameters, 0.25)
+    assert manager.tuner._search is not None
+    best = manager.tuner._search.strategy.best()
+    assert best is not None
+    assert best[1] == 0.25
+
+
+def test_local_trials_that_took_each_others_parameters() -> None:
+    """NNI books results by parameters and ends by jobs: the end of a job may come before the result of the parameters
+    it was started for."""
+    manager = Manager(evolution())
+    first, second = manager.start(), manager.start()
+    assert first is not None
+    assert second is not None
+    manager.tuner.receive_trial_result(1, second, 2.0)  # by the job started for 0
+    manager.tuner.trial_end(0, True)
+    for _ in range(5):
+        manager.start()
+    manager.tuner.receive_trial_result(0, first, 1.0)
+    manager.tuner.trial_end(1, True)
+    assert manager.tuner._search is not None
+    assert manager.tuner._search.strategy.best() == (architecture_of(SPACE, first), 1.0)
+
+
+def test_a_failed_trial_that_ran_beside_others() -> None:
+    manager = Manager(evolution())
+    failed, other = manager.start(), manager.start()
+    assert failed is not None
+    assert other is not None
+    manager.tuner.trial_end(0, False)
+    assert manager.tuner._search is not None
+    assert architecture_of(SPACE, failed) not in manager.tuner._search.told
+    manager.end(1, 1.0)
+    assert architecture_of(SPACE, failed) in manager.tuner._search.told
+
+
+@pytest.mark.parametrize("value", [float("nan"), "text", {"other": 1.0}, {"default": None}, [1.0]])
+def test_results_that_are_no_numbers(value: Any) -> None:
+    manager = Manager(evolution())
+    for number in range(14):
+        assert manager.start() is not None
+        manager.end(number, value)
+    assert len(manager.run(20)) == 20
+
+
+def test_trials_added_by_hand() -> None:
+    manager = Manager(evolution())
+    other = {label: entry["_value"][0] for label, entry in FILE.items()}
+    manager.tuner.receive_trial_result(99, other, 1.0, customized=True)
+    manager.tuner.receive_trial_result(98, {"lr": 0.1}, 1.0, customized=True)
+    assert other not in manager.run()
+
+
+@tuners
+@pytest.mark.parametrize("done", [0, 1, 13, 17])
+def test_import_data_continues_the_search(make: Callable[..., SearchTuner], done: int) -> None:
+    """As NNI does on resume: a new tuner, the search space, then the finished trials; parameter ids begin anew."""
+    whole = Manager(make()).run()
+    first = Manager(make())
+    first.run(done)
+    resumed = Manager(make())
+    data = [{"parameter": p, "value": {"default": v, "other": 1.0}, "trialJobId": "x"} for p, v in first.results]
+    resumed.tuner.import_data(data)
+    assert whole[:done] + resumed.run() == whole
+
+
+@tuners
+@pytest.mark.parametrize("done", [1, 16])
+def test_the_record_continues_the_search_and_is_a_run(
+    make: Callable[..., SearchTuner], done: int, experiment: Path
+) -> None:
+    """Failures, which NNI does not import, are on record too."""
+
+    def run(manager: Manager, most: int) -> list[dict[str, Any]]:
+        made = []
+        while len(made) < most and (parameters := manager.start()) is not None:
+            made.append(parameters)
+            failed = round(quality(parameters) * 1000) % 5 == 0
+            manager.end(len(manager.started) - 1, None if failed else quality(parameters), not failed)
+        return made
+
+    first = run(Manager(make()), done)
+    second = run(Manager(make()), 1000)
+    journal = read_jsonl(experiment / "journal.jsonl")
+    assert [entry["index"] for entry in journal] == list(range(len(first) + len(second)))
+    assert any(entry["metrics"] == {} for entry in journal)
+    found = read_run(experiment)
+    assert found.finalists
+    assert found.metric == "default"
+    for path in experiment.iterdir():
+        if path.is_file():
+            path.unlink()
+    assert run(Manager(make()), 1000) == first + second
+
+
+def test_a_record_of_other_settings_is_refused(experiment: Path) -> None:
+    Manager(evolution()).run(3)
+    with pytest.raises(ConfigError, match="holds a search with"):
+        Manager(evolution(seed=5))
+
+
+def test_limits(experiment: Path) -> None:
+    from nas_core.models import params_m
+
+    bound = params_m(SPACE.smallest()) * 1.2
+    manager = Manager(evolution(max_params_m=bound))
+    for parameters in manager.run(20):
+        assert params_m(architecture_of(SPACE, parameters)) <= bound
+    assert read_run(experiment).evaluations[0]["metrics"]["params_m"] <= bound
+    with pytest.raises(ConstraintError, match="closest candidate"):
+        Manager(evolution(max_params_m=0.01))

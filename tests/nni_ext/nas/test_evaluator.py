@@ -1,0 +1,192 @@
+"""Experiments of NNI whose models a predictor evaluates, in the sequential engine, and what its other engine sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
+
+import nni
+from nni.nas.evaluator import Evaluator
+from nni.nas.hub.pytorch import NasBench101, NasBench201
+from nni.nas.nn.pytorch import ModelSpace
+from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
+from nni.nas.strategy import Random, RegularizedEvolution
+
+from nas_core.errors import ConfigError, DataError, SpaceError
+from nas_core.graph import Graph, GraphError, nasbench201_graph
+from nas_core.models.translation import translation_graph
+from nas_core.predictor import NNFormerPredictor
+from nas_core.space import SearchSpace
+from nni_ext import PredictorEvaluator, as_model_space, nasbench101_sample, nasbench201_sample
+from nni_ext import nasbench201_unpruned_sample as unpruned
+
+SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
+          "cell/1_3": "avg_pool_3x3", "cell/2_3": "conv_3x3"}  # fmt: skip
+
+
+def small201() -> ModelSpace:
+    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
+
+
+def small101() -> ModelSpace:
+    return NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1)
+
+
+def full_cell(sample: Any) -> Graph:
+    """A reader of one's own; of module level, so that it travels by its name."""
+    return nasbench201_graph([3] * 6)
+
+
+@pytest.fixture(autouse=True)
+def no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines leave the last trial behind, and NNI mocks none where one seems to run."""
+    monkeypatch.setattr(nni.trial, "_params", None)
+
+
+@pytest.mark.parametrize("kind", ["simplified", "raw"])
+def test_evolution_over_nasbench201(search: Callable[..., Any], file201: Path, kind: str) -> None:
+    strategy = RegularizedEvolution(population_size=4, sample_size=2, mutation_prob=0.5, seed=0)
+    run = search(small201(), PredictorEvaluator(file201), strategy, 8, kind)
+    models = list(strategy.list_models(sort=False))
+    assert len(models) == 8
+    predictor = NNFormerPredictor.load(file201)
+    for model in models:
+        expected = predictor.predict([nasbench201_sample(model.sample)])[0]
+        assert model.metric == pytest.approx(expected, rel=1e-6)
+        assert [model.metric] == list(model.metrics.intermediates)
+    best = run.export_top_models(top_k=2)
+    assert [model.metric for model in best] == sorted((model.metric for model in models), reverse=True)[:2]
+    assert set(run.export_top_models(top_k=1, formatter="dict")[0]) == set(SAMPLE)
+
+
+def test_random_search_over_nasbench101(search: Callable[..., Any], predictor101: NNFormerPredictor) -> None:
+    strategy = Random(seed=0)
+    search(small101(), PredictorEvaluator(predictor101), strategy)
+    models = list(strategy.list_models())
+    assert len(models) == 6
+    expected = [predictor101.predict([nasbench101_sample(model.sample)])[0] for model in models]
+    assert [model.metric for model in models] == pytest.approx(sorted(expected, reverse=True), rel=1e-6)
+
+
+def test_evolution_over_a_space_of_nas_core(
+    search: Callable[..., Any], predictor_hat: NNFormerPredictor, space: SearchSpace
+) -> None:
+    strategy = RegularizedEvolution(population_size=4, sample_size=2, mutation_prob=0.2, seed=0)
+    run = search(as_model_space(space), PredictorEvaluator(predictor_hat), strategy, 8)
+    best = run.export_top_models(top_k=3)
+    architectures = [model.executable_model().architecture for model in best]
+    assert all(architecture in space for architecture in architectures)
+    expected = predictor_hat.predict([translation_graph(architecture) for architecture in architectures])
+    assert [model.metric for model in best] == pytest.approx(expected.tolist(), rel=1e-6)
+    assert len(list(strategy.list_models())) == 8
+
+
+def test_no_model_is_built(file201: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = SimplifiedModelSpace.from_model(small201(), PredictorEvaluator(file201)).freeze(SAMPLE)
+    monkeypatch.setattr(SimplifiedModelSpace, "executable_model", lambda self: pytest.fail("a model was built"))
+    with Evaluator.mock_runtime(model):
+        model.execute()
+    assert model.metric == pytest.approx(NNFormerPredictor.load(file201).predict([nasbench201_sample(SAMPLE)])[0])
+
+
+def test_outside_a_trial_nothing_is_reported(file201: Path) -> None:
+    evaluator = PredictorEvaluator(file201)
+    model = RawFormatModelSpace.from_model(small201(), evaluator).freeze(SAMPLE)
+    metric = evaluator.evaluate(model)
+    assert model.metric is None
+    with Evaluator.mock_runtime(model):
+        assert model.execute() == metric == model.metric
+
+
+def test_what_a_trial_of_the_other_engine_receives(
+    file201: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(file201.parent)
+    sent = nni.dump(SimplifiedModelSpace.from_model(small201(), PredictorEvaluator(file201.name)).freeze(SAMPLE))
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(sent)["evaluator"] == {
+        "predictor": str(file201.resolve()),
+        "read": None,
+        "reader": None,
+        "__instance_type__": "path:nni_ext.nas.evaluator.PredictorEvaluator",
+    }
+    received = nni.load(sent)
+    with Evaluator.mock_runtime(received):
+        received.execute()
+    assert received.metric == pytest.approx(PredictorEvaluator(file201).evaluate(received))
+
+
+def test_a_reader_travels_by_its_name(file201: Path) -> None:
+    evaluator = nni.load(nni.dump(PredictorEvaluator(file201, read=full_cell)))
+    assert evaluator.read([]) == full_cell([])
+
+
+def test_the_reader_of_the_training_is_honoured(file201: Path, tmp_path: Path) -> None:
+    model = SimplifiedModelSpace.from_model(small201(), None).freeze({**SAMPLE, "cell/1_3": "none", "cell/2_3": "none"})
+    predictor = NNFormerPredictor.load(file201)
+    pruned, whole = (predictor.predict([read(model.sample)])[0] for read in (nasbench201_sample, unpruned))
+    assert pruned != pytest.approx(whole)
+    assert PredictorEvaluator(predictor).evaluate(model) == pytest.approx(pruned)
+    assert PredictorEvaluator(predictor, reader="nasbench201_unpruned").evaluate(model) == pytest.approx(whole)
+    predictor.info |= {"reader": "nasbench201_unpruned"}
+    predictor.save(tmp_path / "latency.safetensors")
+    evaluator = PredictorEvaluator(tmp_path / "latency.safetensors")
+    assert evaluator.evaluate(model) == pytest.approx(whole)
+    assert nni.load(nni.dump(evaluator)).evaluate(model) == pytest.approx(whole)
+    chosen = PredictorEvaluator(tmp_path / "latency.safetensors", reader="nasbench201")
+    assert nni.load(nni.dump(chosen)).evaluate(model) == pytest.approx(pruned)
+    predictor.info |= {"reader": "nasbench101"}
+    with pytest.raises(
+        ConfigError, match=r"'nasbench101'.*NasBench201 are read by nasbench201 or nasbench201_unpruned"
+    ):
+        PredictorEvaluator(predictor).evaluate(model)
+    assert PredictorEvaluator(predictor, read=nasbench201_sample).evaluate(model) == pytest.approx(pruned)
+
+
+def test_a_predictor_in_memory_does_not_travel(predictor201: NNFormerPredictor) -> None:
+    with pytest.raises(ConfigError, match="save it and give its path") as caught:
+        nni.dump(PredictorEvaluator(predictor201))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_space_of_another_class_needs_a_reader(search: Callable[..., Any], predictor201: NNFormerPredictor) -> None:
+    class Foreign(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.add_mutable(nni.choice("width", [8, 16, 32, 64, 128, 256]))
+
+    with pytest.raises(SpaceError, match=r"class Foreign; expected NasBench101 .* give read="):
+        search(Foreign(), PredictorEvaluator(predictor201), Random(seed=0))
+    strategy = Random(seed=0)
+    search(Foreign(), PredictorEvaluator(predictor201, read=full_cell), strategy, 2)
+    expected = predictor201.predict([nasbench201_graph([3] * 6)])[0]
+    assert [model.metric for model in strategy.list_models()] == pytest.approx([expected] * 2)
+
+
+def test_wrong_inputs(predictor201: NNFormerPredictor, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(b"not a predictor")
+    wrong: list[tuple[type[Exception], str, Callable[[], Any]]] = [
+        (DataError, "file not found", lambda: PredictorEvaluator(tmp_path / "absent.safetensors")),
+        (DataError, "no whole safetensors file", lambda: PredictorEvaluator(str(foreign))),
+        (ConfigError, "predictor is a dict", lambda: PredictorEvaluator({})),
+        (ConfigError, "was not fitted", lambda: PredictorEvaluator(NNFormerPredictor())),
+        (ConfigError, "not frozen", lambda: PredictorEvaluator(predictor201).evaluate(small201())),
+        (SpaceError, "class dict", lambda: PredictorEvaluator(predictor201).evaluate(SAMPLE)),
+    ]
+    for kind, said, call in wrong:
+        with pytest.raises(kind) as caught:
+            call()
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_predictor_of_other_graphs_is_refused(predictor101: NNFormerPredictor) -> None:
+    model = SimplifiedModelSpace.from_model(small201(), None).freeze(SAMPLE)
+    with pytest.raises(GraphError, match="no training graph has operation"):
+        PredictorEvaluator(predictor101).evaluate(model)

@@ -1,0 +1,145 @@
+"""Model spaces of NNI as search spaces, and samples as architectures."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import nn
+
+pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
+
+import nni
+from nni.mutable import MutableAnnotation
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.hub.pytorch import DARTS, AutoFormer, NasBench101, NasBench201
+from nni.nas.nn.pytorch import InputChoice, LayerChoice, ModelSpace, Repeat
+from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace, model_context
+
+from nas_core.errors import ArchitectureError, SpaceError
+from nas_core.space import SearchSpace
+from nni_ext import architecture_of, as_model_space
+from nni_ext.nas.flat import flat_space, flatten
+
+
+class Mixed(ModelSpace):  # type: ignore[misc]
+    """Choices of all kinds of values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_mutable(nni.choice("kernel", [(1, 1), (3, 3)]))
+        self.add_mutable(nni.choice("bias", [True, False]))
+        self.add_mutable(nni.choice("norm", [None, "batch"]))
+        self.layer = LayerChoice([nn.Identity(), nn.ReLU()], label="layer")
+        self.inputs = InputChoice(4, 2, label="inputs")
+        self.repeat = Repeat(nn.Identity(), (1, 3), label="times")
+
+    def freeze(self, sample: dict[str, Any]) -> Mixed:
+        with model_context(sample):
+            return Mixed()
+
+
+class Plain(ModelSpace):  # type: ignore[misc]
+    """Nothing to choose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Identity()
+
+
+def returned(flat: Any, count: int = 50) -> None:
+    """Rows become samples that JSON can hold, and come back."""
+    for row in flat.space.sample_rows(np.random.default_rng(0), count):
+        architecture = flat.space.architecture(row)
+        sample = flat.sample(architecture)
+        assert flat.architecture(sample) == flat.architecture(json.loads(json.dumps(sample))) == architecture
+
+
+@pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])
+def test_values_of_any_kind(kind: Any) -> None:
+    space = kind.from_model(Mixed(), FunctionalEvaluator(print, lr=nni.uniform("lr", 0.0, 1.0)))
+    flat = flatten(space)
+    assert not flat.checked
+    options = {choice.name: choice.options[0] for choice in flat.space.choices}
+    assert options["kernel"] == ("[1, 1]", "[3, 3]")
+    assert options["bias"] == ("True", "False")
+    assert options["norm"] == ("None", "batch")
+    assert options["times"] == (1, 2, 3)
+    assert options["inputs"] == ("[0, 1]", "[0, 2]", "[0, 3]", "[1, 2]", "[1, 3]", "[2, 3]")
+    assert len(options["lr"]) == 15 and options["lr"][7] == pytest.approx(0.5)
+    returned(flat)
+    for row in flat.space.sample_rows(np.random.default_rng(1), 20):
+        model = space.freeze(flat.sample_of_row(row))
+        assert type(model.sample["kernel"]) is tuple and type(model.sample["bias"]) is bool
+        model.executable_model()
+
+
+@pytest.mark.parametrize(
+    ("make", "shares"),
+    [
+        (lambda: NasBench201(stem_out_channels=4, num_modules_per_stack=1), (1.0, 1.0)),
+        (lambda: DARTS(width=4, num_cells=3, dataset="cifar"), (1.0, 1.0)),
+        (lambda: AutoFormer(search_depth=(2, 3)), (1.0, 1.0)),
+        (lambda: NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1), (0.3, 0.9)),
+    ],
+)
+def test_spaces_of_the_hub(make: Any, shares: tuple[float, float]) -> None:
+    space = SimplifiedModelSpace.from_model(make(), None)
+    flat = flatten(space)
+    assert flat.checked == any(isinstance(one, MutableAnnotation) for one in space.simplify().values())
+    returned(flat, 20)
+    rows = flat.space.sample_rows(np.random.default_rng(0), 100)
+    valid = [row for row in rows if space.contains(flat.sample_of_row(row))]
+    assert shares[0] <= len(valid) / len(rows) <= shares[1]
+    assert space.freeze(flat.sample_of_row(valid[0])).status == "frozen"
+
+
+def test_too_many_subsets_become_flags() -> None:
+    class Wide(ModelSpace):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inputs = InputChoice(14, 7, label="inputs")
+
+    flat = flatten(space := SimplifiedModelSpace.from_model(Wide(), None))
+    assert len(flat.labels) == 14 and flat.checked
+    valid = [space.contains(flat.sample_of_row(row)) for row in flat.space.sample_rows(np.random.default_rng(0), 100)]
+    assert 5 < sum(valid) < 60
+
+
+@pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])
+def test_own_spaces_are_themselves(kind: Any, space: SearchSpace) -> None:
+    executable = kind.from_model(as_model_space(space), FunctionalEvaluator(print, lr=nni.choice("lr", [0.1, 0.2])))
+    flat = flatten(executable)
+    assert flat.space.choices[:-1] == space.choices and flat.space.fixed == space.fixed
+    assert flat.space.choices[-1].name == "lr"
+    only = flatten(kind.from_model(as_model_space(space), None))
+    assert only.space == space == flatten(as_model_space(space)).space
+    for row in space.sample_rows(np.random.default_rng(0), 20):
+        sample = only.sample_of_row(row)
+        assert architecture_of(space, sample) == only.architecture(sample) == space.architecture(row)
+        assert executable.freeze({**sample, "lr": 0.1}).executable_model().architecture == space.architecture(row)
+
+
+def test_names_are_the_same_in_every_process() -> None:
+    flat = flat_space("x", {"a": [nn.ReLU(), nn.ReLU()], "b": [np.int64(3), np.int64(5)], "c": [1, "1"], "d": [0.5]})
+    assert [choice.options[0] for choice in flat.space.choices] == [
+        ("0:ReLU", "1:ReLU"), (3, 5), ("0:1", "1:1"), (0.5,),
+    ]  # fmt: skip
+    assert flat.architecture({"a": flat.values[0][1], "b": 5, "c": "1", "d": 0.5})["a"] == "1:ReLU"
+
+
+def test_wrong_inputs() -> None:
+    flat = flat_space("x", {"a": [1, 2]})
+    wrong: list[tuple[type[Exception], str, Any]] = [
+        (SpaceError, "'Plain' has nothing to choose", lambda: flatten(Plain())),
+        (SpaceError, "'a' has 0 values", lambda: flat_space("x", {"a": []})),
+        (SpaceError, "lists an option twice", lambda: flat_space("x", {"a": [1, 1.0]})),
+        (ArchitectureError, "no label 'a'", lambda: flat.architecture({})),
+        (ArchitectureError, r"a = 3, outside space 'x'; choose from [1, 2]", lambda: flat.architecture({"a": 3})),
+    ]
+    for kind, said, call in wrong:
+        with pytest.raises(kind) as caught:
+            call()
+        assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,191 @@
+"""Predictors in NNI's filters and penalties; graphs against the cells that NNI builds."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
+
+from nni.mutable import CategoricalMultiple, SampleValidationError
+from nni.nas.hub.pytorch import NasBench101, NasBench201, ProxylessNAS
+from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, RangeProfilerFilter, SampleProfilerPenalty
+from nni.nas.profiler import Profiler
+from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
+from nni.nas.strategy import Random
+from nni.nas.strategy.middleware import Chain, Filter
+
+from nas_core.errors import ConfigError, DataError, SpaceError
+from nas_core.graph import GraphError, nasbench101_graph
+from nas_core.models.translation import translation_graph
+from nas_core.predictor import NNFormerPredictor
+from nas_core.space import SearchSpace
+from nni_ext import (
+    PredictorEvaluator,
+    PredictorProfiler,
+    as_model_space,
+    nasbench101_sample,
+    nasbench201_sample,
+    nasbench201_unpruned_sample,
+)
+
+EDGES = ("0_1", "0_2", "1_2", "0_3", "1_3", "2_3")
+
+
+@pytest.fixture(scope="module")
+def nasbench201() -> Any:
+    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
+
+
+@pytest.fixture(scope="module")
+def nasbench101() -> Any:
+    return NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1)
+
+
+def draw(model_space: Any, count: int, fine: bool = False) -> list[dict[str, Any]]:
+    """Random samples that the space accepts; of NAS-Bench-101 many are not."""
+    stream, samples = np.random.RandomState(0), []
+    mutables = model_space.simplify(lambda mutable: not (fine and isinstance(mutable, CategoricalMultiple)))
+    for _ in range(100 * count):
+        sample: dict[str, Any] = {}
+        try:
+            for mutable in mutables.values():
+                mutable.random(sample, stream)
+        except SampleValidationError:
+            continue
+        samples.append(sample)
+        if len(samples) == count:
+            return samples
+    raise AssertionError("too few valid samples")
+
+
+def test_paths_of_a_graph_are_those_of_nnis_cell(nasbench201: Any) -> None:
+    """Where operations are none or the identity, a cell multiplies its input by the number of its paths."""
+    for ops in itertools.product(("none", "skip_connect"), repeat=6):
+        sample = {f"cell/{edge}": op for edge, op in zip(EDGES, ops, strict=True)}
+        cell = nasbench201.cells[0].freeze(sample)
+        ways = np.linalg.inv(np.eye(len(graph := nasbench201_sample(sample))) - graph.adjacency)[0, -1]
+        assert torch.equal(cell(torch.ones(1, 4, 2, 2)), torch.full((1, 4, 2, 2), float(round(ways))))
+
+
+def test_pruned_cells_are_those_of_nni(nasbench101: Any) -> None:
+    for fine in (False, True):
+        for sample in draw(nasbench101, 30, fine):
+            final = sample["cell/final"]
+            nodes = len(final) // 2 + 2
+            ops = ["input", *(final[f"op{node}"] for node in range(1, nodes - 1)), "output"]
+            matrix = [[source in final.get(f"input{node}", ()) for node in range(nodes)] for source in range(nodes)]
+            assert nasbench101_sample(sample) == nasbench101_graph(matrix, ops)
+
+
+def test_profiles_are_predictions(
+    nasbench201: Any,
+    nasbench101: Any,
+    space: SearchSpace,
+    predictor201: NNFormerPredictor,
+    predictor101: NNFormerPredictor,
+    predictor_hat: NNFormerPredictor,
+    file201: Path,
+) -> None:
+    for sample in draw(nasbench201, 3):
+        expected = predictor201.predict([nasbench201_sample(sample)])[0]
+        for predictor in (predictor201, file201, str(file201)):
+            profiler = PredictorProfiler(nasbench201, predictor)
+            assert isinstance(profiler, Profiler)
+            assert type(profiler.profile(sample)) is float
+            assert profiler.profile(sample) == pytest.approx(expected)
+    for sample in draw(nasbench101, 3):
+        expected = predictor101.predict([nasbench101_sample(sample)])[0]
+        assert PredictorProfiler(nasbench101, predictor101).profile(sample) == pytest.approx(expected)
+    made = as_model_space(space)
+    for sample in draw(made, 3):
+        expected = predictor_hat.predict([translation_graph(made.freeze(sample).architecture)])[0]
+        assert PredictorProfiler(made, predictor_hat).profile(sample) == pytest.approx(expected)
+
+
+def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNFormerPredictor, tmp_path: Path) -> None:
+    sample = dict.fromkeys((f"cell/{edge}" for edge in EDGES), "conv_3x3") | {"cell/2_3": "none", "cell/1_3": "none"}
+    whole = predictor201.predict([nasbench201_unpruned_sample(sample)])[0]
+    assert PredictorProfiler(nasbench201, predictor201).profile(sample) != pytest.approx(whole)
+    given = PredictorProfiler(nasbench201, predictor201, reader="nasbench201_unpruned")
+    assert given.profile(sample) == pytest.approx(whole)
+    predictor201.save(tmp_path / "p.safetensors")
+    latency = NNFormerPredictor.load(tmp_path / "p.safetensors")
+    latency.info |= {"reader": "nasbench201_unpruned"}
+    assert PredictorProfiler(nasbench201, latency).profile(sample) == pytest.approx(whole)
+    with pytest.raises(ConfigError, match=r"'translation'.*nasbench201 or nasbench201_unpruned"):
+        PredictorProfiler(nasbench201, latency, reader="translation")
+
+
+@pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])
+def test_spaces_as_strategies_hold_them(kind: Any, nasbench201: Any, predictor201: NNFormerPredictor) -> None:
+    sample = draw(nasbench201, 1)[0]
+    profiler = PredictorProfiler(kind.from_model(nasbench201, None), predictor201)
+    assert profiler.profile(sample) == PredictorProfiler(nasbench201, predictor201).profile(sample)
+
+
+def test_a_subclass_is_read_like_its_base(predictor201: NNFormerPredictor) -> None:
+    class Wide(NasBench201):  # type: ignore[misc]
+        def __init__(self, width: int) -> None:
+            super().__init__(stem_out_channels=width, num_modules_per_stack=1)
+
+    made = Wide(width=8)
+    assert PredictorProfiler(made, predictor201).profile(draw(made, 1)[0]) > 0
+
+
+def test_filter(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
+    profiler = PredictorProfiler(nasbench201, predictor201)
+    samples = draw(nasbench201, 10)
+    values = [profiler.profile(sample) for sample in samples]
+    middle = float(np.median(values))
+    assert [RangeProfilerFilter(profiler, min=middle)(sample) for sample in samples] == [v >= middle for v in values]
+    assert [RangeProfilerFilter(profiler, max=middle)(sample) for sample in samples] == [v <= middle for v in values]
+    assert len({*values}) > 2
+
+
+def test_filter_in_an_experiment(search: Any, nasbench201: Any, predictor201: NNFormerPredictor) -> None:
+    profiler = PredictorProfiler(nasbench201, predictor201)
+    bound = float(np.median([profiler.profile(sample) for sample in draw(nasbench201, 10)]))
+    accepts = RangeProfilerFilter(profiler, min=bound)
+    strategy = Chain(Random(seed=1), Filter(lambda model: accepts(model.sample)))
+    search(nasbench201, PredictorEvaluator(predictor201), strategy)
+    metrics = [model.metric for model in strategy.list_models()]
+    assert metrics and min(metrics) >= bound
+
+
+def test_penalty(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
+    profiler = PredictorProfiler(nasbench201, predictor201)
+    sample = draw(nasbench201, 1)[0]
+    value = profiler.profile(sample)
+    loss, details = SampleProfilerPenalty(profiler, baseline=value / 2, scale=3.0)(torch.tensor(1.0), sample)
+    assert details["penalty"] == value
+    assert loss.item() == pytest.approx(4.0)
+    with pytest.raises(TypeError, match="only supports ExpressionProfiler"):  # NNI's own answer, as documented
+        ExpectationProfilerPenalty(profiler, baseline=1.0)(torch.tensor(1.0), sample)
+
+
+def test_wrong_inputs(
+    nasbench201: Any, nasbench101: Any, predictor201: NNFormerPredictor, space: SearchSpace, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    profiler = PredictorProfiler(nasbench201, predictor201)
+    wrong: list[tuple[type[Exception], str, Any]] = [
+        (DataError, "is no predictor", lambda: PredictorProfiler(nasbench201, foreign)),
+        (DataError, "file not found", lambda: PredictorProfiler(nasbench201, "absent.safetensors")),
+        (ConfigError, "was not fitted", lambda: PredictorProfiler(nasbench201, NNFormerPredictor())),
+        (ConfigError, "predictor is a list", lambda: PredictorProfiler(nasbench201, [])),
+        (SpaceError, "class ProxylessNAS", lambda: PredictorProfiler(ProxylessNAS(width_mult=0.5), predictor201)),
+        (SpaceError, "class SearchSpace", lambda: PredictorProfiler(space, predictor201)),
+        (GraphError, "no label 'cell/0_1'", lambda: profiler.profile({"cell/0_2": "none"})),
+        (GraphError, "no label", lambda: profiler.profile(draw(nasbench101, 1)[0])),
+    ]
+    for kind, said, call in wrong:
+        with pytest.raises(kind) as caught:
+            call()
+        assert said in str(caught.value) and "\n" not in str(caught.value)

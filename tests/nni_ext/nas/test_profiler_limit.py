@@ -1,0 +1,156 @@
+"""NNI's profilers as limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
+
+from nni.nas.hub.pytorch import AutoFormer, NasBench101, NasBench201
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace
+from nni.nas.profiler import Profiler
+from nni.nas.profiler.pytorch.flops import FlopsParamsProfiler, FlopsProfiler, NumParamsProfiler
+from nni.nas.space import SimplifiedModelSpace
+
+from nas_core.errors import ConfigError, ConstraintError, NasExtError
+from nas_core.predictor import NNFormerPredictor
+from nas_core.search import InfeasibleError, RandomConfig, RandomSearch
+from nas_core.space import SearchSpace
+from nni_ext import PredictorProfiler, ProfilerLimit, as_model_space
+from nni_ext.nas.flat import FlatSpace, flatten
+from nni_ext.nas.profiler_limit import as_limits, limit_constraint, validity_constraint
+
+
+class Counting(Profiler):  # type: ignore[misc]
+    """Sums what it is told a sample's values cost, and counts its calls."""
+
+    def __init__(self, refused: str | None = None) -> None:
+        self.calls, self.refused = 0, refused
+
+    def profile(self, sample: dict[str, Any]) -> float:
+        self.calls += 1
+        if self.refused in sample.values():
+            raise NasExtError("no such operation")
+        return float(sum(op == "conv_3x3" for op in sample.values()))
+
+
+class Other(ModelSpace):  # type: ignore[misc]
+    """Labels that no other space here has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = LayerChoice([nn.Conv2d(3, 8, 1), nn.Conv2d(3, 8, 3, padding=1)], label="elsewhere")
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.layer(image)
+        return out
+
+
+@pytest.fixture(scope="module")
+def nasbench201() -> Any:
+    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
+
+
+def drawn(flat: FlatSpace, count: int) -> Any:
+    return flat.space.sample_rows(np.random.default_rng(0), count)
+
+
+def test_costs_of_nni_are_what_it_says() -> None:
+    space = AutoFormer(search_depth=(2, 3))
+    flat = flatten(space)
+    for kind in (FlopsProfiler, NumParamsProfiler):
+        profiler = kind(space, torch.randn(1, 3, 224, 224))
+        rows = drawn(flat, 40)
+        values = [profiler.profile(flat.sample_of_row(row)) for row in rows]
+        limit = float(np.median(values))
+        constraint = limit_constraint(flat, space, ProfilerLimit("cost", profiler, limit))
+        assert constraint.values(rows).tolist() == values
+        search = RandomSearch(flat.space, [constraint], RandomConfig(evaluations=10))
+        assert max(profiler.profile(flat.sample(one)) for one in search.ask(10)) <= limit
+
+
+def test_predictors_are_asked_for_many_at_once(
+    nasbench201: Any, predictor201: NNFormerPredictor, space: SearchSpace, predictor_hat: NNFormerPredictor
+) -> None:
+    for model_space, predictor in ((nasbench201, predictor201), (as_model_space(space), predictor_hat)):
+        profiler = PredictorProfiler(model_space, predictor)
+        flat = flatten(model_space)
+        constraint = limit_constraint(flat, model_space, ProfilerLimit("latency_ms", profiler, 1e6))
+        rows = drawn(flat, 30)
+        one_by_one = []
+        for row in rows:
+            try:
+                one_by_one.append(profiler.profile(flat.sample_of_row(row)))
+            except NasExtError:  # no way from input to output
+                one_by_one.append(math.nan)
+        assert constraint.values(rows) == pytest.approx(one_by_one, rel=1e-5, nan_ok=True)
+
+
+def test_each_architecture_is_profiled_once(nasbench201: Any) -> None:
+    profiler = Counting()
+    flat = flatten(nasbench201)
+    constraint = limit_constraint(flat, nasbench201, ProfilerLimit("convolutions", profiler, 2))
+    rows, before = drawn(flat, 25), profiler.calls
+    first = constraint.values(rows)
+    assert profiler.calls - before == len({row.tobytes() for row in rows})
+    assert constraint.values(rows[::-1]).tolist() == first[::-1].tolist()
+    assert profiler.calls - before == len({row.tobytes() for row in rows})
+
+
+def test_what_a_profiler_refuses_is_not_let_in(nasbench201: Any) -> None:
+    flat = flatten(nasbench201)
+    profiler = Counting(refused="none")
+    constraint = limit_constraint(flat, nasbench201, ProfilerLimit("convolutions", profiler, 6))
+    search = RandomSearch(flat.space, [constraint], RandomConfig(evaluations=50))
+    assert not any("none" in flat.sample(one).values() for one in search.ask(50))
+
+
+def test_samples_that_nni_refuses_are_not_asked_for() -> None:
+    made = NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1)
+    space = SimplifiedModelSpace.from_model(made, None)
+    flat = flatten(space)
+    assert not all(space.contains(flat.sample_of_row(row)) for row in drawn(flat, 30))
+    search = RandomSearch(flat.space, [validity_constraint(flat, space)], RandomConfig(evaluations=30))
+    for one in search.ask(30):
+        assert "cell/final" in space.freeze(flat.sample(one)).sample
+
+
+def test_no_model_is_within_the_limit() -> None:
+    space = AutoFormer(search_depth=(2, 3))
+    flat = flatten(space)
+    profiler = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
+    search = RandomSearch(flat.space, [limit_constraint(flat, space, ProfilerLimit("flops", profiler, 1e6))])
+    with pytest.raises(InfeasibleError) as caught:
+        search.start()
+    assert caught.value.acceptance == 0.0
+    smallest = profiler.profile(flat.sample(flat.space.smallest()))
+    assert caught.value.bounds["flops"] == profiler.profile(flat.sample(caught.value.closest)) == smallest
+
+
+def test_wrong_inputs(nasbench201: Any) -> None:
+    flat = flatten(nasbench201)
+    conv = Other()
+    image = torch.randn(1, 3, 8, 8)
+    good = ProfilerLimit("a", Counting(), 1)
+    given = [
+        (ConfigError, "profiler of 'a' is a int", lambda: as_limits({"a": (3, 1.0)})),
+        (ConfigError, "expected (profiler, limit)", lambda: as_limits({"a": Counting()})),
+        (ConfigError, "a list of ProfilerLimit", lambda: as_limits([Counting()])),  # type: ignore[list-item]
+        (ConfigError, "named a, a", lambda: as_limits([good, good])),
+        (ConstraintError, "limit of a is -1", lambda: as_limits({"a": (Counting(), -1)})),
+        (ConstraintError, "limit of a is '8 ms'", lambda: as_limits({"a": (Counting(), "8 ms")})),
+    ]
+    for profiler in (FlopsProfiler(conv, image), FlopsParamsProfiler(conv, image), Profiler(nasbench201)):
+        limit = ProfilerLimit("a", profiler, 1.0)
+        message = "the profiler of 'a' returns no number for samples of this model space"
+        given.append((ConfigError, message, lambda limit=limit: limit_constraint(flat, nasbench201, limit)))  # type: ignore[misc]
+    for kind, said, call in given:
+        with pytest.raises(kind) as caught:
+            call()
+        assert said in str(caught.value) and "\n" not in str(caught.value)

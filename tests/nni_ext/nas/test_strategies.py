@@ -1,0 +1,123 @@
+"""The strategies by name, on spaces of NNI's hub and on ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
+
+import nni
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.execution import SequentialExecutionEngine
+from nni.nas.hub.pytorch import AutoFormer, NasBench201
+from nni.nas.profiler.pytorch.flops import FlopsProfiler
+from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
+
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.models.translation.costs import params_m
+from nas_core.search import RankerConfig
+from nas_core.space import SearchSpace
+from nni_ext import HATEvolution, RandomSearch, RankNAS, as_model_space
+
+HAT = {"iterations": 6, "population": 12, "parents": 4, "mutations": 4, "crossovers": 4}
+RANK = {"samples": 12, "rounds": 3, "finalists": 8, "candidates": 100, "iterations": 2, "parents": 10, "children": 20}
+RANK["ranker"] = {"members": 2, "rounds": 20}
+WORTH = {"none": 0, "skip_connect": 2, "conv_1x1": 3, "conv_3x3": 4, "avg_pool_3x3": 1}
+
+
+class Formula(FunctionalEvaluator):  # type: ignore[misc]
+    """A metric of the frozen model without building it."""
+
+    def _execute(self, model: Any) -> None:
+        nni.report_final_result(self.function(model))
+
+
+def worth(model: Any) -> float:
+    return float(sum(WORTH[op] * weight for op, weight in zip(model.sample.values(), (1, 2, 3, 1, 2, 3), strict=True)))
+
+
+def searched(strategy: Any, model_space: Any, metric: Any, models: int = 100, kind: Any = SimplifiedModelSpace) -> Any:
+    strategy(kind.from_model(model_space, Formula(metric)), SequentialExecutionEngine(models))
+    return strategy
+
+
+@pytest.fixture(scope="module")
+def nasbench201() -> Any:
+    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
+
+
+@pytest.mark.parametrize("kind", [SimplifiedModelSpace, RawFormatModelSpace])
+def test_guided_searches_beat_chance(nasbench201: Any, kind: Any) -> None:
+    """At 36 models, averaged over seeds; the best of all models has 48."""
+
+    def found(make: Any) -> float:
+        return sum(searched(make(seed), nasbench201, worth, 36, kind).best().metric for seed in range(5)) / 5
+
+    chance = found(lambda seed: RandomSearch(evaluations=36, seed=seed))
+    assert found(lambda seed: HATEvolution(**HAT, seed=seed)) > chance + 1
+    assert found(lambda seed: RankNAS(**RANK, seed=seed)) > chance + 1
+
+
+def test_autoformer_under_a_limit() -> None:
+    space = AutoFormer(search_depth=(2, 3))
+    flops = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
+
+    def heads(model: Any) -> float:
+        return float(sum(value for label, value in model.sample.items() if label.startswith("num_head")))
+
+    for kind, settings in ((HATEvolution, HAT), (RankNAS, RANK)):
+        strategy = searched(kind(constraints={"flops": (flops, 4e8)}, **settings), space, heads, 30)
+        assert len({one.architecture for one in strategy.archive}) == 30
+        assert all(one.costs["flops"] == flops.profile(one.sample) <= 4e8 for one in strategy.archive)
+
+
+def test_own_space_with_genes_of_its_own(space: SearchSpace) -> None:
+    def small(model: Any) -> float:
+        return -params_m(model.executable_model().architecture)
+
+    strategy = searched(RankNAS(**RANK), as_model_space(space), small)
+    assert strategy.search.space == space
+    assert next(iter(strategy.importance["-metric"])) in [choice.name for choice in space.choices]
+    assert strategy.best().metric == -min(params_m(one.architecture) for one in strategy.archive)
+    assert strategy.config.keep == 5 and strategy.config.ranker.encoding == "layers"
+
+
+def test_a_ranking_for_names(nasbench201: Any) -> None:
+    for given, encoding in (({}, "onehot"), ({"encoding": "layers"}, "layers"), (RankerConfig(), "layers")):
+        strategy = searched(RankNAS(**{**RANK, "ranker": given}), nasbench201, worth, 2)
+        assert strategy.search.config.ranker.encoding == encoding and strategy.search.config.keep == 0
+    assert searched(RankNAS(**RANK, keep=3), nasbench201, worth, 2).search.config.keep == 3
+    sizes = searched(RankNAS(**RANK), AutoFormer(search_depth=(2, 3)), lambda model: 1.0, 2)
+    assert sizes.config.ranker.encoding == "layers"
+
+
+def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
+    whole = searched(RankNAS(**RANK), nasbench201, worth)
+    first = searched(RankNAS(**RANK), nasbench201, worth, 15)
+    second = RankNAS(**RANK)
+    second.initialize(SimplifiedModelSpace.from_model(nasbench201, Formula(worth)), SequentialExecutionEngine(100))
+    second.load_state_dict(first.state_dict())
+    second.run()
+    assert second.archive == whole.archive
+
+
+def test_arguments() -> None:
+    assert HATEvolution(population=30).config.parents == 6
+    assert repr(HATEvolution(**HAT, seed=3)).startswith("HATEvolution(iterations=6, population=12,")
+    wrong: list[tuple[type[NasExtError], str, Any]] = [
+        (UnknownChoiceError, "unknown argument of HATEvolution 'poplation'", lambda: HATEvolution(poplation=9)),
+        (UnknownChoiceError, "Did you mean 'population'", lambda: HATEvolution(poplation=9)),
+        (UnknownChoiceError, "unknown setting of a ranker 'depth'", lambda: RankNAS(ranker={"depth": 3})),
+        (ConfigError, "ranker is 3; expected a mapping", lambda: RankNAS(ranker=3)),
+        (ConfigError, "samples is 0", lambda: RankNAS(samples=0)),
+        (ConfigError, "evaluations is '9'", lambda: RandomSearch(evaluations="9")),
+        (ConfigError, "mutation_prob", lambda: HATEvolution(mutation_prob="often")),
+        (ConfigError, "constraints are 3", lambda: HATEvolution(constraints=3)),
+    ]
+    for kind, said, call in wrong:
+        with pytest.raises(kind) as caught:
+            call()
+        assert said in str(caught.value) and "\n" not in str(caught.value)

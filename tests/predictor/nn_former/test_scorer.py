@@ -1,0 +1,97 @@
+"""Fast scoring equals the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.graph import Graphs
+from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor.nn_former import scorer as inference_module
+from nas_core.predictor.nn_former.naive import naive_prediction
+from nas_core.predictor.nn_former.scorer import Scorer, score
+from tests.predictor.graphs import random_graphs
+from tests.predictor.nn_former.test_model import lively
+
+SMALL = {"dim": 32, "depth": 3}
+
+
+def model_of(**changes: object) -> NNFormer:
+    return lively(NNFormerConfig.accuracy(**{**SMALL, **changes}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"sibling_mask": "as_released"},
+        {"attention": "global"},
+        {"feed_forward": "vanilla"},
+        {"feed_forward": "gcn"},
+        {"position": "nar"},
+        {"heads": 8},
+        {"depth": 1},
+    ],
+)
+def test_equals_the_model_in_float32(change: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference_module, "CHUNK_TOKENS", 20)
+    monkeypatch.setattr(inference_module, "CHUNK_NODES", 20)
+    model, graphs = model_of(**change), random_graphs((5, 7, 5, 2, 7, 7, 1, 5))
+    with torch.no_grad():
+        expected = model(Batch.of(graphs)).double().numpy()
+    np.testing.assert_allclose(score(model, graphs, "fp32"), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("change", [{}, {"attention": "global"}, {"readout": "logarithm"}, {"layer_scale": 0.0}])
+def test_large_graphs_equal_the_model(
+    change: dict[str, object], precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference_module, "CHUNK_NODES", 150)
+    config = NNFormerConfig.latency(**{"dim": 32, "depth": 3, "layer_scale": 0.5, **change})
+    model, graphs = lively(config), random_graphs((90, 3, 120, 66, 90), features=True, density=0.03)
+    scorer = Scorer(model, precision)
+    assert scorer.packed is not None and len(list(scorer._parts(graphs))) == 3
+    with torch.no_grad():
+        expected = model(Batch.of(graphs)).double().numpy()
+    np.testing.assert_allclose(scorer(graphs), expected, rtol=2e-5 if precision == "fp32" else 0.05)
+
+
+@pytest.mark.parametrize("scale", [30.0, 3000.0])
+def test_scores_of_any_size(scale: float) -> None:
+    model, graphs = model_of(), random_graphs((5, 7, 5, 2, 7))
+    with torch.no_grad():
+        for block in model.blocks:
+            block.attention.qkv.weight[:32] *= scale
+        expected = torch.stack([naive_prediction(model, graph) for graph in graphs]).double().numpy()
+    assert expected.std() > 1e-3
+    np.testing.assert_allclose(score(model, graphs, "fp32"), expected, atol=2e-4)
+
+
+def test_bfloat16_is_near() -> None:
+    model, graphs = model_of(), random_graphs((7,) * 40)
+    exact, fast = score(model, graphs, "fp32"), score(model, graphs, "bf16")
+    assert np.abs(fast - exact).max() < 0.1 * exact.std() + 0.02
+    assert np.corrcoef(fast, exact)[0, 1] > 0.99
+
+
+def test_equal_graphs_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, graphs = model_of(), random_graphs((5, 6, 7))
+    seen = []
+    original = inference_module._Frozen.__call__
+    monkeypatch.setattr(
+        inference_module._Frozen, "__call__", lambda self, g, rows: seen.append(len(rows)) or original(self, g, rows)
+    )
+    many = score(model, graphs.take([0, 1, 0, 2, 2, 0, 1]), "fp32")
+    assert sum(seen) == 3
+    np.testing.assert_array_equal(many, score(model, graphs, "fp32")[[0, 1, 0, 2, 2, 0, 1]])
+
+
+def test_large_graphs_of_the_latency_model() -> None:
+    model = lively(NNFormerConfig.latency(layer_scale=0.5, **SMALL))
+    graphs = random_graphs((90, 70, 80), features=True, density=0.03)
+    with torch.no_grad():
+        expected = model(Batch.of(graphs)).double().numpy()
+    np.testing.assert_allclose(score(model, graphs, "fp32"), expected, rtol=1e-5)
+    assert score(model, Graphs.of([]), "fp32").shape == (0,)

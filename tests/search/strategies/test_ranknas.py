@@ -1,0 +1,250 @@
+"""RankNAS: the contract, its ranker, importance and pruning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.parts.published import LATENCY_TABLES, absent
+from nas_core.errors import ConfigError, DataError, UnknownChoiceError
+from nas_core.latency.by_genes import read_hat_table
+from nas_core.predictor.metrics import kendall_tau
+from nas_core.search import (
+    BoostedRanker,
+    Constraint,
+    EvolutionConfig,
+    HATEvolution,
+    RankerConfig,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+)
+from nas_core.search.strategies.gene_importance import limit_importance, most_important
+from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, permutation_importance, tau_importance
+from nas_core.space import Architecture, SearchSpace
+from tests.contracts.strategy import SPACE, StrategyContract, drive, limit, quality
+
+SMALL = RankNASConfig(samples=80, rounds=4, finalists=20, candidates=200, iterations=3, parents=20, children=40)
+
+
+class TestRankNAS(StrategyContract):
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
+        return RankNAS(space, constraints, SMALL, seed=seed)
+
+
+def test_pairwise_gradients_are_those_of_the_loss() -> None:
+    stream = np.random.default_rng(0)
+    values, scores = stream.integers(0, 5, 12).astype(float), stream.normal(size=12)
+
+    def loss(scores: np.ndarray) -> float:
+        total = 0.0
+        for a in range(12):
+            for b in range(12):
+                if values[a] > values[b]:
+                    total += np.log1p(np.exp(-(scores[a] - scores[b])))
+        return total
+
+    gradient, curvature = pairwise_gradients(values)(scores, None)
+    pairs = [(values != value).sum() for value in values]
+    for index in range(12):
+        step = np.zeros(12)
+        step[index] = 1e-4
+        first = (loss(scores + step) - loss(scores - step)) / 2e-4
+        second = (loss(scores + step) + loss(scores - step) - 2 * loss(scores)) / 1e-8
+        assert gradient[index] * pairs[index] == pytest.approx(first, abs=1e-4)
+        assert curvature[index] * pairs[index] == pytest.approx(second, abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_rankers_order_what_they_have_not_seen(objective: str) -> None:
+    rows = SPACE.sample_rows(np.random.default_rng(0), 500)
+    values = np.array([quality(architecture) for architecture in SPACE.architectures(rows)])
+    ranker = BoostedRanker(SPACE, RankerConfig(objective=objective, encoding="layers"))
+    with pytest.raises(ConfigError, match="not fitted"):
+        ranker.score(rows)
+    ranker.fit(rows[:300], values[:300])
+    assert kendall_tau(ranker.score(rows[300:]), values[300:]) > 0.6
+    again = BoostedRanker(SPACE, RankerConfig(objective=objective, encoding="layers"))
+    again.fit(rows[:300], values[:300])
+    np.testing.assert_array_equal(again.score(rows), ranker.score(rows))
+
+
+def test_the_pairwise_ranker_sees_order_alone() -> None:
+    rows = SPACE.sample_rows(np.random.default_rng(0), 100)
+    values = np.array([quality(architecture) for architecture in SPACE.architectures(rows)])
+    scores = []
+    for seen in (values, np.exp(3 * values)):
+        ranker = BoostedRanker(SPACE)
+        ranker.fit(rows, seen)
+        scores.append(ranker.score(rows))
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.skipif(bool(absent(LATENCY_TABLES)), reason=absent(LATENCY_TABLES) or "")
+def test_hats_latencies_are_ranked_from_a_hundred() -> None:
+    data = read_hat_table(LATENCY_TABLES, "wmt14ende_gpu_titanxp")
+    features, values = data.inputs.astype(np.float64), data.latency_ms
+    importance = tau_importance(features, values)
+    names = [choice.name for choice in data.space.choices]
+    first, second = np.argsort(-importance)[:2]
+    assert names[first] == "decoder.layers" and importance[first] > 0.85 and importance[second] < 0.1
+    for count, least in ((100, 0.80), (500, 0.815)):
+        taus = []
+        for seed in range(3):
+            order = np.random.default_rng(seed).permutation(len(values))
+            test, train = order[:500], order[500 : 500 + count]
+            ranker = BoostedRanker(data.space)
+            ranker.fit_features(features[train], values[train])
+            taus.append(kendall_tau(ranker.score_features(features[test]), values[test]))
+        assert np.mean(taus) >= least, (count, taus)
+
+
+def test_importance_finds_the_gene_that_matters() -> None:
+    rows = SPACE.sample_rows(np.random.default_rng(1), 300)
+    names = [choice.name for choice in SPACE.choices]
+    depth = SPACE.encode_rows(rows)[:, names.index("decoder.layers")].astype(np.float64)
+    values = depth + 0.01 * np.random.default_rng(2).normal(size=300)
+    importance = tau_importance(SPACE.encode_rows(rows), values)
+    assert names[int(importance.argmax())] == "decoder.layers"
+    ranker = BoostedRanker(SPACE)
+    ranker.fit(rows[:200], values[:200])
+    lost = permutation_importance(ranker, SPACE, rows[200:], values[200:])
+    assert names[int(lost.argmax())] == "decoder.layers" and lost.max() > 0.2
+    assert abs(lost[names.index("encoder.embed_dim")]) < 0.02
+    assert tau_importance(np.ones((300, 2)), values).tolist() == [0.0, 0.0]
+
+
+def test_few_evaluations_reach_what_evolution_needs_many_for() -> None:
+    """On a known objective: a tenth of the evaluations."""
+    reached = []
+    for seed in range(3):
+        evolution = HATEvolution(SPACE, [limit(3000.0)], EvolutionConfig(), seed=seed)
+        drive(evolution, 1000)
+        ranked = RankNAS(SPACE, [limit(3000.0)], RankNASConfig(samples=40, rounds=6, finalists=10, keep=0), seed=seed)
+        drive(ranked, 100)
+        best, other = evolution.best(), ranked.best()
+        assert best is not None and other is not None
+        reached.append(other[1] - best[1])
+    assert np.mean(reached) < 0.1
+
+
+def test_genes_that_do_not_matter_are_fixed() -> None:
+    strategy = RankNAS(SPACE, [], RankNASConfig(samples=100, rounds=1, finalists=10, keep=2, explore=0.0), seed=0)
+    drive(strategy, 100)
+    proposed = strategy.ask(10)
+    kept = set(list(strategy.importance["loss"])[:2]) | SPACE.slots.depth_genes
+    free = {choice.name for choice in SPACE.choices} - kept
+    assert len(proposed) == 10 and free
+    best = {name: {architecture[name] for architecture in proposed} for name in free}
+    scalar = [name for name in free if SPACE.choice(name).per is None]
+    assert all(len(best[name]) == 1 for name in scalar)
+
+
+def width_alone(rows: np.ndarray) -> np.ndarray:
+    """A cost that the encoder's width decides."""
+    return SPACE.encode_rows(rows)[:, [choice.name for choice in SPACE.choices].index("encoder.embed_dim")]
+
+
+def depth_alone(architecture: Architecture) -> float:
+    return 9.0 - architecture.number("decoder.layers") + int(architecture.key, 16) % 1000 / 1e6
+
+
+def after_a_ranking(config: RankNASConfig, constraints: Sequence[Constraint]) -> RankNAS:
+    strategy = RankNAS(SPACE, constraints, config, seed=0)
+    while strategy.generation < 2:
+        for architecture in strategy.ask(100):
+            strategy.tell(architecture, {"loss": depth_alone(architecture)})
+    return strategy
+
+
+def test_genes_that_matter_to_a_limit_stay_free() -> None:
+    """The loss asks for depth alone and the limit for width: pruned by the loss, width is no longer searched."""
+    one = RankNASConfig(samples=60, rounds=2, finalists=20, keep=1, candidates=300, iterations=3, explore=0.0)
+    loose = Constraint("latency_ms", 1e6, width_alone)
+    both, loss = after_a_ranking(one, [loose]), after_a_ranking(replace(one, prune_by="metric"), [loose])
+    assert next(iter(both.importance["loss"])) == "decoder.layers"
+    assert next(iter(both.importance["latency_ms"])) == "encoder.embed_dim"
+    assert both.importance["latency_ms"]["encoder.embed_dim"] > 0.9
+    assert both.importance["latency_ms"]["decoder.layers"] < 0.1
+    assert set(both.free_genes) == {"encoder.embed_dim"} | SPACE.slots.depth_genes
+    assert set(loss.free_genes) == SPACE.slots.depth_genes and list(loss.importance) == ["loss"]
+    assert len({a["encoder.embed_dim"] for a in both.ask(12)}) == 2
+    assert len({a["encoder.embed_dim"] for a in loss.ask(3)}) == 1  # then what fills up the few that depth alone makes
+    assert both.insight() == {"importance": both.importance, "free_genes": both.free_genes}
+
+
+def test_without_limits_nothing_changes() -> None:
+    """The course of a search of an earlier release, and of one that only the loss prunes."""
+    config = RankNASConfig(samples=40, rounds=2, finalists=10, keep=3, candidates=200, iterations=2)
+    for constraints, equal in (([], True), ([limit(3000.0)], False)):
+        asked = [
+            drive(RankNAS(SPACE, constraints, replace(config, prune_by=by), seed=1), 60)
+            for by in ("metric-and-limits", "metric")
+        ]
+        assert (asked[0] == asked[1]) is equal
+        assert asked[0][:40] == asked[1][:40]
+
+
+def test_predictions_that_refuse_some_tell_importance_of_the_others() -> None:
+    def refusing(rows: np.ndarray) -> np.ndarray:
+        return np.where(rows[:, 0] == 0, np.nan, width_alone(rows) + SPACE.encode_rows(rows).sum(1) / 10)
+
+    def broken(rows: np.ndarray) -> np.ndarray:
+        return np.full(len(rows), np.nan)
+
+    found = limit_importance(SPACE, [Constraint("a", 1.0, refusing), Constraint("b", 1.0, broken)], 0)
+    assert list(found) == ["a"] and max(found["a"].values()) > 0.2
+    assert most_important({"a": {"x": 0.5, "y": 0.2, "z": 0.0}, "b": {"z": 0.0, "x": 0.0}}, 2, ["a", "b"]) == {"x", "y"}
+
+
+def test_slow_predictors_are_asked_for_few() -> None:
+    asked: list[int] = []
+
+    def count(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return width_alone(rows)
+
+    limit_importance(SPACE, [Constraint("a", 1.0, count, together=16), Constraint("b", 1.0, count)], 0)
+    assert asked == [200, 1000]
+
+
+def test_a_state_from_before_limits_counted() -> None:
+    """It was pruned by the loss alone: it goes on so where that is asked for, and is refused where it is not."""
+    old = after_a_ranking(replace(SMALL, prune_by="metric"), [limit(3000.0)])
+    state = old.state_dict()
+    del state["settings"]["prune_by"]
+    state["importance"] = state["importance"]["loss"]
+    other = RankNAS(SPACE, [limit(3000.0)], replace(SMALL, prune_by="metric"), seed=0)
+    other.load_state_dict(json.loads(json.dumps(state)))
+    assert json.dumps(other.state_dict()) == json.dumps(old.state_dict())
+    with pytest.raises(ConfigError, match="with prune_by = 'metric', this one has 'metric-and-limits'"):
+        RankNAS(SPACE, [limit(3000.0)], SMALL, seed=0).load_state_dict(state)
+    with pytest.raises(ConfigError, match="not the state"):
+        other.load_state_dict({**state, "importance": {"loss": {"x": 1.0}, "latency_ms": 2.0}})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"samples": 1}, {"rounds": 0}, {"keep": -1}, {"explore": 1.5}, {"mutation_prob": 0.0}, {"finalists": 2.5}],
+)
+def test_bad_settings_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        RankNASConfig(**settings)
+
+
+def test_bad_rankers_are_refused() -> None:
+    with pytest.raises(UnknownChoiceError, match="metric-and-limits"):
+        RankNASConfig(prune_by="loss")
+    with pytest.raises(UnknownChoiceError, match="pairwise"):
+        RankerConfig(objective="pairwize")
+    with pytest.raises(ConfigError, match="leaves 1"):
+        RankerConfig(leaves=1)
+    for setting in ({"members": 2.5}, {"rounds": "sixty"}, {"min_leaf": True}, {"learning_rate": "x"}):
+        with pytest.raises(ConfigError, match=f"{next(iter(setting))} .*; expected a"):
+            RankerConfig(**setting)
+    with pytest.raises(DataError, match="different values"):
+        BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5))

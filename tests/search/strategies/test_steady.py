@@ -1,0 +1,202 @@
+"""Strategies behind an engine that never waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ArchitectureError
+from nas_core.search import (
+    EvolutionConfig,
+    HATEvolution,
+    RandomConfig,
+    RandomSearch,
+    RankerConfig,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+)
+from nas_core.search.strategies.steady import SteadySearch
+from nas_core.space import Architecture
+from tests.contracts.strategy import SPACE, TINY, limit, quality, size
+
+BOUND = limit(3000.0)
+
+
+def evolution(seed: int = 0) -> Strategy:
+    config = EvolutionConfig(iterations=4, population=20, parents=6, mutations=8, crossovers=6)
+    return HATEvolution(SPACE, [BOUND], config, seed=seed)
+
+
+def ranknas(seed: int = 0) -> Strategy:
+    config = RankNASConfig(
+        samples=20, rounds=2, finalists=8, candidates=100, iterations=2, parents=10, children=20,
+        ranker=RankerConfig(members=1, rounds=10),
+    )  # fmt: skip
+    return RankNAS(SPACE, [BOUND], config, seed=seed)
+
+
+def random(seed: int = 0) -> Strategy:
+    return RandomSearch(SPACE, [BOUND], RandomConfig(evaluations=40, batch=10), seed=seed)
+
+
+strategies = pytest.mark.parametrize("make", [evolution, ranknas, random])
+Make = Callable[..., Strategy]
+
+
+def members(strategy: Strategy) -> list[list[int]]:
+    rows: list[list[int]] = strategy.state_dict()["members"]
+    return rows
+
+
+def run(search: SteadySearch, workers: int, rng: np.random.Generator, most: int = 10_000) -> list[Architecture]:
+    """Workers that are never idle and end in random order; the architectures in the order they were handed out."""
+    given: list[Architecture] = []
+    running: list[Architecture] = []
+    over = False
+    while running or not over:
+        while len(running) < workers and not over and len(given) < most:
+            architecture = search.next()
+            if architecture is None:
+                over = True
+                break
+            given.append(architecture)
+            running.append(architecture)
+        if len(given) >= most:
+            return given
+        if running:
+            done = running.pop(int(rng.integers(len(running))))
+            assert search.tell(done, {"loss": quality(done)})
+    return given
+
+
+@strategies
+@pytest.mark.parametrize("workers", [1, 4])
+def test_workers_are_never_idle_and_nothing_is_handed_out_twice(make: Make, workers: int) -> None:
+    search = SteadySearch(make())
+    given = run(search, workers, np.random.default_rng(1))
+    assert len(given) == len(set(given))
+    assert (BOUND.values(SPACE.rows(given)) <= BOUND.limit).all()
+    assert search.strategy.finished
+    assert not search.running
+    assert (search.spares > 0) == (workers > 1 and search.strategy.barrier)
+
+
+@strategies
+def test_one_worker_gets_what_the_strategy_asks(make: Make) -> None:
+    search, alone = SteadySearch(make()), make()
+    given = run(search, 1, np.random.default_rng(0))
+    asked = []
+    while batch := alone.ask(1):
+        asked += batch
+        alone.tell(batch[0], {"loss": quality(batch[0])})
+    assert given == asked
+    assert search.spares == 0
+
+
+def test_members_of_evolution_do_not_depend_on_the_workers() -> None:
+    found = []
+    for workers in (1, 3, 8):
+        search = SteadySearch(evolution())
+        run(search, workers, np.random.default_rng(workers))
+        found.append(members(search.strategy))
+    assert found[0] == found[1] == found[2]
+
+
+def test_spares_are_children_of_the_best() -> None:
+    search = SteadySearch(evolution())
+    first = [search.next() for _ in range(20)]
+    for architecture in first[:-1]:
+        assert architecture is not None
+        search.tell(architecture, {"loss": quality(architecture)})
+    spares = [search.next() for _ in range(10)]
+    assert search.spares == 10
+    assert None not in spares
+    assert len({*first, *spares}) == 30
+    random_ones = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(5), 200))
+    assert np.mean([quality(a) for a in spares if a]) < np.mean([quality(a) for a in random_ones])
+
+
+@strategies
+@pytest.mark.parametrize("moment", [0, 1, 7, 20, 33])
+def test_a_search_that_was_cut_off_continues_as_it_would_have(make: Make, moment: int) -> None:
+    whole = run(SteadySearch(make()), 1, np.random.default_rng(0))
+    first = run(SteadySearch(make()), 1, np.random.default_rng(0), most=moment + 1)[:moment]
+    resumed = SteadySearch(make())
+    resumed.load([(a, {"loss": quality(a)}) for a in first])
+    assert first + run(resumed, 1, np.random.default_rng(0)) == whole
+
+
+def test_loading_in_pieces_and_in_any_order() -> None:
+    whole = run(SteadySearch(evolution()), 1, np.random.default_rng(0))
+    known = [(a, {"loss": quality(a)}) for a in whole[:25]]
+    resumed = SteadySearch(evolution())
+    resumed.load(known[20:])
+    resumed.load(known[:20][::-1])
+    resumed.load(known)
+    assert run(resumed, 1, np.random.default_rng(0)) == whole[25:]
+
+
+def test_lost_trials_are_handed_out_again_and_spares_are_not() -> None:
+    search = SteadySearch(evolution())
+    given = run(search, 3, np.random.default_rng(0), most=45)
+    lost = set(search.running)
+    known = [(a, {"loss": quality(a)}) for a in given if a not in lost]
+    resumed = SteadySearch(evolution())
+    resumed.load(known)
+    rest = run(resumed, 3, np.random.default_rng(4))
+    assert not {a for a, _ in known} & set(rest)
+    undisturbed = SteadySearch(evolution())
+    run(undisturbed, 1, np.random.default_rng(0))
+    assert members(resumed.strategy) == members(undisturbed.strategy)
+
+
+def test_results_of_another_search_are_knowledge() -> None:
+    """RankNAS learns from them, and nothing among them is evaluated again."""
+    others = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(9), 50))
+    search = SteadySearch(ranknas())
+    search.load([(a, {"loss": quality(a)}) for a in others])
+    given = run(search, 1, np.random.default_rng(0))
+    assert not set(others) & set(given)
+    assert given != run(SteadySearch(ranknas()), 1, np.random.default_rng(0))
+
+
+def test_recall() -> None:
+    search = SteadySearch(evolution())
+    first, second = search.next(), search.next()
+    assert first is not None
+    assert second is not None
+    search.tell(second, {"loss": 1.0})
+    search.recall(first)
+    search.recall(second)
+    assert search.next() == first
+    assert search.next() not in (first, second)
+
+
+def test_failures_and_repetitions() -> None:
+    search = SteadySearch(evolution())
+    first, second = search.next(), search.next()
+    assert first is not None
+    assert second is not None
+    assert search.tell(first, None)
+    assert not search.tell(first, {"loss": 0.0})
+    assert search.tell(second, {"loss": 1.0})
+    assert search.strategy.best() == (second, 1.0)
+    with pytest.raises(ArchitectureError):
+        search.tell(Architecture({"layers": 77}), {"loss": 1.0})
+
+
+def test_a_space_that_is_used_up_ends() -> None:
+    config = EvolutionConfig(iterations=30, population=10, parents=4, mutations=3, crossovers=3)
+    search = SteadySearch(HATEvolution(TINY, (), config))
+    given, running = [], []
+    while (architecture := search.next()) is not None:
+        given.append(architecture)
+        running.append(architecture)
+        if len(running) == 3:
+            done = running.pop(0)
+            search.tell(done, {"loss": float(size(TINY, TINY.rows([done]))[0])})
+    assert len(given) == len(set(given))
+    assert TINY.cardinality() - 3 <= len(given) <= TINY.cardinality()
