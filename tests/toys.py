@@ -1,0 +1,23 @@
+"""Toys that many tests need: small stand-ins for what users bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+__all__ = ["plug_in"]
+
+
+def plug_in(folder: Path, monkeypatch: pytest.MonkeyPatch, group: str, name: str, target: str) -> None:
+    """Install a distribution with one entry point, as far as Python can see, for the length of a test.
+
+    Args:
+        folder: an empty folder that is put on ``sys.path``.
+        target: ``module:object``; the module is one that can be imported, such as one below ``tests``.
+    """
+    info = folder / f"plugged_{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: plugged-{name}\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {target}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(folder)
