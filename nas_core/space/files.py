@@ -12,6 +12,8 @@ from nas_core.errors import DataError, SpaceError
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 
+__all__ = ["load_space", "save_space", "space_from_dict", "space_to_dict"]
+
 _KEYS = {"name", "choices", "fixed"}
 _CHOICE_KEYS = {"options", "per", "codes", "scale"}
 
