@@ -40,6 +40,11 @@ def _summary(slots: Slots, rows: Rows) -> NDArray[np.float32]:
 
 
 def feature_names(slots: Slots, how: str) -> list[str]:
+    """Name the columns of an encoding, in order.
+
+    Raises:
+        UnknownChoiceError: ``how`` is no encoding.
+    """
     if how == "summary":
         return [choice.name + (".mean" if choice.per else "") for choice in slots.choices]
     names = []

@@ -116,6 +116,7 @@ def load_space(path: str | Path) -> SearchSpace:
 
 
 def save_space(space: SearchSpace, path: str | Path) -> None:
+    """Write a space as YAML that :func:`load_space` reads."""
     from nas_core.files import write_atomic
 
     write_atomic(path, yaml.safe_dump(space_to_dict(space), sort_keys=False))

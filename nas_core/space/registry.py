@@ -31,6 +31,7 @@ def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace
 
 
 def list_spaces() -> list[str]:
+    """List the names of all registered spaces."""
     return sorted(_SPACES)
 
 
