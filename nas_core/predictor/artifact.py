@@ -70,7 +70,8 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            # Cloned: products of weights that lie unaligned in the file differ in the last bit on some processors.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path} is no whole safetensors file ({error}); train it anew") from None
     try:
