@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nas_core.errors import ArchitectureError
 from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
-from nas_core.space.hat import READ_LAYERS
 
 __all__ = ["architecture_picture", "layers_table"]
 
@@ -22,36 +20,17 @@ _LAYER, _NARROWEST = 0.46, 1.6
 """Inches of a layer and of the narrowest column."""
 
 
-_READS = "encoder layers read"
+def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Side -> gene -> a value per layer, as its kind of network shows them."""
+    from nas_core.models.kind import fitting_kind, layered_genes  # torch, which takes seconds to import
 
-
-def _read(option: Any) -> Any:
-    return READ_LAYERS.get(option, option)
-
-
-def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """Side (``encoder``, ``decoder``, or "" where a network has one) -> gene -> a value per layer.
-
-    Raises:
-        ArchitectureError: no gene has a value per layer.
-    """
-    sides: dict[str, dict[str, tuple[Any, ...]]] = {}
-    for name, gene in architecture.items():
-        side, _, what = name.rpartition(".")
-        if isinstance(gene, tuple) and gene:
-            shown, values = (_READS, tuple(map(_read, gene))) if what == "arbitrary_cross" else (what, gene)
-            sides.setdefault(side, {})[shown] = values
-    if not sides:
-        raise ArchitectureError(
-            f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"
-            " one with layers"
-        )
-    return {side: sides[side] for side in sorted(sides, key=lambda side: (side != "encoder", side))}
+    kind = fitting_kind(architecture)
+    return layered_genes(architecture) if kind is None else kind.layers(architecture)
 
 
 def layers_table(architecture: Architecture) -> Table:
     """A row for each layer of each side."""
-    sides = layered_genes(architecture)
+    sides = _layers(architecture)
     names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
     rows = [
         {
@@ -80,7 +59,7 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
     columns = [
         _Column(" ".join(part for part in (title, side) if part), genes)
         for title, architecture in networks.items()
-        for side, genes in layered_genes(architecture).items()
+        for side, genes in _layers(architecture).items()
     ]
     names = list(dict.fromkeys(name for column in columns for name in column.genes))
     rows = sorted(names, key=lambda name: not _named(columns, name))

@@ -69,7 +69,7 @@ def test_wrong_use_is_refused() -> None:
         ranker.score(rows)
     with pytest.raises(DataError, match="different values"):
         ranker.fit(rows, np.ones(5))
-    with pytest.raises(ConfigError, match="no graph reader takes architectures of space 'tiny'"):
+    with pytest.raises(ConfigError, match="space 'tiny' is of no kind of network"):
         reader_of(TINY)
 
 
