@@ -85,8 +85,8 @@ def workload_config(
     if wrong := next((name for name in said if name not in known), None):
         own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in types)
         raise ConfigError(
-            f"--{wrong.replace('_', '-')} says nothing to {kind.name} networks, which space {space.name!r} holds;"
-            f" they have {own or 'no options'}"
+            f"--{wrong.replace('_', '-')} is no option of the workload of {kind.name} networks, which space"
+            f" {space.name!r} holds; it has {own or 'none'}"
         )
     if data is not None:
         if options.keys() & {"vocab", *_VOCABULARIES}:

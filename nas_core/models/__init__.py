@@ -3,13 +3,13 @@
 from nas_core.models.costs import flops_g, params_m
 from nas_core.models.kind import KINDS, ModelKind, OnePassKind, fitting_kind, kind_of, workload_of
 from nas_core.models.parts import SpacePart
-from nas_core.models.workload import NetworkWorkload, Workload
+from nas_core.models.workload import OnePassWorkload, Workload
 
 __all__ = [
     "KINDS",
     "ModelKind",
-    "NetworkWorkload",
     "OnePassKind",
+    "OnePassWorkload",
     "SpacePart",
     "Workload",
     "fitting_kind",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError
 from nas_core.graph.graph import Graph
 from nas_core.models.parts import SpacePart
-from nas_core.models.workload import NetworkWorkload, Workload, same_draws
+from nas_core.models.workload import OnePassWorkload, Workload, same_draws
 from nas_core.registry import Registry
 from nas_core.space import Architecture, SearchSpace
 
@@ -42,9 +42,8 @@ class ModelKind(ABC):
     workload_config: type[Any]
     """Settings of the workload: a frozen dataclass whose fields are numbers or texts with defaults."""
 
-    @abstractmethod
-    def check(self, space: SearchSpace) -> None:
-        """Look at the options of a space that has all ``genes``.
+    def check(self, space: SearchSpace) -> None:  # noqa: B027 - a kind whose genes take any option says nothing
+        """Look at the options of a space that has all ``genes``; by default each is taken.
 
         Raises:
             SpaceError: an option that its networks cannot have. UnknownChoiceError: a name that does not exist.
@@ -127,7 +126,7 @@ class OnePassKind(ModelKind):
         architecture = space.validate(architecture)
         with same_draws():
             network, inputs = self.build(space, architecture, config), self.inputs(architecture, config)
-        return NetworkWorkload(network, inputs, device)
+        return OnePassWorkload(network, inputs, device)
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
         architecture = space.validate(architecture)

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-__all__ = ["NetworkWorkload", "Workload", "same_draws"]
+__all__ = ["OnePassWorkload", "Workload", "same_draws"]
 
 
 class Workload(Protocol):
@@ -24,7 +24,7 @@ class Workload(Protocol):
         """Modules that must be in evaluation mode; may be empty."""
 
 
-class NetworkWorkload:
+class OnePassWorkload:
     """A network on inputs that never change, as the one part ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
