@@ -71,7 +71,10 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
             gridspec_kw={"height_ratios": heights, "width_ratios": widths},
         )  # fmt: skip
         for index, column in enumerate(columns):
-            _draw([line[index] for line in grid], column, rows, labelled=index == 0)
+            _draw([line[index] for line in grid], column, rows)
+        for line, name in zip(grid, rows, strict=True):
+            flat: dict[str, Any] = {"rotation": 0, "ha": "right", "va": "center"} if _named(columns, name) else {}
+            line[0].set_ylabel(name.replace("_", " "), fontsize=9, **flat)
         kinds = sorted({str(value) for column in columns for name in rows for value in column.genes.get(name, ())
                         if isinstance(value, str)})  # fmt: skip
         if kinds:
@@ -99,16 +102,12 @@ def _named(columns: Sequence[_Column], name: str) -> bool:
     return any(isinstance(column.genes[name][0], str) for column in columns if name in column.genes)
 
 
-def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str], labelled: bool) -> None:
+def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str]) -> None:
     """One side from top to bottom; a gene that it lacks leaves its place empty."""
     panels[0].set_title(column.title, fontsize=10)
     filled = [axes for axes, name in zip(panels, rows, strict=True) if name in column.genes]
     for axes, name in zip(panels, rows, strict=True):
         values = column.genes.get(name, ())
-        if labelled:
-            strip = isinstance(values[0], str) if values else False
-            where: dict[str, Any] = {"rotation": 0, "ha": "right", "va": "center"} if strip else {}
-            axes.set_ylabel(name.replace("_", " "), fontsize=9, **where)
         if not values:
             axes.tick_params(left=False, bottom=False, labelbottom=False)
             axes.grid(visible=False)
