@@ -35,12 +35,15 @@ class ModelKind(ABC):
     """Genes that each architecture has, searched or fixed; together they tell the kind from all others."""
     counted: str
     """What ``params_m`` counts, for people: "parameters without embeddings"."""
-    operations: tuple[str, ...]
-    """Names of the operations of ``graph``, from index 0."""
     attributes: tuple[str, ...]
     """Names of the columns of the graphs' ``attributes``; none where they have no attributes."""
     workload_config: type[Any]
     """Settings of the workload: a frozen dataclass whose fields are numbers or texts with defaults."""
+
+    @property
+    @abstractmethod
+    def operations(self) -> tuple[str, ...]:
+        """Names of the operations of ``graph``, from index 0."""
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - a kind whose genes take any option says nothing
         """Look at the options of a space that has all ``genes``; by default each is taken.
@@ -145,7 +148,7 @@ KINDS: Registry[ModelKind] = Registry(
 
 
 def fitting_kind(of: SearchSpace | Architecture) -> ModelKind | None:
-    """The kind whose genes the space or the architecture has; None if there is none.
+    """The kind whose genes the space or the architecture has, if the options of a space suit it; None if there is none.
 
     Raises:
         ConfigError: several kinds claim it. SpaceError, UnknownChoiceError: it has options that the kind cannot have.

@@ -91,6 +91,7 @@ def reader_of(space: SearchSpace) -> Reader:
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(
-            f"space {space.name!r} is of no kind of network whose graphs are known; use a ranker of boosted trees"
+            f"no graph reader takes architectures of space {space.name!r}, which is of no known kind of network; use a"
+            " ranker of boosted trees"
         )
     return reader_of_kind(kind)

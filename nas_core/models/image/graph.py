@@ -17,10 +17,10 @@ from nas_core.graph.graph import Graph
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
-__all__ = ["ATTRIBUTES", "OPERATIONS", "SCALES", "image_graph"]
+__all__ = ["ATTRIBUTES", "SCALES", "image_graph", "operations"]
 
-OPERATIONS = ("patch_embedding", "self_attention", "feed_forward", "pooling", "classifier", "linear_self_attention")
-"""Names of the operation indices; attention is softmax where its name says no other kind."""
+_FIRST = ("patch_embedding", "image_self_attention", "feed_forward", "pooling", "classifier")
+"""Names of the operation indices 0 to 4; attention is softmax where its name does not say which."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "patches", "patch_size", "relative_clip")
 """Columns of ``attributes``: embedding size; heads and joint width of queries, keys and values of an attention; hidden
 size of a feed-forward network; patches along each side of the image that a node reads; pixels along each side of a
@@ -28,7 +28,12 @@ patch; farthest distance of relative positions in softmax attention."""
 SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
 """By what each column is divided."""
 
-_ATTENTION = {"softmax": "self_attention", "linear": "linear_self_attention"}
+_ATTENTION = {"softmax": "image_self_attention", "linear": "image_linear_attention"}
+
+
+def operations() -> tuple[str, ...]:
+    """Names of the operation indices, from 0: those of further kinds of attention stand behind the first five."""
+    return tuple(dict.fromkeys((*_FIRST, *_ATTENTION.values())))
 
 
 def image_graph(architecture: Architecture) -> Graph:
@@ -52,6 +57,7 @@ def image_graph(architecture: Architecture) -> Graph:
         nodes.append((_ATTENTION[layer.attention], (width, layer.heads, layer.qkv_dim, 0, grid, 0, distance)))
         nodes.append(("feed_forward", (width, 0, 0, layer.ffn_dim, grid, 0, 0)))
     nodes += [("pooling", (width, 0, 0, 0, grid, 0, 0)), ("classifier", (width, 0, 0, 0, 0, 0, 0))]
-    ops = [OPERATIONS.index(operation) for operation, _ in nodes]
+    names = operations()
+    ops = [names.index(operation) for operation, _ in nodes]
     chain = [(node, node + 1) for node in range(len(nodes) - 1)]
     return Graph(ops, chain, attributes=np.array([sizes for _, sizes in nodes]) / SCALES)

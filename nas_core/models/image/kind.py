@@ -25,12 +25,15 @@ class _ImageKind(OnePassKind):
     name = "image"
     genes = GENES
     counted = "parameters with a classifier of ten classes"
-    operations = graph.OPERATIONS
     attributes = graph.ATTRIBUTES
     workload_config = ImageWorkloadConfig
 
     def check(self, space: SearchSpace) -> None:
         check_image_space(space)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.operations()
 
     def params_m(self, architecture: Architecture) -> float:
         return costs.params_m(architecture)

@@ -27,12 +27,15 @@ class _TranslationKind(ModelKind):
     name = "translation"
     genes = GENES
     counted = "parameters without embeddings"
-    operations = graph.OPERATIONS
     attributes = graph.ATTRIBUTES
     workload_config = TranslationWorkloadConfig
 
     def check(self, space: SearchSpace) -> None:
         check_translation_space(space)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.OPERATIONS
 
     def params_m(self, architecture: Architecture) -> float:
         return costs.params_m(architecture)

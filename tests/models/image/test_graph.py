@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.errors import ArchitectureError
 from nas_core.models.image import image_graph
-from nas_core.models.image.graph import ATTRIBUTES, OPERATIONS, SCALES
+from nas_core.models.image.graph import ATTRIBUTES, SCALES, operations
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 
@@ -50,8 +50,8 @@ class TestReader(GraphReaderContract):
 
 def test_a_small_network_by_hand() -> None:
     graph = image_graph(small())
-    names = ["patch_embedding", "linear_self_attention", "feed_forward", "self_attention", "feed_forward"]
-    assert [OPERATIONS[index] for index in graph.ops] == [*names, "pooling", "classifier"]
+    names = ["patch_embedding", "image_linear_attention", "feed_forward", "image_self_attention", "feed_forward"]
+    assert [operations()[index] for index in graph.ops] == [*names, "pooling", "classifier"]
     assert graph.edges.tolist() == [[node, node + 1] for node in range(6)]
     expected = np.zeros((7, 7))
     expected[:, 0] = 8
