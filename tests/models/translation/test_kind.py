@@ -8,6 +8,7 @@ from torch import nn
 from nas_core.errors import SpaceError
 from nas_core.models import kind_of
 from nas_core.models.translation import TranslationConfig
+from nas_core.models.translation.genes import attention_options
 from nas_core.space import Choice, SearchSpace, get_space, list_spaces, translation_space, with_attention
 from tests.contracts.network_kind import NetworkKindContract
 
@@ -54,4 +55,4 @@ def test_attention_fixed_for_all_layers_is_built_as_such() -> None:
     kind = kind_of(linear := SearchSpace("linear", space.choices, fixed))
     network = kind.build(linear, linear.largest(), kind.config({"source_vocab": 9, "target_vocab": 9}))
     assert network.config == TranslationConfig()
-    assert all(layer.self_attn.linear is not None for layer in network.select(linear.largest()).encoder_layers)
+    assert attention_options(network.space, "encoder.self_attention") == [("linear",)] * 3
