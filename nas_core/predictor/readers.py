@@ -60,7 +60,7 @@ READERS: dict[str, Reader] = {
         Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS),
         Reader("transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS),
         Reader("transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS),
-        Reader("translation", translation.translation_graph, translation.OPERATIONS, translation.ATTRIBUTES, True),
+        Reader("translation", translation.translation_graph, translation.operations(), translation.ATTRIBUTES, True),
         Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES),
     )
 }
