@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 
 from nas_core.export import Exportable
-from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.layers.attention import KINDS, LinearAttention
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, with_attention
 from tests.models.translation.tiny import PAD, SOURCE_VOCAB, SPACE, VOCAB, build
 
 EOS, LIMIT = 2, 12
-KINDS = ("softmax", "linear")
-BOTH = with_attention(SPACE, "tiny-both", KINDS, KINDS, KINDS)
+OWN, CROSS = KINDS.names(), [name for name, kind in KINDS.items() if "cross" in kind.places]
+ALL = with_attention(SPACE, "tiny-all", OWN, OWN, CROSS)
 MODELS: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
     "softmax": (("softmax", "softmax", "softmax"), {"relative_length": 3}),
     "linear": (("linear", "linear", "linear"), {}),
+    "local": (("local", "local", "softmax"), {}),
     "mixed": (("linear", "linear", "softmax"), {"norm_first": True, "linear": LinearAttention(16, "rms")}),
 }
 """Attention in the encoder, in the decoder, across; settings of the network."""
@@ -30,7 +31,7 @@ def network(name: str) -> tuple[TranslationNet, Architecture]:
     the encoder and one."""
     kinds, config = MODELS[name]
     settings = {"linear": LinearAttention(16), **config}
-    net = build("layer" if name == "softmax" else "none", "separate", BOTH, **settings)
+    net = build("layer" if name == "softmax" else "none", "separate", ALL, **settings)
     layers = 2 if name == "softmax" else 1  # tracing more takes seconds
     genes: dict[str, Any] = {
         "encoder.embed_dim": 12,
@@ -50,7 +51,7 @@ def network(name: str) -> tuple[TranslationNet, Architecture]:
         for parameter, weight in net.named_parameters():  # translations that differ
             if "kv_proj.weight" in parameter or parameter in ("source_embedding.weight", "output.weight"):
                 weight.mul_(8)
-    return net.eval(), BOTH.validate(Architecture(genes))
+    return net.eval(), ALL.validate(Architecture(genes))
 
 
 def exportable(name: str) -> tuple[Exportable, TranslationNet, Architecture]:
