@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from nas_core.export import Exportable
+from nas_core.export import Exportable, write_export
 from nas_core.layers.attention import KINDS, LinearAttention
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.export import translation_info, translation_parts
@@ -15,8 +17,8 @@ from nas_core.space import Architecture, with_attention
 from tests.models.translation.tiny import PAD, SOURCE_VOCAB, SPACE, VOCAB, build
 
 EOS, LIMIT = 2, 12
-OWN, CROSS = KINDS.names(), [name for name, kind in KINDS.items() if "cross" in kind.places]
-ALL = with_attention(SPACE, "tiny-all", OWN, OWN, CROSS)
+BOTH = with_attention(SPACE, "tiny-both", *[("softmax", "linear")] * 3)
+ALL = with_attention(SPACE, "tiny-all", KINDS.names(), KINDS.names(), ("softmax", "linear"))
 MODELS: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
     "softmax": (("softmax", "softmax", "softmax"), {"relative_length": 3}),
     "linear": (("linear", "linear", "linear"), {}),
@@ -30,8 +32,9 @@ def network(name: str) -> tuple[TranslationNet, Architecture]:
     """A supernet with random weights, in evaluation mode, and an architecture of unequal layers that read two layers of
     the encoder and one."""
     kinds, config = MODELS[name]
+    space = ALL if "local" in kinds else BOTH
     settings = {"linear": LinearAttention(16), **config}
-    net = build("layer" if name == "softmax" else "none", "separate", ALL, **settings)
+    net = build("layer" if name == "softmax" else "none", "separate", space, **settings)
     layers = 2 if name == "softmax" else 1  # tracing more takes seconds
     genes: dict[str, Any] = {
         "encoder.embed_dim": 12,
@@ -51,7 +54,7 @@ def network(name: str) -> tuple[TranslationNet, Architecture]:
         for parameter, weight in net.named_parameters():  # translations that differ
             if "kv_proj.weight" in parameter or parameter in ("source_embedding.weight", "output.weight"):
                 weight.mul_(8)
-    return net.eval(), ALL.validate(Architecture(genes))
+    return net.eval(), space.validate(Architecture(genes))
 
 
 def exportable(name: str) -> tuple[Exportable, TranslationNet, Architecture]:
@@ -69,6 +72,20 @@ def exportable(name: str) -> tuple[Exportable, TranslationNet, Architecture]:
         "dictionary_first_index": 4,
     }
     return Exportable(parts, info, texts), net, architecture
+
+
+def exports(folder: Path) -> Callable[[str], Path]:
+    """``exported(name)``: the folder of a model of ``MODELS``, written once."""
+    made: dict[str, Path] = {}
+
+    def exported(name: str) -> Path:
+        if name not in made:
+            made[name] = folder / name
+            written = write_export(exportable(name)[0], made[name])
+            assert 0 <= max(written.differences.values()) < 1e-5
+        return made[name]
+
+    return exported
 
 
 def sources(*lengths: int) -> list[list[int]]:

@@ -81,12 +81,14 @@ class LocalAttention(AttentionKind):
         dropout: float = 0.0,
         key_positions: Tensor | None = None,
     ) -> Tensor:
-        """Block by block, or all pairs of a sequence so short that this is less."""
+        """Block by block, all pairs of a sequence so short that this is less, or position by position for exporters."""
         if q.shape != k.shape:
             raise ConfigError(
                 f"local attention got queries {tuple(q.shape)}, keys {tuple(k.shape)}; expected those of one sequence"
             )
-        if not exporting() and q.shape[2] ** 2 <= self._pairs(q.shape[2], causal):
+        if exporting():
+            return self._by_positions(q, k, v, mask, causal)
+        if q.shape[2] ** 2 <= self._pairs(q.shape[2], causal):
             return _mixed(q, k, v, _near(q.shape[2], self.reach(causal), causal, mask, q.device), dropout)
         return self._by_blocks(q, k, v, mask, causal, dropout)
 
@@ -110,6 +112,18 @@ class LocalAttention(AttentionKind):
         near = (apart >= -reach) & (apart <= (0 if causal else reach))
         mixed = _mixed(queries, windows(k), windows(v), (near & readable) | (apart == 0), dropout)
         return mixed.flatten(2, 3)[:, :, :length]
+
+    def _by_positions(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        """The keys of each query picked one by one: more memory than blocks, but no number of blocks, which exporters
+        would have to prove for every length."""
+        steps, reach = torch.arange(q.shape[2], device=q.device), self.reach(causal)
+        apart = torch.arange(-reach, 1 if causal else reach + 1, device=q.device)
+        at = steps[:, None] + apart
+        inside = (at >= 0) & (at < q.shape[2])
+        at = at.clamp(min=0).minimum(steps[-1])
+        if mask is not None:
+            inside = (inside & mask[:, :, 0][:, :, at]) | (apart == 0)
+        return _mixed(q[:, :, :, None], k[:, :, at], v[:, :, at], inside[..., None, :])[:, :, :, 0]
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
         """Zero outside the window."""

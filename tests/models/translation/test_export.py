@@ -20,6 +20,7 @@ from nas_core.models.translation.export import static_net, translation_parts
 from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
 from tests.models.translation.tiny import PAD, sentences
 
+pytestmark = pytest.mark.onnx
 every_model = pytest.mark.parametrize("name", MODELS)
 Exported = Callable[[str], Path]
 
