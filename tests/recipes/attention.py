@@ -30,8 +30,7 @@ class AverageAttention(AttentionKind):
     masks_memory = False
 
     def attend(self, q, k, v, *, mask=None, causal=False, relative=None, dropout=0.0, key_positions=None):
-        readable = v.new_ones(q.shape[2], k.shape[2]).tril(0 if causal else k.shape[2])
-        readable = readable if mask is None else readable * mask
+        readable = v.new_ones(q.shape[2], k.shape[2]).tril(0 if causal else k.shape[2]) * (1 if mask is None else mask)
         return readable / readable.sum(-1, keepdim=True) @ v
 
     def weights(self, q, k, relative=None):

@@ -202,9 +202,11 @@ def placed(kind: str | AttentionKind, place: str, max_length: int | None = None)
     """The kind as it stands in a network: by name or with settings, scaled for sequences of that length.
 
     Raises:
-        UnknownChoiceError: there is no such kind. ConfigError: it may not stand there.
+        UnknownChoiceError: there is no such kind. ConfigError: it may not stand there, or has another name.
     """
     found = KINDS.get(kind) if isinstance(kind, str) else kind
+    if isinstance(kind, str) and found.name != kind:
+        raise ConfigError(f"kind of attention {kind!r} calls itself {found.name!r}; register it under its own name")
     if place not in found.places:
         raise ConfigError(
             f"attention {found.name!r} may not stand in place {place!r}; it may in {', '.join(found.places)}"

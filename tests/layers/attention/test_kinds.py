@@ -124,3 +124,9 @@ def test_unknown_kinds_and_wrong_places_are_refused() -> None:
         placed("cosine", "encoder")
     with pytest.raises(ConfigError, match="'local' may not stand in place 'cross'; it may in encoder, decoder, image"):
         placed("local", "cross")
+    KINDS.register("nearby", LocalAttention(4))
+    try:
+        with pytest.raises(ConfigError, match="'nearby' calls itself 'local'"):
+            placed("nearby", "encoder")
+    finally:
+        KINDS.unregister("nearby")
