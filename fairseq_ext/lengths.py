@@ -13,7 +13,7 @@ from fairseq.data import data_utils, indexed_dataset
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
-from nas_core.models.translation.genes import linear_limits
+from nas_core.models.translation.genes import bounded
 from nas_core.space import SearchSpace
 
 __all__ = ["FAR", "STEP", "resolve_linear_lengths", "sentence_lengths"]
@@ -38,8 +38,8 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
     longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
         return
-    of_source, of_target = linear_limits(space)
-    if not (of_source or of_target):
+    of_source = bounded(space, "cross")
+    if not (of_source or bounded(space, "decoder")):
         args.linear_max_length = longest
         return
     splits = [str(getattr(args, "train_subset", "train")), *str(getattr(args, "valid_subset", "valid")).split(",")]

@@ -24,7 +24,7 @@ from fairseq_ext.inherit import differing_options
 from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
-from nas_core.models.translation.genes import linear_encoder, linear_limits
+from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Memory, Subnet
 from nas_core.space import Architecture, SearchSpace
@@ -195,15 +195,11 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
         return decoded
 
     def longest(self, side: str) -> int:
-        """Tokens that sentences of ``source`` or ``target`` may have: what was asked for, or what the decoder's linear
-        attention, if there is any, can read."""
-        config, sides = self.net.config, dict(zip(("source", "target"), linear_limits(self.space), strict=True))
-        limits = [int(getattr(self.args, f"max_{side}_positions"))]
-        if sides[side]:
-            limits.append(config.linear.longest)
-        if side == "source" and config.linear_encoder_length is not None and linear_encoder(self.space):
-            limits.append(config.linear_encoder_length)
-        return min(limits)
+        """Tokens that sentences of ``source`` or ``target`` may have: what was asked for, or what attention that is
+        made for a longest sentence, if there is any, can read."""
+        asked = int(getattr(self.args, f"max_{side}_positions"))
+        limit = length_limits(self.space, self.net.config)[("source", "target").index(side)]
+        return asked if limit is None else min(asked, limit)
 
     def max_positions(self) -> tuple[int, int]:
         """What fairseq leaves sentences out by: of references that are not read, only what was asked for."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention.cosformer.angles import NORMALIZE
-from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.layers.attention import LinearAttention
+from nas_core.layers.attention.cosformer import NORMALIZE
 from nas_core.layers.mos import KINDS
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict

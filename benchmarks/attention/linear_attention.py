@@ -28,7 +28,8 @@ from benchmarks.parts.turns import taking_turns
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
-from nas_core.layers.attention.cosformer.angles import EPS, turns
+from nas_core.layers.attention.cosformer.normalize import EPS
+from nas_core.layers.attention.cosformer.positions import turns
 
 RESULT = Path(__file__).parents[1] / "results" / "linear_attention.json"
 HEADS, DIM = 8, 64

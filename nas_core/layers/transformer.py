@@ -11,19 +11,17 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.kinds import one_or_several, select_kind
-from nas_core.layers.attention.softmax import (
+from nas_core.layers.attention.forward import cross_attention, cross_step, self_attention, self_step
+from nas_core.layers.attention.kinds import AttentionKind, AttentionState
+from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
-    LinearAttention,
-    Past,
     SelfAttentionWeights,
-    cross_attention,
-    cross_step,
-    self_attention,
-    self_step,
+    one_or_several,
+    select_kind,
 )
+from nas_core.layers.attention.softmax import SOFTMAX
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
 from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.mos import MoSConfig
@@ -54,33 +52,29 @@ class DecoderLayerWeights(NamedTuple):
     ffn_norm: Affine
 
 
-KeysValues = tuple[Tensor, Tensor]
-
-
 def norm(x: Tensor, affine: Affine) -> Tensor:
     return F.layer_norm(x, affine.weight.shape, affine.weight, affine.bias)
 
 
 class AttentionConfig(NamedTuple):
-    """The attentions that a layer may use, and their settings."""
+    """The attentions that a layer may use, with their settings."""
 
-    self_kinds: tuple[str, ...] = ("softmax",)
-    cross_kinds: tuple[str, ...] = ("softmax",)
-    linear: LinearAttention = LinearAttention()
+    self_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
+    cross_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     relative: tuple[int, int] | None = None
-    """Farthest distance and head dimension of relative positions in softmax self-attention."""
+    """Farthest distance and head dimension of relative positions, for kinds of self-attention that take them."""
 
     def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
-        def make(kind: str) -> nn.Module:
-            return ElasticSelfAttention(embed_dim, qkv_dim, self.linear if kind == "linear" else None, self.relative)
-
-        return one_or_several(self.self_kinds, make)
+        """The projections of each kind of self-attention."""
+        return one_or_several(
+            self.self_kinds, lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, self.relative)
+        )
 
     def cross_attention(self, embed_dim: int, memory_dim: int, qkv_dim: int) -> nn.Module:
-        def make(kind: str) -> nn.Module:
-            return ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, self.linear if kind == "linear" else None)
-
-        return one_or_several(self.cross_kinds, make)
+        """The projections of each kind of encoder-decoder attention."""
+        return one_or_several(
+            self.cross_kinds, lambda kind: ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, kind)
+        )
 
 
 class ElasticEncoderLayer(nn.Module):
@@ -170,7 +164,7 @@ class ElasticDecoderLayer(nn.Module):
         self,
         x: Tensor,
         weights: DecoderLayerWeights,
-        memory: KeysValues,
+        memory: tuple[Tensor, Tensor],
         mask: Tensor | None,
         drop: Dropouts,
         positions: Tensor | None = None,
@@ -178,7 +172,7 @@ class ElasticDecoderLayer(nn.Module):
         """All positions at once: ``x`` (B, T, C) to (B, T, C).
 
         ``memory`` are this layer's keys and values of the encoder's output; ``mask`` (B, 1, 1, S), True at its tokens;
-        ``positions`` (B, S) of the tokens, for linear attention.
+        ``positions`` (B, S) of the tokens, for kinds that read them.
         """
         y = norm(x, weights.self_attn_norm) if self.norm_first else x
         y = self_attention(y, weights.self_attn, None, drop.attention, causal=True)
@@ -191,11 +185,11 @@ class ElasticDecoderLayer(nn.Module):
         self,
         x: Tensor,
         weights: DecoderLayerWeights,
-        past: Past | None,
-        memory: Past,
+        past: AttentionState | None,
+        memory: AttentionState,
         mask: Tensor | None,
         position: int = 0,
-    ) -> tuple[Tensor, Past]:
+    ) -> tuple[Tensor, AttentionState]:
         """Position ``position``: ``x`` (B, 1, C) to (B, 1, C), and what of it to hand in as ``past`` next time."""
         none = Dropouts()
         y = norm(x, weights.self_attn_norm) if self.norm_first else x

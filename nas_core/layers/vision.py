@@ -12,16 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.cosformer.attention import cosformer_attention
-from nas_core.layers.attention.cosformer.naive import cosformer_naive
-from nas_core.layers.attention.kinds import one_or_several, select_kind
-from nas_core.layers.attention.relative import relative_bias
-from nas_core.layers.attention.softmax import (
+from nas_core.layers.attention.forward import self_attention
+from nas_core.layers.attention.kinds import AttentionKind, exporting, placed
+from nas_core.layers.attention.projections import (
     ElasticSelfAttention,
-    LinearAttention,
     SelfAttentionWeights,
     joined,
-    self_attention,
+    one_or_several,
+    select_kind,
     split_heads,
 )
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
@@ -68,10 +66,10 @@ class ElasticVisionLayer(nn.Module):
     """Self-attention and feed-forward, each after a layer norm and with a residual connection.
 
     Args:
-        attention: the kinds that an architecture may choose from. Several have separate weights, under their names;
-            of a single one the parameters have no such name, so that a static subnet is this class too.
-        relative: farthest distance and head dimension of relative positions in softmax attention.
-        linear: settings of linear attention; by default scaled by the number of tokens.
+        attention: the kinds that an architecture may choose from, by name or with settings; all are scaled by the
+            number of tokens. Several have separate weights, under their names; of a single one the parameters have no
+            such name, so that a static subnet is this class too.
+        relative: farthest distance and head dimension of relative positions, for kinds that take them.
 
     ``attn_drop`` is for hooks alone: where there are any, they see the :func:`attention_weights` of each pass, which
     fused and linear attention never hold otherwise. timm's ``AttentionExtract`` looks for it by this name.
@@ -84,15 +82,13 @@ class ElasticVisionLayer(nn.Module):
         qkv_dim: int,
         features: int,
         mos: MoSConfig,
-        attention: Sequence[str] = ("softmax",),
+        attention: Sequence[str | AttentionKind] = ("softmax",),
         relative: tuple[int, int] | None = None,
-        linear: LinearAttention | None = None,
     ) -> None:
         super().__init__()
-        settings = linear or LinearAttention(max_length=None)
         self.self_attn = one_or_several(
-            attention,
-            lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, settings if kind == "linear" else None, relative),
+            [placed(kind, "image") for kind in attention],
+            lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, relative),
         )
         self.self_attn_norm = ElasticLayerNorm(embed_dim)
         self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
@@ -125,41 +121,19 @@ class ElasticVisionLayer(nn.Module):
 
 
 def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
-    """Self-attention in the form that suits the moment."""
-    if torch.onnx.is_in_onnx_export() or torch.compiler.is_exporting() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-        return _exportable(x, weights)
-    return self_attention(x, weights, None, dropout)
+    """Self-attention in the form that suits the moment: exporters know no autograd function of ours, and lay out the
+    result of fused attention in another order than the CPU does."""
+    if not exporting():
+        return self_attention(x, weights, None, dropout)
+    q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
+    return joined(weights.kind.plain(q, k, v, weights.relative), weights.out_proj)
 
 
 def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
-    """How much each token reads of each other, without dropout: ``x`` (B, N, C) to (B, H, N, N), whose rows sum to 1.
-
-    Of linear attention that normalises heads instead of dividing by the sum of weights, the weights are divided too.
-    """
+    """How much each token reads of each other, without dropout: ``x`` (B, N, C) to (B, H, N, N), whose rows sum to
+    1."""
     q, k, _ = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
-    if weights.linear is None:
-        return _softmax_weights(q, k, weights.relative)
-    each = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
-    return cosformer_naive(q, k, each, max_length=weights.linear.max_length)
-
-
-def _softmax_weights(q: Tensor, k: Tensor, relative: Tensor | None) -> Tensor:
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-    if relative is not None:
-        scores = scores + relative_bias(q, relative, k.shape[2], None, False)
-    weights: Tensor = scores.softmax(-1)
-    return weights
-
-
-def _exportable(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
-    """The same in plain products, for exporters: they know no autograd function of ours, and lay out the result of
-    fused attention in another order than the CPU does."""
-    q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
-    if weights.linear is not None:
-        config = weights.linear
-        y = cosformer_attention(q, k, v, max_length=config.max_length, normalize=config.normalize, form="chunked")
-        return joined(y, weights.out_proj)
-    return joined(_softmax_weights(q, k, weights.relative) @ v, weights.out_proj)
+    return weights.kind.weights(q, k, weights.relative)
 
 
 def _dropped(x: Tensor, probability: float) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nas_core.layers.attention import KINDS
 from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
@@ -13,7 +14,6 @@ from nas_core.space import Architecture
 __all__ = ["architecture_picture", "layers_table"]
 
 _UNKNOWN = "#6d6d6d"
-_KINDS = {"softmax": COLOURS[0], "linear": COLOURS[1]}
 _ROW, _STRIP = 1.55, 0.42
 """Inches of a row of bars and of a strip of kinds."""
 _LAYER, _NARROWEST = 0.46, 1.6
@@ -80,7 +80,7 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
         if kinds:
             from matplotlib.patches import Patch
 
-            handles = [Patch(color=_KINDS.get(kind, _UNKNOWN), label=kind) for kind in kinds]
+            handles = [Patch(color=_colour(kind), label=kind) for kind in kinds]
             figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), fontsize=9)
         figure.align_ylabels(grid[:, 0])
         return png(figure)
@@ -132,11 +132,20 @@ def _bars(axes: Any, values: Sequence[float]) -> None:
     axes.grid(axis="x", visible=False)
 
 
+def _colour(name: str) -> str:
+    """Of a kind of attention; grey for other names."""
+    return KINDS.get(name).colour if name in KINDS.names() else _UNKNOWN
+
+
+def _letter(name: str) -> str:
+    return KINDS.get(name).letter if name in KINDS.names() else name[:1].upper()
+
+
 def _strip(axes: Any, values: Sequence[str]) -> None:
     """A coloured cell for each layer; also told apart by a letter, for readers who see no colours."""
     for place, value in enumerate(values, 1):
-        axes.bar(place, 1, color=_KINDS.get(value, _UNKNOWN), width=0.92)
-        axes.text(place, 0.5, value[:1].upper(), ha="center", va="center", color="white", fontsize=8)
+        axes.bar(place, 1, color=_colour(value), width=0.92)
+        axes.text(place, 0.5, _letter(value), ha="center", va="center", color="white", fontsize=8)
     axes.set(ylim=(0, 1), yticks=[])
     axes.grid(visible=False)
     for spine in axes.spines.values():

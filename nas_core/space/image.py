@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from nas_core.errors import ArchitectureError
 from nas_core.space.architecture import Architecture, Gene
+from nas_core.space.attention_codes import attention_codes
 from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
 __all__ = ["ImageLayer", "image_layers", "image_space", "static_image_space", "token_grid"]
 
-_ATTENTION_CODES = {"softmax": 1.0, "linear": 0.0}
+_CODES = {"softmax": 1.0, "linear": 0.0}
 """The largest architecture is all softmax, the smallest all linear."""
 
 
@@ -89,7 +90,8 @@ def image_space(
 ) -> SearchSpace:
     """A space of image transformers; feed-forward widths by ``ffn_dims`` or by ``mlp_ratios``.
 
-    A single kind of attention becomes a fixed gene, several a choice of each layer. ``relative_clip``: distance in
+    A single kind of attention, by the name that ``nas_core.layers.attention.KINDS`` has, becomes a fixed gene, several
+    a choice of each layer. ``relative_clip``: distance in
     tokens from which on relative positions count as equal, in softmax attention; 0 for none.
     """
     depth = max(layers)
@@ -103,7 +105,7 @@ def image_space(
         Choice.make("heads", heads, "layers", depth),
     ]
     if len(attention) > 1:
-        choices.append(Choice.make("attention", attention, "layers", depth, _ATTENTION_CODES))
+        choices.append(Choice.make("attention", attention, "layers", depth, attention_codes(attention, _CODES)))
         return SearchSpace(name, choices, fixed)
     return SearchSpace(name, choices, {**fixed, "attention": attention[0]})
 

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 
 from nas_core.errors import unknown_choice
 from nas_core.space.architecture import Architecture
+from nas_core.space.attention_codes import attention_codes
 from nas_core.space.choice import Choice
 from nas_core.space.hat import hat_small, translation_space
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
-__all__ = ["ATTENTION_GENES", "KINDS", "attention_of", "found_translation", "with_attention"]
+__all__ = ["ATTENTION_GENES", "attention_of", "found_translation", "with_attention"]
 
-KINDS = ("softmax", "linear")
+_SEARCHED = ("softmax", "linear")
+"""What the paper's layers choose from."""
+_CODES = {"linear": 0.0, "softmax": 1.0}
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
 """A network whose space lacks one of them uses softmax there."""
 
@@ -25,18 +28,19 @@ ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.
 def with_attention(
     space: SearchSpace,
     name: str,
-    encoder: Sequence[str] = KINDS,
+    encoder: Sequence[str] = _SEARCHED,
     decoder: Sequence[str] = ("softmax",),
     cross: Sequence[str] = ("softmax",),
 ) -> SearchSpace:
-    """That translation space with kinds of attention per layer; where only softmax is possible, no gene is added. The
-    largest architecture uses softmax wherever it can, the smallest linear attention."""
+    """That translation space with kinds of attention per layer, by the names that
+    ``nas_core.layers.attention.KINDS`` has; where only softmax is possible, no gene is added. The largest architecture
+    uses softmax wherever it can, the smallest linear attention."""
     choices = list(space.choices)
     for gene, kinds in zip(ATTENTION_GENES, (encoder, decoder, cross), strict=True):
         depth = f"{gene.split('.')[0]}.layers"
         layers = max(int(option) for option in space.choice(depth).options[0])
         if tuple(kinds) != ("softmax",):
-            choices.append(Choice.make(gene, kinds, depth, layers, {"linear": 0.0, "softmax": 1.0}))
+            choices.append(Choice.make(gene, kinds, depth, layers, attention_codes(kinds, _CODES)))
     return SearchSpace(name, choices, space.fixed)
 
 
@@ -68,7 +72,7 @@ def mformer_wmt14_en_de() -> SearchSpace:
 
 @register_space
 def mformer_wmt14_en_de_all() -> SearchSpace:
-    return with_attention(_wmt14(), "mformer_wmt14_en_de_all", KINDS, KINDS, KINDS)
+    return with_attention(_wmt14(), "mformer_wmt14_en_de_all", _SEARCHED, _SEARCHED, _SEARCHED)
 
 
 @register_space
@@ -141,4 +145,4 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 @register_space
 def mformer_small() -> SearchSpace:
     """``hat_small`` with a choice for every attention: for CPUs and short trials."""
-    return with_attention(hat_small(), "mformer_small", KINDS, KINDS, KINDS)
+    return with_attention(hat_small(), "mformer_small", _SEARCHED, _SEARCHED, _SEARCHED)

@@ -1,28 +1,41 @@
-"""What every kind of attention must satisfy. A new kind subclasses `AttentionContract` and writes two methods."""
+"""What every kind of attention must satisfy. A new kind subclasses `AttentionContract` and writes two things."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
-from nas_core.layers.attention.cosformer import CosformerState
-from nas_core.layers.attention.softmax import (
+from nas_core.errors import ConfigError
+from nas_core.export.check import check_onnx
+from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.export.program import trace, write_onnx
+from nas_core.layers.attention import (
+    PLACES,
+    AttentionKind,
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
     SelfAttentionWeights,
+    placed,
+)
+from nas_core.layers.attention.forward import (
     attend,
     cross_attention,
     cross_keys_values,
     cross_step,
     self_attention,
     self_step,
-    split_heads,
 )
+from nas_core.layers.attention.projections import split_heads
 from nas_core.layers.weights import Affine
 
 C, Q, HEADS = 10, 12, 3
+POSITIONS = 40
+"""Of exported steps; more than any window in the tests."""
 
 
 def padded(batch: int, length: int) -> Tensor:
@@ -37,14 +50,31 @@ def padded(batch: int, length: int) -> Tensor:
 def cast(weights: SelfAttentionWeights, dtype: torch.dtype) -> SelfAttentionWeights:
     in_proj, out_proj = (Affine(*(t.to(dtype) for t in part)) for part in (weights.in_proj, weights.out_proj))
     relative = None if weights.relative is None else weights.relative.to(dtype)
-    return SelfAttentionWeights(in_proj, out_proj, weights.heads, relative, weights.linear)
+    return SelfAttentionWeights(in_proj, out_proj, weights.heads, relative, weights.kind)
+
+
+class Step(nn.Module):
+    """A decoding step as it is exported: a position, the new query, key and value, and the state's tensors."""
+
+    def __init__(self, kind: AttentionKind) -> None:
+        super().__init__()
+        self.kind = kind
+        self.register_buffer("table", kind.step_table(POSITIONS))
+
+    def forward(self, position: Tensor, q: Tensor, k: Tensor, v: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        row = None if self.table is None else nn.functional.embedding(position, self.table)
+        read, after = self.kind.step(q, k, v, self.kind.restored(state, position, row))
+        return (read, *after.tensors())
 
 
 class AttentionContract:
     """Subclass it with a name that starts with ``Test``."""
 
-    def layer(self) -> ElasticSelfAttention:
-        """Projections of C channels, Q channels of queries, HEADS heads."""
+    relative: tuple[int, int] | None = None
+    """Farthest distance and head dimension of relative positions."""
+
+    def kind(self) -> AttentionKind:
+        """One that reads up to 300 positions at least, and whose window, if any, is shorter than 9."""
         raise NotImplementedError
 
     def reference(
@@ -52,6 +82,9 @@ class AttentionContract:
     ) -> Tensor:
         """The attention as its equations stand, ``(B, H, T, D)``."""
         raise NotImplementedError
+
+    def layer(self) -> ElasticSelfAttention:
+        return ElasticSelfAttention(C, Q, self.kind(), self.relative)
 
     @pytest.fixture
     def weights(self) -> SelfAttentionWeights:
@@ -88,18 +121,21 @@ class AttentionContract:
             torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
 
     def test_decoding_equals_teacher_forcing(self, weights: SelfAttentionWeights) -> None:
-        x = torch.randn(4, 9, C)
+        """Also of beams that moved, and of a state that went through its tensors."""
+        x = torch.randn(4, 23, C)
         whole = self_attention(x, weights, causal=True)
-        past, outputs = None, []
-        for position in range(5):
-            y, past = self_step(x[:, position : position + 1], weights, past)
-            outputs.append(y)
-        torch.testing.assert_close(torch.cat(outputs, 1), whole[:, :5], atol=1e-5, rtol=1e-4)
-        order = torch.tensor([2, 2, 0, 3])  # beams that moved
+        past, order = None, torch.arange(4)
+        for position in range(23):
+            y, past = self_step(x[order, position : position + 1], weights, past)
+            torch.testing.assert_close(y, whole[order, position : position + 1], atol=1e-5, rtol=1e-4)
+            if position in (4, 15):
+                moved = torch.tensor([2, 2, 0, 3])
+                past, order = past.reorder(moved), order[moved]
         assert past is not None
-        past = past.reorder(order) if isinstance(past, CosformerState) else (past[0][order], past[1][order])
-        y, _ = self_step(x[order, 5:6], weights, past)
-        torch.testing.assert_close(y, whole[order, 5:6], atol=1e-5, rtol=1e-4)
+        shapes = [value.shape for value in weights.kind.state_values(HEADS, Q // HEADS, "past")]
+        sizes = {"batch": 4, "past": 23}
+        expected = [tuple(sizes[dim] if isinstance(dim, str) else dim for dim in shape) for shape in shapes]
+        assert [tuple(tensor.shape) for tensor in past.tensors()] == expected
 
     def test_masked_keys_have_no_influence_and_no_gradient(self, weights: SelfAttentionWeights) -> None:
         x, mask = torch.randn(3, 8, C, requires_grad=True), padded(3, 8)
@@ -110,13 +146,26 @@ class AttentionContract:
         changed = torch.where(tokens[..., None], x, x + 100.0)
         torch.testing.assert_close(self_attention(changed, weights, mask)[tokens], y[tokens], atol=1e-5, rtol=1e-5)
 
-    def test_a_batch_equals_its_sentences(self, weights: SelfAttentionWeights) -> None:
-        x, mask = torch.randn(3, 8, C), padded(3, 8)
+    @pytest.mark.parametrize("length", [8, 45])
+    def test_a_batch_equals_its_sentences(self, weights: SelfAttentionWeights, length: int) -> None:
+        x, mask = torch.randn(3, length, C), padded(3, length)
         together = self_attention(x, weights, mask)
         for row in range(3):
             kept = mask[row, 0, 0]
             alone = self_attention(x[row : row + 1, kept], weights)
             torch.testing.assert_close(together[row : row + 1, kept], alone, atol=1e-5, rtol=1e-4)
+
+    @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+    def test_packed_sentences_equal_each_alone(self, causal: bool) -> None:
+        kind, lengths = self.kind(), [5, 1, 37]
+        q, k, v = torch.randn(3, sum(lengths), HEADS, 4).unbind(0)
+        offsets = torch.tensor([0, *lengths]).cumsum(0)
+        together = kind.packed(q, k, v, offsets, causal=causal).split(lengths)
+        for row, parts in enumerate(zip(*(x.split(lengths) for x in (q, k, v)), strict=True)):
+            alone = kind.attend(*(part.transpose(0, 1)[None] for part in parts), causal=causal)
+            torch.testing.assert_close(together[row], alone[0].transpose(0, 1), atol=1e-5, rtol=1e-4)
+        with pytest.raises(ConfigError, match="offsets"):
+            kind.packed(q, k, v, torch.tensor([0, 3]))
 
     @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
     def test_half_precision(self, weights: SelfAttentionWeights, causal: bool) -> None:
@@ -131,7 +180,7 @@ class AttentionContract:
         torch.manual_seed(0)
         layer = self.layer()
         small = layer.select(6, 2, 8)
-        static = ElasticSelfAttention(6, 8, layer.linear, None if layer.relative is None else (2, 4))
+        static = ElasticSelfAttention(6, 8, layer.kind, None if layer.relative is None else (2, 4))
         state = {
             f"{part}.{name}": t
             for part in ("in_proj", "out_proj")
@@ -144,13 +193,80 @@ class AttentionContract:
         torch.testing.assert_close(self_attention(x, static.select(6, 2)), self_attention(x, small))
         assert torch.equal(small.in_proj.weight[8:16], layer.in_proj.weight[Q : Q + 8, :6])
 
+    def test_parameters_are_those_of_the_layer(self) -> None:
+        counted = sum(p.numel() for p in self.layer().parameters()) - (4 * Q * C + 3 * Q + C)
+        assert counted == self.kind().parameters(Q // HEADS, self.relative[0] if self.relative else 0)
+
+    @pytest.mark.parametrize("length", [5, 33, 150])
+    def test_the_formula_counts_what_is_multiplied(self, length: int) -> None:
+        """Beside what denominators take, one column of each head's values."""
+        kind, dim = self.kind(), 32
+        q = torch.zeros(1, 2, length, dim)
+        with FlopCounterMode(display=False) as counter:
+            kind.plain(q, q, q)
+        formula = 2 * kind.macs(length, length, 2 * dim, 2)
+        assert formula <= counter.get_total_flops() <= formula * (1 + 1 / dim)
+
+    def test_plain_products_and_weights_give_the_same(self, weights: SelfAttentionWeights) -> None:
+        """Of positive queries and keys: linear attention reads nothing by a query without a positive channel."""
+        kind = weights.kind
+        q, k, v = (torch.rand(3, 2, HEADS, 29, Q // HEADS) + 0.1).unbind(0)
+        usual = kind.attend(q, k, v, relative=weights.relative)
+        torch.testing.assert_close(kind.plain(q, k, v, weights.relative), usual, atol=1e-5, rtol=1e-4)
+        read = kind.weights(q, k, weights.relative)
+        torch.testing.assert_close(read.sum(-1), torch.ones(2, HEADS, 29))
+        if getattr(kind, "normalize", "denominator") == "denominator":
+            torch.testing.assert_close(read @ v, usual, atol=1e-5, rtol=1e-4)
+
+    def test_it_says_where_it_may_stand_and_what_it_is_called(self) -> None:
+        kind = self.kind()
+        assert kind.places and set(kind.places) <= set(PLACES)
+        assert len({kind.operation(place) for place in kind.places}) == len(kind.places)
+        assert len(kind.letter) == 1 and kind.colour.startswith("#") and len(kind.colour) == 7
+        for place in PLACES:
+            if place in kind.places:
+                assert placed(kind, place, 300).longest in (None, 300)
+            else:
+                with pytest.raises(ConfigError, match=place):
+                    placed(kind, place)
+        assert kind.is_bounded == (kind.scaled(300).longest == 300)
+
+    @pytest.mark.onnx
+    def test_an_exported_step_equals_decoding(self, tmp_path: Path) -> None:
+        torch.manual_seed(2)
+        kind, dim = self.kind(), Q // HEADS
+        step, values = Step(kind), kind.state_values(HEADS, dim, "past")
+        q, k, v = torch.randn(3, 2, HEADS, POSITIONS, dim).unbind(0)
+        state = [torch.zeros([{"batch": 2, "past": 0}.get(dim, dim) for dim in value.shape]) for value in values]
+        past = None
+        for position in range(POSITIONS):
+            now = [x[:, :, position : position + 1] for x in (q, k, v)]
+            usual, past = kind.step(*now, past)
+            found, *state = step(torch.tensor(position), *now, *state)
+            torch.testing.assert_close(found, usual, atol=1e-5, rtol=1e-4)
+        new = tuple(Value(name, ("batch", HEADS, 1, dim)) for name in "qkv")
+        given = [Value(x.name, x.shape, "positive" if x.positive else "number") for x in values]
+        after = [
+            Value(f"next_{x.name}", tuple("past + 1" if size == "past" else size for size in x.shape)) for x in given
+        ]
+        open_dims = [OpenDim("past", 0, POSITIONS - 1)] if any("past" in x.shape for x in given) else []
+        part = Part(
+            "step",
+            step,
+            (Value("position", (), "token", POSITIONS), *new, *given),
+            (Value("read", ("batch", HEADS, 1, dim)), *after),
+            (OpenDim("batch"), *open_dims),
+        )
+        write_onnx(trace(part), part, tmp_path / "step.onnx")
+        assert check_onnx(tmp_path / "step.onnx", part) < 1e-4
+
 
 class CrossAttentionContract(AttentionContract):
     """For kinds that also read another sequence."""
 
     def cross(self) -> ElasticCrossAttention:
         """Projections of attention from C to 7 channels."""
-        raise NotImplementedError
+        return ElasticCrossAttention(C, 7, Q, self.kind())
 
     @pytest.mark.parametrize("reads", [1, 2], ids=["one", "two"])
     def test_cross_attention_step_by_step(self, reads: int) -> None:
@@ -161,10 +277,8 @@ class CrossAttentionContract(AttentionContract):
         positions = (padded(3, 11)[:, 0, 0].cumsum(1) - 1).clamp(min=0).repeat(1, reads)
         pair = cross_keys_values(memory, weights)
         whole = cross_attention(x, pair, weights, mask, 0.0, positions)
-        past: tuple[Tensor, Tensor] | CosformerState = pair
-        if weights.linear is not None:
-            config = weights.linear
-            past = CosformerState.of(*pair, config.max_length, mask[:, 0, 0], positions, config.normalize)
+        kept = weights.kind.memory(*pair, mask, positions)
+        needed = mask if weights.kind.masks_memory else None
         for position in range(6):
-            y = cross_step(x[:, position : position + 1], past, weights, mask, position)
+            y = cross_step(x[:, position : position + 1], kept, weights, needed, position)
             torch.testing.assert_close(y, whole[:, position : position + 1], atol=1e-5, rtol=1e-4)

@@ -8,10 +8,10 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from nas_core.cli import main
 from nas_core.space import Architecture, save_space
-from nas_core.space.mformer import KINDS, with_attention
+from nas_core.space.mformer import with_attention
 from tests.fairseq_ext.running import DECODING, SPACE, assert_one_line, run, subnet
 
-MIXED = with_attention(SPACE, "tiny_mixed", KINDS, KINDS, KINDS)
+MIXED = with_attention(SPACE, "tiny_mixed", *[("softmax", "linear")] * 3)
 TRAINED_WITH = [
     "--share-all-embeddings", "--normalize-before", "--max-relative-length", 3, "--linear-normalize", "rms",
     "--max-source-positions", 64, "--max-target-positions", 48,

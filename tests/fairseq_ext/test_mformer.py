@@ -101,7 +101,7 @@ def opened(checkpoint, corpus):
 def test_what_is_read_and_decoded_ends_where_linear_attention_does(checkpoint, corpus, tmp_path):
     model = opened(checkpoint, corpus)
     assert model.max_positions() == (16, 16)
-    linear = [layer.self_attn.linear for layer in model.net.select(everywhere_linear()).encoder_layers]
+    linear = [layer.self_attn.kind for layer in model.net.select(everywhere_linear()).encoder_layers]
     assert {each.max_length for each in linear} == {None}
     file = tmp_path / "linear.json"
     everywhere_linear().save(file)
@@ -142,8 +142,8 @@ def test_a_checkpoint_from_before_keeps_its_one_scale(checkpoint, corpus, tmp_pa
     torch.save(state, tmp_path / "old.pt")
     net = opened(tmp_path / "old.pt", corpus).net
     subnet = net.select(everywhere_linear())
-    assert {layer.self_attn.linear.max_length for layer in subnet.encoder_layers} == {64}
-    assert {layer.cross_attn.linear.max_length for layer in subnet.decoder_layers} == {64}
+    assert {layer.self_attn.kind.max_length for layer in subnet.encoder_layers} == {64}
+    assert {layer.cross_attn.kind.max_length for layer in subnet.decoder_layers} == {64}
 
 
 def test_a_training_that_goes_on_keeps_its_scales(command, checkpoint, tmp_path):

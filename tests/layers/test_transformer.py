@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.layers import ElasticDecoderLayer, ElasticEncoderLayer, MoSConfig
-from nas_core.layers.attention.softmax import cross_keys_values
+from nas_core.layers.attention import KeysValues
+from nas_core.layers.attention.forward import cross_keys_values
 from nas_core.layers.transformer import DecoderLayerWeights, Dropouts
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, multihead_names, nested_prefix, waves
 
@@ -123,7 +124,7 @@ def test_one_position_at_a_time_equals_all_at_once(first: bool) -> None:
     expected = layer(x, weights, memory, mask, Dropouts())
     past, outputs = None, []
     for position in range(6):
-        output, past = layer.step(x[:, position : position + 1], weights, past, memory, mask)
+        output, past = layer.step(x[:, position : position + 1], weights, past, KeysValues(*memory), mask)
         outputs.append(output)
         assert past[0].shape == past[1].shape == (3, 3, position + 1, 4)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, atol=1e-5, rtol=1e-5)

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from nas_core.errors import UnknownChoiceError
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention.cosformer.naive import cosformer_naive
+from nas_core.layers.attention import KINDS, naive_local
+from nas_core.layers.attention.cosformer import cosformer_naive
+from nas_core.layers.attention.local import WINDOW
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, drop_path, resize_positions
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves
@@ -39,6 +41,8 @@ class NaiveLayer(nn.Module):
         )
         if self.kind == "linear":
             y = cosformer_naive(q, k, v, max_length=length)
+        elif self.kind == "local":
+            y = naive_local(q, k, v, WINDOW, None)
         else:
             keys = k[:, :, None].expand(-1, -1, length, -1, -1)
             if hasattr(self.self_attn, "relative"):
@@ -99,6 +103,11 @@ class TestLinearLayer(ElasticContract):
         return layer_case("linear", relative=True)
 
 
+class TestLocalLayer(ElasticContract):
+    def case(self) -> ElasticCase:
+        return layer_case("local", relative=True)
+
+
 class TestLinearLayerNeuronWise(ElasticContract):
     def case(self) -> ElasticCase:
         return layer_case("linear", relative=False, mos=MoSConfig(kind="neuron", router_hidden=8))
@@ -140,11 +149,11 @@ def test_kinds_have_weights_of_their_own() -> None:
         ElasticVisionLayer(C, FFN, Q, FEATURES, PLAIN, ("cosine",))
 
 
-@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize("kind", KINDS.names())
 def test_what_is_exported_equals_the_usual_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     layer = ElasticVisionLayer(C, FFN, Q, FEATURES, PLAIN, (kind,), (CLIP, D))
-    weights, x = layer.select(C, FFN, 3, Q, kind, None), waves(2, 9, C)
+    weights, x = layer.select(C, FFN, 3, Q, kind, None), waves(2, 45, C)
     usual = layer(x, weights, Dropouts())
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
     torch.testing.assert_close(layer(x, weights, Dropouts()), usual, atol=1e-5, rtol=1e-5)

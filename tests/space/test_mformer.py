@@ -6,7 +6,7 @@ import pytest
 
 from nas_core.errors import UnknownChoiceError
 from nas_core.models.translation.costs import parameters
-from nas_core.space import Architecture, SearchSpace, found_translation, get_space
+from nas_core.space import Architecture, SearchSpace, found_translation, get_space, with_attention
 from tests.contracts.space import SpaceContract
 
 
@@ -46,3 +46,15 @@ def test_the_kind_of_attention_changes_no_size() -> None:
     found = found_translation("mformer")
     linear = Architecture({**found.to_dict(), "encoder.self_attention": ["linear"] * 6})
     assert parameters(found) == parameters(linear) > 10**7
+
+
+def test_any_kinds_of_attention_have_codes_of_their_own_between_the_published_ones() -> None:
+    """So that smallest and largest stay what they were, and no two kinds look alike to a router or a latency model."""
+    published = get_space("mformer_small").choice("encoder.self_attention")
+    assert published.options[0] == ("softmax", "linear")
+    assert published.codes == (("linear", 0.0), ("softmax", 1.0))
+    space = with_attention(get_space("hat_small"), "more", ("softmax", "linear", "local", "theirs"))
+    choice = space.choice("encoder.self_attention")
+    assert [choice.code(kind) for kind in ("linear", "local", "theirs", "softmax")] == [0.0, 1 / 3, 2 / 3, 1.0]
+    assert space.largest()["encoder.self_attention"] == ("softmax",) * 3
+    assert space.smallest()["encoder.self_attention"] == ("linear",) * 3

@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{warning}")
     for warning in ("torch.jit.TracerWarning", "DeprecationWarning", "FutureWarning")
 ]
+KINDS = ("softmax linear", "local softmax")
 EXPORTS: dict[str, dict[str, Any]] = {
     "named": {"dynamo": True, "dynamic_shapes": ({0: "batch"},)},
     "dimension": {"dynamo": True, "dynamic_shapes": ({0: torch.export.Dim("batch")},)},
@@ -33,8 +34,9 @@ EXPORTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.onnx
 @pytest.mark.parametrize("export", EXPORTS)
-def test_a_mixed_network_runs_in_onnxruntime(export: str, tmp_path: Path) -> None:
-    architecture = Architecture({**SPACE.largest(), "attention": ("softmax", "linear")})
+@pytest.mark.parametrize("kinds", KINDS)
+def test_a_mixed_network_runs_in_onnxruntime(kinds: str, export: str, tmp_path: Path) -> None:
+    architecture = Architecture({**SPACE.largest(), "attention": kinds.split()})
     model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
     path, images = str(tmp_path / "model.onnx"), torch.randn(2, 3, 32, 32)
     torch.onnx.export(model, (images,), path, verbose=False, **EXPORTS[export])
@@ -44,8 +46,9 @@ def test_a_mixed_network_runs_in_onnxruntime(export: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(output, model(more).detach().numpy(), atol=1e-5)
 
 
-def test_a_mixed_network_can_be_traced() -> None:
-    architecture = Architecture({**SPACE.largest(), "attention": ("softmax", "linear")})
+@pytest.mark.parametrize("kinds", KINDS)
+def test_a_mixed_network_can_be_traced(kinds: str) -> None:
+    architecture = Architecture({**SPACE.largest(), "attention": kinds.split()})
     model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
     with torch.no_grad():
         traced = torch.jit.trace(model, torch.randn(2, 3, 32, 32))

@@ -1,4 +1,4 @@
-"""Vision transformers whose layers choose softmax or linear attention."""
+"""Vision transformers whose layers choose their kind of attention."""
 
 from nas_core.models.image.graph import image_graph
 from nas_core.models.image.net import VisionNet

@@ -13,13 +13,15 @@ at the supernet's width, and 4,096 stored indices for each layer of linear atten
 from __future__ import annotations
 
 from nas_core.errors import unknown_choice
+from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
 __all__ = ["ACCOUNTINGS", "flops", "flops_g", "parameters", "params_m"]
 
 ACCOUNTINGS = ("honest", "paper")
-_STORED_INDICES = 4096
+_STORED_INDICES = {"softmax": 0, "linear": 4096}
+"""Of each layer, for the kinds of attention that the paper has."""
 
 
 def parameters(
@@ -34,7 +36,7 @@ def parameters(
 
     Raises:
         ArchitectureError: a gene of image networks is missing.
-        UnknownChoiceError: no such accounting.
+        UnknownChoiceError: no such accounting, or kind of attention in it.
     """
     paper = _is_paper(accounting)
     width, clip, head_dim = (architecture.number(gene) for gene in ("embed_dim", "relative_clip", "head_dim"))
@@ -48,10 +50,9 @@ def parameters(
         q, ffn = layer.qkv_dim, layer.ffn_dim
         total += 4 * width * q + 3 * (widest if paper else q) + width
         total += 2 * width * ffn + ffn + width + 4 * width
-        if layer.attention == "linear":
-            total += _STORED_INDICES if paper else 0
-        elif clip:
-            total += (2 * clip + 1) * (widest if paper else head_dim)
+        kind = KINDS.get(layer.attention)
+        total += kind.parameters(widest if paper else head_dim, clip)
+        total += _STORED_INDICES[_paper_kind(kind.name)] if paper else 0
     return total
 
 
@@ -72,22 +73,21 @@ def flops(
 
     Raises:
         ArchitectureError: a gene of image networks is missing.
-        UnknownChoiceError: no such accounting.
+        UnknownChoiceError: no such accounting, or kind of attention in it.
     """
     paper = _is_paper(accounting)
-    width, clip, head_dim = (architecture.number(gene) for gene in ("embed_dim", "relative_clip", "head_dim"))
+    width, clip = (architecture.number(gene) for gene in ("embed_dim", "relative_clip"))
     layers = image_layers(architecture)
     patches = token_grid(architecture, image_size) ** 2
     tokens = patches + class_token
     macs = patches * channels * architecture.number("patch_size") ** 2 * width + width * classes
     for layer in layers:
         macs += tokens * (4 * width * layer.qkv_dim + 2 * width * layer.ffn_dim)
-        if layer.attention == "linear":
-            macs += 0 if paper else 2 * tokens * 2 * head_dim * layer.qkv_dim
-            continue
-        macs += 2 * tokens * tokens * layer.qkv_dim
-        if clip:
-            macs += tokens * layer.qkv_dim * (tokens if paper else 2 * clip + 1)
+        kind = KINDS.get(layer.attention)
+        if not paper:
+            macs += kind.macs(tokens, tokens, layer.qkv_dim, layer.heads, clip=clip)
+        elif _paper_kind(kind.name) == "softmax":
+            macs += (3 if clip else 2) * tokens * tokens * layer.qkv_dim
     norms = (2 * len(layers) + 1) * tokens * width
     return 2 * macs + (norms if paper else 0)
 
@@ -95,6 +95,12 @@ def flops(
 def flops_g(architecture: Architecture, accounting: str = "honest") -> float:
     """Billions of FLOPs, with a classifier of ten classes."""
     return flops(architecture, accounting=accounting) / 1e9
+
+
+def _paper_kind(name: str) -> str:
+    if name not in _STORED_INDICES:
+        raise unknown_choice("kind of attention in mFormer's own accounting", name, _STORED_INDICES)
+    return name
 
 
 def _is_paper(accounting: str) -> bool:

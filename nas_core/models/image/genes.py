@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nas_core.errors import SpaceError, unknown_choice
-from nas_core.layers.attention.softmax import ATTENTION
+from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Option, SearchSpace
 
 __all__ = ["GENES", "attention_options", "check_image_space", "widest_layers"]
@@ -16,7 +16,7 @@ GENES = ("layers", "embed_dim", "heads", *_CONSTANT)
 def check_image_space(space: SearchSpace) -> None:
     """Raises:
     SpaceError: a gene is missing, a size is no positive number, or one that is built once has several options.
-    UnknownChoiceError: a kind of attention that does not exist.
+    UnknownChoiceError: a kind of attention that does not exist, or cannot read images.
     """
     ffn = "ffn_dim" if _has(space, "ffn_dim") else "mlp_ratio"
     for gene in ("layers", "embed_dim", ffn, "heads", *_CONSTANT):
@@ -28,10 +28,10 @@ def check_image_space(space: SearchSpace) -> None:
                 raise SpaceError(f"space {space.name!r} has {gene} = {option!r}; expected a number above 0")
         if gene in _CONSTANT and len(options) > 1:
             raise SpaceError(f"space {space.name!r} searches {gene} {sorted(options, key=float)}; expected one value")
-    for row in attention_options(space):
-        for name in row:
-            if name not in ATTENTION:
-                raise unknown_choice(f"attention in space {space.name!r}", name, ATTENTION)
+    known = [name for name, kind in KINDS.items() if "image" in kind.places]
+    for name in {name for row in attention_options(space) for name in row}:
+        if name not in known:
+            raise unknown_choice(f"attention in space {space.name!r}", name, known)
 
 
 def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
+from nas_core.layers.attention import KINDS
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
@@ -28,12 +29,11 @@ patch; farthest distance of relative positions in softmax attention."""
 SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
 """By what each column is divided."""
 
-_ATTENTION = {"softmax": "image_self_attention", "linear": "image_linear_attention"}
-
 
 def operations() -> tuple[str, ...]:
     """Names of the operation indices, from 0: those of further kinds of attention stand behind the first five."""
-    return tuple(dict.fromkeys((*_FIRST, *_ATTENTION.values())))
+    own = [kind.operation("image") for _, kind in KINDS.items() if "image" in kind.places]
+    return tuple(dict.fromkeys((*_FIRST, *own)))
 
 
 def image_graph(architecture: Architecture) -> Graph:
@@ -51,10 +51,11 @@ def image_graph(architecture: Architecture) -> Graph:
         ("patch_embedding", (width, 0, 0, 0, grid, architecture.number("patch_size"), 0))
     ]
     for layer in image_layers(architecture):
-        if layer.attention not in _ATTENTION:
-            raise ArchitectureError(f"an attention is {layer.attention!r}; expected one of {list(_ATTENTION)}")
-        distance = clip if layer.attention == "softmax" else 0
-        nodes.append((_ATTENTION[layer.attention], (width, layer.heads, layer.qkv_dim, 0, grid, 0, distance)))
+        if layer.attention not in KINDS.names() or "image" not in (kind := KINDS.get(layer.attention)).places:
+            known = [name for name, kind in KINDS.items() if "image" in kind.places]
+            raise ArchitectureError(f"an attention is {layer.attention!r}; expected one of {known}")
+        distance = clip if kind.takes_relative else 0
+        nodes.append((kind.operation("image"), (width, layer.heads, layer.qkv_dim, 0, grid, 0, distance)))
         nodes.append(("feed_forward", (width, 0, 0, layer.ffn_dim, grid, 0, 0)))
     nodes += [("pooling", (width, 0, 0, 0, grid, 0, 0)), ("classifier", (width, 0, 0, 0, 0, 0, 0))]
     names = operations()

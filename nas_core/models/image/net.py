@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from nas_core.errors import ConfigError
 from nas_core.layers import ElasticLayerNorm, ElasticLinear
-from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.linear import prefix
 from nas_core.layers.transformer import Dropouts, norm
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
@@ -52,14 +52,17 @@ class VisionNet(nn.Module):
         self.grid = self._grid_of(config.image_size or (largest.number("image_size"),) * 2)
         clip, head_dim = largest.number("relative_clip"), largest.number("head_dim")
         relative, linear = (clip, head_dim) if clip else None, LinearAttention(None, config.normalize)
+        own = {linear.name: linear}
         self.prefix_tokens = int(config.class_token)
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
         std = self.embed_dim**-0.5
         self.class_token = nn.Parameter(torch.randn(self.embed_dim) * std) if config.class_token else None
         self.positions = nn.Parameter(torch.randn(math.prod(self.grid) + self.prefix_tokens, self.embed_dim) * std)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticVisionLayer(self.embed_dim, ffn, qkv, len(space.choices), config.mos, attention, relative, linear)
-            for (ffn, qkv), attention in zip(widest_layers(space), attention_options(space), strict=True)
+            ElasticVisionLayer(
+                self.embed_dim, ffn, qkv, len(space.choices), config.mos, [own.get(k, k) for k in kinds], relative
+            )
+            for (ffn, qkv), kinds in zip(widest_layers(space), attention_options(space), strict=True)
         )
         self.norm = ElasticLayerNorm(self.embed_dim)
         self.head = ElasticLinear(self.embed_dim, config.classes) if config.classes else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nas_core.errors import ArchitectureError
+from nas_core.layers.attention.kinds import KINDS, AttentionKind
 from nas_core.space import Architecture
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
@@ -73,33 +74,34 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
     """FLOPs of one sentence; the output projection only where a vocabulary is given.
 
     Cross-attention to several encoder layers projects and reads that many times the source.
+
+    Raises:
+        ArchitectureError: a gene of translation networks is missing. UnknownChoiceError: no such kind of attention.
     """
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     q = architecture.number("qkv_dim")
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
     macs = t * d * target_vocab
-    encoder, decoder, across = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
+    encoder, decoder, across = (_kinds(architecture, gene) for gene in ATTENTION_GENES)
     sizes = architecture.numbers("encoder.ffn_dim"), architecture.numbers("encoder.self_heads")
     for ffn, heads, kind in zip(*sizes, encoder, strict=True):
-        macs += s * (4 * q * e + 2 * e * ffn) + _core(kind, s, s, q, heads)
+        macs += s * (4 * q * e + 2 * e * ffn) + kind.macs(s, s, q, heads)
     names = ("decoder.ffn_dim", "decoder.arbitrary_cross", "decoder.self_heads", "decoder.cross_heads")
     genes = zip(*(architecture.numbers(name) for name in names), decoder, across, strict=True)
     for ffn, option, heads, cross_heads, kind, cross in genes:
         if option not in READ_LAYERS:
             raise ArchitectureError(f"decoder.arbitrary_cross is {option!r}; expected one of {sorted(READ_LAYERS)}")
         read = s * min(READ_LAYERS[option], architecture.number("encoder.layers"))
-        macs += t * (4 * q * d + 2 * d * ffn) + _core(kind, t, t, q, heads)
-        macs += t * 2 * q * d + read * 2 * q * e + _core(cross, t, read, q, cross_heads)
+        macs += t * (4 * q * d + 2 * d * ffn) + kind.macs(t, t, q, heads, causal=True)
+        macs += t * 2 * q * d + read * 2 * q * e + cross.macs(t, read, q, cross_heads)
     return 2 * macs
 
 
-def _core(kind: str, queries: int, keys: int, q: int, heads: int) -> int:
-    """Multiply-accumulates between projections: all pairs, or keys summed once and read by each query with features of
-    twice the head dimension (which the mFormer paper's figures leave out)."""
-    if kind == "softmax":
-        return 2 * queries * keys * q
-    return (queries + keys) * 2 * (q // heads) * q
+def _kinds(architecture: Architecture, gene: str) -> list[AttentionKind]:
+    names = attention_of(architecture, gene)
+    known = {name: KINDS.get(name) for name in set(names)}
+    return [known[name] for name in names]
 
 
 def flops_g(architecture: Architecture, lengths: Lengths | None = None) -> float:

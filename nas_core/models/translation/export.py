@@ -1,8 +1,9 @@
 """A translation subnet as two parts: the encoder with all that depends on the source alone, and a decoding step.
 
-The step reads and gives its caches, so that a loop outside keeps nothing else: keys and values of past positions for
-softmax attention, sums of constant size for linear attention. What a decoder layer reads of the source (projected keys
-and values, or their sums) comes out of the encoder, once per sentence. All caches have the batch first; beam search
+The step reads and gives its caches, so that a loop outside keeps nothing else: the tensors of the states of its kinds
+of attention, such as keys and values of past positions for softmax and sums of constant size for linear attention. What
+a decoder layer reads of the source (projected keys and values, or their sums) comes out of the encoder, once per
+sentence. All caches have the batch first; beam search
 takes rows of them.
 
 Shapes: B batch, S/T source and target length, H heads, D head dim, V vocabulary.
@@ -21,10 +22,9 @@ from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention.cosformer import CosformerState
-from nas_core.layers.attention.cosformer.angles import Turns, turns
-from nas_core.layers.attention.softmax import CrossAttentionWeights, LinearAttention, Past, SelfAttentionWeights
-from nas_core.models.translation.genes import linear_encoder, linear_limits
+from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue
+from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
+from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import DecoderCache, Subnet
 from nas_core.space import Architecture, SearchSpace
@@ -62,7 +62,7 @@ class Encoder(nn.Module):
         masks = {
             reads: mask
             for reads, mask, weights in zip(_reads(self.architecture), cache.masks, subnet.decoder_layers, strict=True)
-            if weights.cross_attn.linear is None and mask is not None
+            if weights.cross_attn.kind.masks_memory and mask is not None
         }
         return (*(masks[reads] for reads in sorted(masks)), *_flat(cache.cross))
 
@@ -70,53 +70,40 @@ class Encoder(nn.Module):
 class DecoderStep(nn.Module):
     """The next token ``(B,)``, its position and the caches to log-probabilities ``(B, V)`` and the caches after it."""
 
-    turns: Tensor
     positions: Tensor
 
     def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
         super().__init__()
         self.net, self.architecture = net, architecture
-        self.masks = _mask_reads(net.select(architecture))
-        rows = torch.arange(len(net.target_positions.table))
-        at = turns(rows, net.config.linear.longest, torch.float32)
-        self.register_buffer("turns", torch.cat([at.sin, at.cos], 1), persistent=False)
+        subnet = net.select(architecture)
+        self.masks, rows = _mask_reads(subnet), len(net.target_positions.table)
+        kinds = [kind for layer in subnet.decoder_layers for kind in (layer.cross_attn.kind, layer.self_attn.kind)]
+        self.kinds = list(dict.fromkeys(kinds))
+        for index, kind in enumerate(self.kinds):
+            self.register_buffer(f"table_{index}", kind.step_table(rows), persistent=False)
         self.register_buffer("positions", net.target_positions.table, persistent=False)
 
     def forward(self, token: Tensor, position: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         subnet = self.net.select(self.architecture)
         layers, count = subnet.decoder_layers, len(self.masks)
-        sin, cos = F.embedding(position, self.turns).chunk(2)
         masks = dict(zip(self.masks, rest[:count], strict=True))
-        pairs = [(a, b) for a, b in zip(rest[count::2], rest[count + 1 :: 2], strict=True)]
-        at = Turns(sin, cos)
-        cross = [_past(p, w.cross_attn.linear, at) for p, w in zip(pairs[: len(layers)], layers, strict=True)]
+        given = iter(rest[count:])
+
+        def taken(kind: AttentionKind, values: tuple[StateValue, ...]) -> tuple[list[Tensor], Tensor, Tensor | None]:
+            table = getattr(self, f"table_{self.kinds.index(kind)}")
+            return [next(given) for _ in values], position, None if table is None else F.embedding(position, table)
+
+        cross = [w.cross_attn.kind.restored_memory(*taken(w.cross_attn.kind, _kept(w.cross_attn))) for w in layers]
         cache = DecoderCache(cross, [masks.get(reads) for reads in _reads(self.architecture)], None)
-        cache.past = [_past(p, w.self_attn.linear, at) for p, w in zip(pairs[len(layers) :], layers, strict=True)]
+        cache.past = [w.self_attn.kind.restored(*taken(w.self_attn.kind, _kept(w.self_attn))) for w in layers]
         table = subnet.target_embedding
         x = F.embedding(token, table)[:, None] * math.sqrt(table.shape[1]) + F.embedding(position, self.positions)
         logits = F.linear(self.net.step_embedded(subnet, x, cache), subnet.output)
         return (F.log_softmax(logits, -1), *_flat([past for past in cache.past if past is not None]))
 
 
-class _StateAt(CosformerState):
-    """A state whose step is at an angle that is a tensor: a graph has no position of its own."""
-
-    def __init__(self, pair: tuple[Tensor, Tensor], config: LinearAttention, at: Turns) -> None:
-        super().__init__(*pair, config.longest, 0, config.normalize)
-        self.at = at
-
-    def _features(self, x: Tensor, position: int) -> Tensor:
-        positive = torch.relu(x)
-        return torch.cat([positive * self.at.sin, positive * self.at.cos], -1)
-
-
-def _past(pair: tuple[Tensor, Tensor], linear: LinearAttention | None, at: Turns) -> Past:
-    return pair if linear is None else _StateAt(pair, linear, at)
-
-
-def _flat(caches: Sequence[Past]) -> list[Tensor]:
-    pairs = [(past.sums, past.weights) if isinstance(past, CosformerState) else past for past in caches]
-    return [tensor for pair in pairs for tensor in pair]
+def _flat(states: Sequence[AttentionState]) -> list[Tensor]:
+    return [tensor for state in states for tensor in state.tensors()]
 
 
 def _reads(architecture: Architecture) -> list[int]:
@@ -126,9 +113,9 @@ def _reads(architecture: Architecture) -> list[int]:
 
 
 def _mask_reads(subnet: Subnet) -> list[int]:
-    """The masks that softmax attention to the source needs, by the number of encoder layers they cover."""
+    """The masks that steps need to read the source, by the number of encoder layers they cover."""
     layers = zip(_reads(subnet.architecture), subnet.decoder_layers, strict=True)
-    return sorted({reads for reads, weights in layers if weights.cross_attn.linear is None})
+    return sorted({reads for reads, weights in layers if weights.cross_attn.kind.masks_memory})
 
 
 # -- names and shapes --------------------------------------------------------------------------------------------------
@@ -138,29 +125,32 @@ def _source(reads: int) -> str:
     return "source" if reads == 1 else f"source_x{reads}"
 
 
-def _pair(
-    name: str, layer: int, weights: SelfAttentionWeights | CrossAttentionWeights, qkv_dim: int, length: str
-) -> tuple[Value, Value]:
-    heads, dim = weights.heads, qkv_dim // weights.heads
-    if weights.linear is None:
-        shape = ("batch", heads, length, dim)
-        return Value(f"{name}_key_{layer}", shape), Value(f"{name}_value_{layer}", shape)
-    sums = Value(f"{name}_sums_{layer}", ("batch", heads, 2 * dim, dim))
-    return sums, Value(f"{name}_weights_{layer}", ("batch", heads, 2 * dim), "positive")
+def _kept(weights: SelfAttentionWeights | CrossAttentionWeights, length: str = "past") -> tuple[StateValue, ...]:
+    """The tensors that a layer's attention keeps of so many positions."""
+    dim = weights.out_proj.weight.shape[1] // weights.heads
+    own = isinstance(weights, SelfAttentionWeights)
+    return (weights.kind.state_values if own else weights.kind.memory_values)(weights.heads, dim, length)
+
+
+def _values(
+    name: str, layer: int, weights: SelfAttentionWeights | CrossAttentionWeights, length: str = "past"
+) -> list[Value]:
+    return [
+        Value(f"{name}_{value.name}_{layer}", value.shape, "positive" if value.positive else "number")
+        for value in _kept(weights, length)
+    ]
 
 
 def translation_parts(
     net: TranslationNet, architecture: Architecture, source_limit: int, target_limit: int
 ) -> tuple[Part, Part]:
-    """``encoder`` and ``decoder_step`` of a subnet, for sentences of at most so many tokens; linear attention of its
-    decoder may lower the limits."""
-    longest = net.config.linear.longest
-    own = SearchSpace.of(architecture, like=net.space)
-    of_source, of_target = linear_limits(own)
-    source_limit = min(source_limit, longest) if of_source else source_limit
-    if net.config.linear_encoder_length is not None and linear_encoder(own):
-        source_limit = min(source_limit, net.config.linear_encoder_length)
-    target_limit = min(target_limit, longest) if of_target else target_limit
+    """``encoder`` and ``decoder_step`` of a subnet, for sentences of at most so many tokens; attention that is made for
+    a longest sentence may lower the limits."""
+    limits = length_limits(SearchSpace.of(architecture, like=net.space), net.config)
+    source_limit, target_limit = (
+        asked if limit is None else min(asked, limit)
+        for asked, limit in zip((source_limit, target_limit), limits, strict=True)
+    )
     static = static_net(net, architecture, source_limit, target_limit)
     subnet = static.select(architecture)
     vocabularies = len(subnet.source_embedding), len(subnet.output)
@@ -168,8 +158,8 @@ def translation_parts(
     memory = [Value(f"cross_mask{_source(n)[6:]}", ("batch", 1, 1, _source(n)), "mask") for n in masks]
     past: list[Value] = []
     for layer, weights in enumerate(subnet.decoder_layers):
-        memory += _pair("cross", layer, weights.cross_attn, static.qkv_dim, _source(reads[layer]))
-        past += _pair("self", layer, weights.self_attn, static.qkv_dim, "past")
+        memory += _values("cross", layer, weights.cross_attn, _source(reads[layer]))
+        past += _values("self", layer, weights.self_attn)
     after = [replace(v, name=f"next_{v.name}", shape=tuple(_grown(dim) for dim in v.shape)) for v in past]
     tokens = Value("tokens", ("batch", "source"), "sentence", vocabularies[0], net.config.padding_idx)
     token = Value("token", ("batch",), "token", vocabularies[1])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from nas_core.errors import SpaceError
-from nas_core.layers.attention.softmax import ATTENTION
+from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["GENES", "attention_options", "check_translation_space", "linear_encoder", "linear_limits"]
+__all__ = ["GENES", "PLACES", "attention_options", "bounded", "check_translation_space"]
+
+PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
+"""Gene of an attention -> where it stands, as :data:`nas_core.layers.attention.PLACES` has it."""
 
 _SIZES = (
     "qkv_dim",
@@ -28,7 +31,8 @@ GENES = (*_SIZES, *_HEADS, _CROSS)
 def check_translation_space(space: SearchSpace) -> None:
     """Raises:
     SpaceError: a gene is missing, a size is no positive integer, a number of heads does not divide ``qkv_dim``, or an
-        option of ``decoder.arbitrary_cross`` is none of HAT's, or a kind of attention is unknown.
+        option of ``decoder.arbitrary_cross`` is none of HAT's, or a kind of attention is unknown or stands in a
+        wrong place.
     """
     widths = _options(space, "qkv_dim")
     for gene in (*_SIZES, *_HEADS):
@@ -43,10 +47,11 @@ def check_translation_space(space: SearchSpace) -> None:
     for option in _options(space, _CROSS):
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
-    for gene in ATTENTION_GENES:
-        for kinds in attention_options(space, gene):
-            if wrong := [kind for kind in kinds if kind not in ATTENTION]:
-                raise SpaceError(f"space {space.name!r} has {gene} = {wrong[0]!r}; expected one of {list(ATTENTION)}")
+    for gene, place in PLACES.items():
+        for kind in {kind for kinds in attention_options(space, gene) for kind in kinds}:
+            if kind not in KINDS.names() or place not in KINDS.get(kind).places:
+                known = [name for name, kind in KINDS.items() if place in kind.places]
+                raise SpaceError(f"space {space.name!r} has {gene} = {kind!r}; expected one of {known}")
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
@@ -58,22 +63,11 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
     return [(str(space.fixed.get(gene, "softmax")),)] * layers
 
 
-def linear_limits(space: SearchSpace) -> tuple[bool, bool]:
-    """Whether the M of the decoder's linear attention bounds the source, and the target, of networks of this space.
-
-    Attention of the decoder to itself reads the target, attention across reads both; the encoder's knows its sentence.
-    """
-    decoder, cross = (_linear(space, gene) for gene in ("decoder.self_attention", "decoder.cross_attention"))
-    return cross, decoder or cross
-
-
-def linear_encoder(space: SearchSpace) -> bool:
-    """Whether an encoder layer may have linear attention."""
-    return _linear(space, "encoder.self_attention")
-
-
-def _linear(space: SearchSpace, gene: str) -> bool:
-    return any("linear" in kinds for kinds in attention_options(space, gene))
+def bounded(space: SearchSpace, place: str) -> bool:
+    """Whether a layer may have attention there (``encoder``, ``decoder`` or ``cross``) that is made for a longest
+    sequence."""
+    (gene,) = (gene for gene, at in PLACES.items() if at == place)
+    return any(KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:

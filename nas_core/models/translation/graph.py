@@ -15,17 +15,21 @@ spaces are comparable; 0 where a node has no such size.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
+from nas_core.layers.attention.kinds import KINDS, AttentionKind
+from nas_core.models.translation.genes import PLACES
 from nas_core.space.architecture import Architecture
 from nas_core.space.hat import READ_LAYERS
-from nas_core.space.mformer import ATTENTION_GENES, KINDS, attention_of
+from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["ATTRIBUTES", "OPERATIONS", "SCALES", "translation_graph"]
+__all__ = ["ATTRIBUTES", "SCALES", "operations", "translation_graph"]
 
-OPERATIONS = (
+_FIRST = (
     "source_embedding",
     "encoder_self_attention",
     "encoder_feed_forward",
@@ -34,24 +38,28 @@ OPERATIONS = (
     "cross_attention",
     "decoder_feed_forward",
     "output",
-    "encoder_linear_attention",
-    "decoder_linear_attention",
-    "linear_cross_attention",
 )
-"""Names of the operation indices 0 to 10; attention is softmax where its name does not say linear."""
+"""Names of the operation indices 0 to 7; attention is softmax where its name does not say which."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
 """Columns of ``attributes``: embedding size of the node's side; heads and joint width of queries, keys and values of an
 attention; hidden size of a feed-forward network; encoder layers that a cross-attention reads."""
 SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 """By what each column is divided."""
 
-_LINEAR = {
-    "encoder_self_attention": "encoder_linear_attention",
-    "decoder_self_attention": "decoder_linear_attention",
-    "cross_attention": "linear_cross_attention",
-}
 _ENCODER = ("encoder.ffn_dim", "encoder.self_heads")
 _DECODER = ("decoder.ffn_dim", "decoder.self_heads", "decoder.cross_heads", "decoder.arbitrary_cross")
+
+
+def operations() -> tuple[str, ...]:
+    """Names of the operation indices, from 0: those of every kind of attention stand behind the first eight, the
+    project's kinds before those of other distributions."""
+    return _named(tuple(KINDS.names()))
+
+
+@lru_cache
+def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    own = [kind.operation(place) for _, kind in KINDS.items() for place in PLACES.values() if place in kind.places]
+    return tuple(dict.fromkeys((*_FIRST, *own)))
 
 
 def translation_graph(architecture: Architecture) -> Graph:
@@ -63,13 +71,13 @@ def translation_graph(architecture: Architecture) -> Graph:
     """
     if not isinstance(architecture, Architecture):
         raise ArchitectureError(f"got {type(architecture).__name__}; expected an Architecture of a translation space")
-    ops: list[int] = []
+    names, ops = operations(), list[int]()
     numbers: list[tuple[int, ...]] = []
     edges: list[tuple[int, int]] = []
 
     def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
         node = len(ops)
-        ops.append(OPERATIONS.index(operation))
+        ops.append(names.index(operation))
         numbers.append((width, *sizes, *[0] * (len(ATTRIBUTES) - 1 - len(sizes))))
         edges.extend([] if after is None else [(after, node)])
         return node
@@ -78,9 +86,9 @@ def translation_graph(architecture: Architecture) -> Graph:
     width = architecture.number("encoder.embed_dim")
     node = add("source_embedding", width)
     encoder: list[int] = []
-    kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
+    kinds, decoder_kinds, cross_kinds = (_attention(architecture, gene) for gene in ATTENTION_GENES)
     for (ffn, heads), kind in zip(_layers(architecture, "encoder.layers", _ENCODER), kinds, strict=True):
-        node = add(_named("encoder_self_attention", kind), width, heads, qkv, after=node)
+        node = add(kind.operation("encoder"), width, heads, qkv, after=node)
         node = add("encoder_feed_forward", width, 0, 0, ffn, after=node)
         encoder.append(node)
     width = architecture.number("decoder.embed_dim")
@@ -90,19 +98,24 @@ def translation_graph(architecture: Architecture) -> Graph:
         if cross not in READ_LAYERS:
             raise ArchitectureError(f"decoder.arbitrary_cross is {cross!r}; expected one of {sorted(READ_LAYERS)}")
         memories = encoder[-READ_LAYERS[cross] :]
-        node = add(_named("decoder_self_attention", kind), width, heads, qkv, after=node)
-        node = add(_named("cross_attention", cross_kind), width, cross_heads, qkv, 0, len(memories), after=node)
+        node = add(kind.operation("decoder"), width, heads, qkv, after=node)
+        node = add(cross_kind.operation("cross"), width, cross_heads, qkv, 0, len(memories), after=node)
         edges.extend((memory, node) for memory in memories)
         node = add("decoder_feed_forward", width, 0, 0, ffn, after=node)
     add("output", width, after=node)
     return Graph(ops, edges, attributes=np.array(numbers) / SCALES)
 
 
-def _named(softmax: str, kind: str) -> str:
-    """The operation of an attention of that kind."""
-    if kind not in KINDS:
-        raise ArchitectureError(f"an attention is {kind!r}; expected one of {list(KINDS)}")
-    return softmax if kind == "softmax" else _LINEAR[softmax]
+def _attention(architecture: Architecture, gene: str) -> list[AttentionKind]:
+    """The kind of each layer."""
+    names = attention_of(architecture, gene)
+    for name in set(names) - set(KINDS.names()):
+        raise ArchitectureError(f"an attention is {name!r}; expected one of {KINDS.names()}")
+    kinds = {name: KINDS.get(name) for name in set(names)}
+    for kind in kinds.values():
+        if PLACES[gene] not in kind.places:
+            raise ArchitectureError(f"{gene} is {kind.name!r}, which may stand in {', '.join(kind.places)} alone")
+    return [kinds[name] for name in names]
 
 
 def _layers(architecture: Architecture, depth: str, genes: tuple[str, ...]) -> list[tuple[int, ...]]:

@@ -35,7 +35,7 @@ class _TranslationKind(ModelKind):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        return graph.OPERATIONS
+        return graph.operations()
 
     def params_m(self, architecture: Architecture) -> float:
         return costs.params_m(architecture)

@@ -10,7 +10,6 @@ Shapes: B batch, S/T source and target length, C channels, V vocabulary.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,9 +19,10 @@ from torch import Tensor, nn
 from nas_core.errors import CheckpointError, SpaceError
 from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
 from nas_core.layers.positions import SinusoidalPositions
-from nas_core.layers.transformer import AttentionConfig, Dropouts, norm
+from nas_core.layers.transformer import Dropouts, norm
 from nas_core.layers.weights import named_tensors
-from nas_core.models.translation.genes import attention_options, check_translation_space
+from nas_core.models.translation.attention import decoder_attention, encoder_attention
+from nas_core.models.translation.genes import check_translation_space
 from nas_core.models.translation.subnet import DecoderCache, LayerMemory, Memory, Subnet, TranslationConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
@@ -65,35 +65,16 @@ class TranslationNet(nn.Module):
         self.register_buffer("reference_widths", torch.tensor(widths))
         self.source_positions, self.target_positions = SinusoidalPositions(widths[0]), SinusoidalPositions(widths[1])
         features, mos, first = len(space.choices), config.mos, config.norm_first
-        encoder, decoder, cross = (attention_options(space, gene) for gene in ATTENTION_GENES)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(
-                source, ffn, self.qkv_dim, features, mos, first, self._attention("encoder", layer, kinds)
-            )
-            for layer, (ffn, kinds) in enumerate(zip(_widest(space, "encoder.ffn_dim"), encoder, strict=True))
+            ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, first, attention)
+            for ffn, attention in zip(_widest(space, "encoder.ffn_dim"), encoder_attention(space, config), strict=True)
         )
         self.decoder_layers: list[ElasticDecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticDecoderLayer(
-                target, source, ffn, self.qkv_dim, features, mos, first, self._attention("decoder", layer, kinds, reads)
-            )
-            for layer, (ffn, kinds, reads) in enumerate(
-                zip(_widest(space, "decoder.ffn_dim"), decoder, cross, strict=True)
-            )
+            ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, first, attention)
+            for ffn, attention in zip(_widest(space, "decoder.ffn_dim"), decoder_attention(space, config), strict=True)
         )
         self.encoder_norm = ElasticLayerNorm(source) if first else None
         self.decoder_norm = ElasticLayerNorm(target) if first else None
-
-    def _attention(
-        self, side: str, layer: int, kinds: tuple[str, ...], cross: tuple[str, ...] = ("softmax",)
-    ) -> AttentionConfig:
-        config, relative = self.config, None
-        if config.relative_length:
-            fewest = min(int(heads) for heads in self.space.choice(f"{side}.self_heads").options[layer])
-            relative = config.relative_length, self.qkv_dim // fewest
-        linear = config.linear
-        if side == "encoder":
-            linear = replace(linear, max_length=config.linear_encoder_length)
-        return AttentionConfig(kinds, cross, linear, relative)
 
     def _build_embeddings(self, source_vocab: int, target_vocab: int, source: int, target: int) -> None:
         config = self.config
@@ -268,7 +249,7 @@ class TranslationNet(nn.Module):
         several beams; default: row by row.
         """
         memories = self._memories(subnet, memory)
-        read = [each.summed(w.cross_attn) for each, w in zip(memories, subnet.decoder_layers, strict=True)]
+        read = [each.kept(w.cross_attn) for each, w in zip(memories, subnet.decoder_layers, strict=True)]
         return DecoderCache(read, [each.mask for each in memories], rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:

@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention.cosformer import CosformerState
-from nas_core.layers.attention.softmax import CrossAttentionWeights, LinearAttention, Past, cross_keys_values
-from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights, KeysValues
+from nas_core.layers.attention.cosformer.kind import LinearAttention
+from nas_core.layers.attention.forward import cross_keys_values
+from nas_core.layers.attention.kinds import AttentionState
+from nas_core.layers.attention.projections import CrossAttentionWeights
+from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights
 from nas_core.layers.weights import Affine
 from nas_core.space import Architecture
 
@@ -41,11 +43,13 @@ class TranslationConfig:
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention in the decoder: of its self-attention and of that to the source."""
+    """Settings of linear attention. Its ``max_length`` is the longest sequence of any attention of the decoder that is
+    made for one: of its self-attention and of that to the source."""
     linear_encoder_length: int | None = None
-    """M of the encoder's linear attention; None: each sentence's own length."""
+    """M of the encoder's linear attention, and of any that is scaled; None: each sentence's own length."""
     relative_length: int = 0
-    """Farthest distance that softmax self-attention tells apart (Shaw et al. 2018, added to the keys); 0: none."""
+    """Farthest distance that self-attention tells apart where its kind can, as softmax (Shaw et al. 2018, added to the
+    keys); 0: none."""
 
 
 class Subnet(NamedTuple):
@@ -76,18 +80,18 @@ class Memory(NamedTuple):
 class LayerMemory(NamedTuple):
     """What one decoder layer reads: its keys and values of the memory, where tokens are, and their positions."""
 
-    keys_values: KeysValues
+    keys_values: tuple[Tensor, Tensor]
     mask: Tensor | None
     """(B, 1, 1, S)"""
     positions: Tensor | None
-    """(B, S) or (S,), for linear attention"""
+    """(B, S) or (S,), for kinds of attention that read them"""
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
         """From the outputs of ``reads`` encoder layers, one after the other in time."""
         pair = cross_keys_values(output, weights)
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
-        if weights.linear is None:
+        if not weights.kind.reads_positions:
             return cls(pair, mask, None)
         if tokens is None:
             positions = torch.arange(output.shape[1] // reads, device=output.device).repeat(reads)
@@ -95,24 +99,21 @@ class LayerMemory(NamedTuple):
             positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0).repeat(1, reads)
         return cls(pair, mask, positions)
 
-    def summed(self, weights: CrossAttentionWeights) -> Past:
-        """What decoding step by step reads: keys and values, or their sums in linear attention."""
-        if weights.linear is None:
-            return self.keys_values
-        tokens, config = None if self.mask is None else self.mask[:, 0, 0], weights.linear
-        return CosformerState.of(*self.keys_values, config.longest, tokens, self.positions, config.normalize)
+    def kept(self, weights: CrossAttentionWeights) -> AttentionState:
+        """What decoding step by step reads: keys and values, or what the kind of attention makes of them."""
+        return weights.kind.memory(*self.keys_values, self.mask, self.positions)
 
 
 class DecoderCache:
-    """Keys and values (or, in linear attention, their sums) of the positions decoded so far and of the encoder's
-    output, per decoder layer.
+    """What the attentions keep of the positions decoded so far and of the encoder's output, per decoder layer: keys
+    and values, in linear attention their sums, in local attention the last ones.
 
     ``rows`` (B,) says which sentence of the memory each row of the batch decodes.
     """
 
-    def __init__(self, cross: list[Past], masks: list[Tensor | None], rows: Tensor | None) -> None:
+    def __init__(self, cross: list[AttentionState], masks: list[Tensor | None], rows: Tensor | None) -> None:
         self.length = 0
-        self.past: list[Past | None] = [None] * len(cross)
+        self.past: list[AttentionState | None] = [None] * len(cross)
         self.cross, self.masks, self.rows = cross, masks, rows
         if rows is not None:
             self._select_sentences(rows)
@@ -123,7 +124,7 @@ class DecoderCache:
         The memory's keys and values are moved only if a row then decodes another sentence; beams of one sentence that
         change places, the usual case, share them.
         """
-        self.past = [None if past is None else _pick(past, order) for past in self.past]
+        self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
             self._select_sentences(order)
             return
@@ -133,11 +134,5 @@ class DecoderCache:
             self.rows = rows
 
     def _select_sentences(self, order: Tensor) -> None:
-        self.cross = [_pick(pair, order) for pair in self.cross]
+        self.cross = [memory.reorder(order) for memory in self.cross]
         self.masks = [None if mask is None else mask.index_select(0, order) for mask in self.masks]
-
-
-def _pick(pair: Past, order: Tensor) -> Past:
-    if isinstance(pair, CosformerState):
-        return pair.reorder(order)
-    return pair[0].index_select(0, order), pair[1].index_select(0, order)

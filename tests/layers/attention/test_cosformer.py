@@ -10,10 +10,15 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention, cosformer_naive, cosformer_packed
+from nas_core.layers.attention import LinearAttention
+from nas_core.layers.attention.cosformer import (
+    NORMALIZE,
+    CosformerState,
+    cosformer_attention,
+    cosformer_naive,
+    cosformer_packed,
+)
 from nas_core.layers.attention.cosformer import streaming as streaming_module
-from nas_core.layers.attention.cosformer.angles import NORMALIZE
-from nas_core.layers.attention.softmax import LinearAttention
 
 FORMS = ("streaming", "chunked")
 M = 301

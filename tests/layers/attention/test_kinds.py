@@ -1,4 +1,4 @@
-"""Softmax, softmax with relative positions, and linear attention under one contract."""
+"""Every kind of attention under one contract: softmax, with relative positions too, linear and local."""
 
 from __future__ import annotations
 
@@ -6,35 +6,39 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import UnknownChoiceError
-from nas_core.layers.attention.cosformer import cosformer_naive
-from nas_core.layers.attention.kinds import one_or_several, select_kind
-from nas_core.layers.attention.softmax import (
-    ElasticCrossAttention,
+from nas_core.errors import ConfigError, UnknownChoiceError
+from nas_core.layers.attention import (
+    KINDS,
+    AttentionKind,
     ElasticSelfAttention,
     LinearAttention,
+    LocalAttention,
     SelfAttentionWeights,
+    SoftmaxAttention,
     naive_attention,
+    naive_local,
+    placed,
 )
+from nas_core.layers.attention.cosformer import cosformer_naive
+from nas_core.layers.attention.projections import one_or_several, select_kind
 from tests.contracts.attention import HEADS, AttentionContract, C, CrossAttentionContract, Q
 
 
 class TestSoftmax(CrossAttentionContract):
-    def layer(self) -> ElasticSelfAttention:
-        return ElasticSelfAttention(C, Q)
+    def kind(self) -> AttentionKind:
+        return SoftmaxAttention()
 
     def reference(
         self, q: Tensor, k: Tensor, v: Tensor, weights: SelfAttentionWeights, mask: Tensor | None, causal: bool
     ) -> Tensor:
         return naive_attention(q, k, v, mask, causal)
 
-    def cross(self) -> ElasticCrossAttention:
-        return ElasticCrossAttention(C, 7, Q)
-
 
 class TestRelative(AttentionContract):
-    def layer(self) -> ElasticSelfAttention:
-        return ElasticSelfAttention(C, Q, relative=(2, Q // HEADS))
+    relative = (2, Q // HEADS)
+
+    def kind(self) -> AttentionKind:
+        return SoftmaxAttention()
 
     def reference(
         self, q: Tensor, k: Tensor, v: Tensor, weights: SelfAttentionWeights, mask: Tensor | None, causal: bool
@@ -55,41 +59,74 @@ class TestRelative(AttentionContract):
 
 
 class TestLinear(CrossAttentionContract):
-    linear = LinearAttention(max_length=300)
+    normalize = "denominator"
 
-    def layer(self) -> ElasticSelfAttention:
-        return ElasticSelfAttention(C, Q, self.linear)
+    def kind(self) -> AttentionKind:
+        return LinearAttention(300, self.normalize)
 
     def reference(
         self, q: Tensor, k: Tensor, v: Tensor, weights: SelfAttentionWeights, mask: Tensor | None, causal: bool
     ) -> Tensor:
         keys = None if mask is None else mask[:, 0, 0]
-        config = self.linear
-        return cosformer_naive(
-            q, k, v, max_length=config.max_length, causal=causal, key_mask=keys, normalize=config.normalize
-        )
-
-    def cross(self) -> ElasticCrossAttention:
-        return ElasticCrossAttention(C, 7, Q, self.linear)
+        return cosformer_naive(q, k, v, max_length=300, causal=causal, key_mask=keys, normalize=self.normalize)
 
 
 class TestLinearRMS(TestLinear):
-    linear = LinearAttention(max_length=300, normalize="rms")
+    normalize = "rms"
 
 
 class TestLinearLayerNorm(TestLinear):
-    linear = LinearAttention(max_length=300, normalize="layer")
+    normalize = "layer"
+
+
+class TestLocal(AttentionContract):
+    window = 8
+
+    def kind(self) -> AttentionKind:
+        return LocalAttention(self.window)
+
+    def reference(
+        self, q: Tensor, k: Tensor, v: Tensor, weights: SelfAttentionWeights, mask: Tensor | None, causal: bool
+    ) -> Tensor:
+        return naive_local(q, k, v, self.window, mask, causal)
+
+
+class TestLocalOddWindow(TestLocal):
+    window = 5
+
+
+def test_each_kind_of_the_project_stands_under_the_contract() -> None:
+    tested = {test().kind().name for test in (TestSoftmax, TestLinear, TestLocal)}
+    assert tested == set(KINDS.names()) == {kind.name for _, kind in KINDS.items()}
+
+
+def test_kinds_are_told_apart_in_pictures_and_graphs() -> None:
+    kinds = [kind for _, kind in KINDS.items()]
+    assert len({kind.letter for kind in kinds}) == len({kind.colour for kind in kinds}) == len(kinds)
+    names = [kind.operation(place) for kind in kinds for place in kind.places]
+    assert len(set(names)) == len(names)
 
 
 def test_each_kind_has_weights_of_its_own() -> None:
-    def make(kind: str) -> ElasticSelfAttention:
-        return ElasticSelfAttention(C, Q, LinearAttention() if kind == "linear" else None)
+    def make(kind: AttentionKind) -> ElasticSelfAttention:
+        return ElasticSelfAttention(C, Q, kind)
 
-    several = one_or_several(("softmax", "linear"), make)
+    several = one_or_several([placed(name, "encoder") for name in ("softmax", "linear")], make)
     softmax, linear = (select_kind(several, kind, C, HEADS) for kind in ("softmax", "linear"))
-    assert softmax.linear is None and linear.linear == LinearAttention()
+    assert softmax.kind == SoftmaxAttention() and linear.kind == LinearAttention(None)
     assert not torch.equal(softmax.in_proj.weight, linear.in_proj.weight)
-    alone = one_or_several(("linear",), make)
+    alone = one_or_several([LinearAttention()], make)
     assert set(alone.state_dict()) == {name.removeprefix("linear.") for name in several["linear"].state_dict()}  # type: ignore[index]
-    with pytest.raises(UnknownChoiceError, match="cosine"):
-        one_or_several(("softmax", "cosine"), make)
+
+
+def test_unknown_kinds_and_wrong_places_are_refused() -> None:
+    with pytest.raises(UnknownChoiceError, match=r"unknown kind of attention 'cosine'.*softmax, linear, local"):
+        placed("cosine", "encoder")
+    with pytest.raises(ConfigError, match="'local' may not stand in place 'cross'; it may in encoder, decoder, image"):
+        placed("local", "cross")
+    KINDS.register("nearby", LocalAttention(4))
+    try:
+        with pytest.raises(ConfigError, match="'nearby' calls itself 'local'"):
+            placed("nearby", "encoder")
+    finally:
+        KINDS.unregister("nearby")

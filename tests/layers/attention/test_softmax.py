@@ -7,18 +7,15 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention.softmax import (
+from nas_core.layers.attention import (
     ElasticCrossAttention,
     ElasticSelfAttention,
     LinearAttention,
     SelfAttentionWeights,
-    attend,
-    cross_attention,
-    cross_keys_values,
     naive_attention,
-    self_attention,
-    split_heads,
 )
+from nas_core.layers.attention.forward import attend, cross_attention, cross_keys_values, self_attention
+from nas_core.layers.attention.projections import split_heads
 from nas_core.layers.weights import Affine
 from tests.contracts.elastic import ElasticCase, ElasticContract, multihead_names, waves
 

@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core import models
 from nas_core.errors import ArchitectureError, UnknownChoiceError
+from nas_core.layers.attention import KINDS
 from nas_core.models.image.costs import flops, flops_g, parameters, params_m
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig
@@ -81,7 +82,7 @@ TINY = image_space(
     head_dim=4,
     image_size=16,
     patch_size=4,
-    attention=("softmax", "linear"),
+    attention=KINDS.names(),
     relative_clip=3,
 )
 ARCHITECTURES = [TINY.smallest(), TINY.largest(), *(TINY.sample(np.random.default_rng(seed)) for seed in range(8))]
@@ -120,6 +121,10 @@ def test_costs_of_any_network() -> None:
 
 def test_wrong_input_is_explained() -> None:
     architecture = TINY.largest()
+    near = Architecture({**architecture.to_dict(), "attention": ["local"] * 3})
+    for cost_of in (parameters, flops):
+        with pytest.raises(UnknownChoiceError, match=r"in mFormer's own accounting 'local'.*softmax, linear"):
+            cost_of(near, accounting="paper")
     with pytest.raises(UnknownChoiceError, match="unknown accounting 'fair': expected one of honest, paper"):
         flops(architecture, accounting="fair")
     with pytest.raises(ArchitectureError, match="no gene 'embed_dim'"):

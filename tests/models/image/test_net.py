@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError, UnknownChoiceError
 from nas_core.layers import MoSConfig
+from nas_core.layers.attention import KINDS
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.weights import named_tensors
 from nas_core.models.image.net import VisionNet
@@ -27,7 +28,7 @@ SPACE = image_space(
     head_dim=4,
     image_size=16,
     patch_size=4,
-    attention=("softmax", "linear"),
+    attention=KINDS.names(),
     relative_clip=3,
 )
 MIXED = Architecture(
@@ -41,6 +42,7 @@ MIXED = Architecture(
     }
 )
 ARCHITECTURES = {"mixed": MIXED, "softmax": SPACE.largest(), "linear": SPACE.smallest()}
+ARCHITECTURES["local"] = Architecture({**SPACE.largest().to_dict(), "attention": ["local"] * 3})
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
@@ -149,7 +151,7 @@ def test_embedding_is_scaled_and_has_positions() -> None:
     close(tokens[:, 1:], expected)
 
 
-@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize("kind", KINDS.names())
 def test_other_image_sizes(kind: str) -> None:
     net = build().eval()
     architecture = ARCHITECTURES[kind]

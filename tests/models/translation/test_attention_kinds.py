@@ -1,4 +1,4 @@
-"""Translation networks whose layers choose between softmax and linear attention."""
+"""Translation networks whose layers choose between all kinds of attention."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError, SpaceError
-from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.layers.attention import KINDS, LinearAttention, LocalAttention
 from nas_core.layers.weights import named_tensors
-from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.models.translation import TranslationConfig, TranslationNet, flops, translation_graph
+from nas_core.models.translation.graph import operations
 from nas_core.space import Architecture, Choice, SearchSpace, with_attention
-from nas_core.space.mformer import ATTENTION_GENES, KINDS
+from nas_core.space.mformer import ATTENTION_GENES
 from tests.models.translation.tiny import SOURCE_VOCAB, SPACE, VOCAB, build, close, sentences
 
-MIXED = with_attention(SPACE, "tiny-mixed", KINDS, KINDS, KINDS)
+OWN, CROSS = KINDS.names(), [name for name, kind in KINDS.items() if "cross" in kind.places]
+MIXED = with_attention(SPACE, "tiny-mixed", OWN, OWN, CROSS)
 SETTINGS = {
     "denominator": {"linear": LinearAttention(24)},
     "rms": {"linear": LinearAttention(24, "rms")},
@@ -27,7 +29,8 @@ def some_architectures() -> list[Architecture]:
     rng = np.random.default_rng(8)
     drawn = [MIXED.sample(rng) for _ in range(3)]
     everywhere = {gene: ["linear"] * 3 for gene in ATTENTION_GENES}
-    return [MIXED.largest(), Architecture({**MIXED.largest().to_dict(), **everywhere}), *drawn]
+    near = {gene: ["local"] * 3 for gene in ATTENTION_GENES[:2]}
+    return [MIXED.largest(), *(Architecture({**MIXED.largest().to_dict(), **k}) for k in (everywhere, near)), *drawn]
 
 
 @every_setting
@@ -64,7 +67,7 @@ def test_extracted_equals_the_active_subnet(setting: str) -> None:
         config = TranslationConfig(**SETTINGS[setting])
         static = TranslationNet(SearchSpace.of(architecture, like=MIXED), SOURCE_VOCAB, VOCAB, config)
         state = net.static_state(architecture)
-        assert not any(".linear." in name or ".softmax." in name for name in state)
+        assert not any(f".{kind}." in name for kind in KINDS.names() for name in state)
         static.load_state_dict(state, strict=True)
         expected = net(net.select(architecture), source, target)
         close(static(static.select(architecture), source, target), expected)
@@ -97,16 +100,38 @@ def test_lengths_beyond_linear_attention_are_one_line() -> None:
             net.step(net.select(linear), torch.tensor([token + 2]), cache)
 
 
-def test_unknown_kinds_are_refused() -> None:
+def test_unknown_kinds_and_wrong_places_are_refused() -> None:
     choice = Choice.make("encoder.self_attention", ["softmax", "quadratic"], "encoder.layers", 3)
     space = SearchSpace("wrong", [*SPACE.choices, choice], SPACE.fixed)
     with pytest.raises(SpaceError, match="quadratic"):
         TranslationNet(space, VOCAB, VOCAB)
+    across = with_attention(SPACE, "across", cross=("softmax", "local"))
+    with pytest.raises(SpaceError, match=r"cross_attention = 'local'; expected one of \['softmax', 'linear'\]"):
+        TranslationNet(across, VOCAB, VOCAB)
+
+
+def test_a_kind_registered_in_a_program_under_a_name_of_its_own() -> None:
+    """A window of three positions, so that the ring of a short sentence is full."""
+    KINDS.register("local_3", LocalAttention(3, "local_3"))
+    try:
+        space = with_attention(SPACE, "near", ("local_3",), ("softmax", "local_3"))
+        net = build(space=space).eval()
+        architecture = Architecture({**space.largest().to_dict(), "decoder.self_attention": ["local_3"] * 3})
+        assert flops(architecture) < flops(space.largest())
+        assert "decoder_local_3_attention" in {operations()[op] for op in translation_graph(architecture).ops}
+        subnet, target = net.select(architecture), sentences(9, 9, seed=1)
+        memory = net.encode(subnet, sentences(8, 5))
+        whole, cache = net.decode(subnet, target, memory), net.start(subnet, memory)
+        for position in range(9):
+            close(net.step(subnet, target[:, position], cache), whole[:, position], 1e-5, f"step {position}")
+        assert {past.tensors()[0].shape[2] for past in cache.past if past is not None} == {3}
+    finally:
+        KINDS.unregister("local_3")
 
 
 def test_a_kind_fixed_for_all_layers() -> None:
     space = SearchSpace("fixed", SPACE.choices, {**SPACE.fixed, "encoder.self_attention": "linear"})
     net = build(space=space, linear=LinearAttention(24))
     subnet = net.select(space.largest())
-    assert all(layer.self_attn.linear is not None for layer in subnet.encoder_layers)
-    assert all(layer.self_attn.linear is None for layer in subnet.decoder_layers)
+    assert {layer.self_attn.kind for layer in subnet.encoder_layers} == {LinearAttention(None)}
+    assert {layer.self_attn.kind for layer in subnet.decoder_layers} == {KINDS.get("softmax")}

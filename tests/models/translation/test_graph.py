@@ -10,10 +10,11 @@ import pytest
 from nas_core.errors import ArchitectureError
 from nas_core.graph import Graph
 from nas_core.models.translation import translation_graph
-from nas_core.models.translation.graph import ATTRIBUTES, OPERATIONS, SCALES
+from nas_core.models.translation.graph import ATTRIBUTES, SCALES, operations
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 
+OPERATIONS = operations()
 SMALL = {
     "qkv_dim": 64,
     "encoder.embed_dim": 96,
@@ -94,6 +95,12 @@ def test_every_gene_changes_the_graph() -> None:
     assert len(graph) == 3 + 2 * 3 + 3 * 3
 
 
+def test_operations_of_graphs_made_before_keep_their_index() -> None:
+    assert OPERATIONS.index("output") == 7
+    assert OPERATIONS[8:11] == ("encoder_linear_attention", "decoder_linear_attention", "linear_cross_attention")
+    assert OPERATIONS[11:] == ("encoder_local_attention", "decoder_local_attention")
+
+
 def test_linear_attention_is_another_operation() -> None:
     space = get_space("mformer_small")
     softmax = space.largest()
@@ -118,3 +125,6 @@ def test_linear_attention_is_another_operation() -> None:
     wrong = Architecture({**softmax.to_dict(), "encoder.self_attention": ["cosine"] * 3})
     with pytest.raises(ArchitectureError, match="cosine"):
         translation_graph(wrong)
+    near = Architecture({**softmax.to_dict(), "decoder.cross_attention": ["local"] * 3})
+    with pytest.raises(ArchitectureError, match=r"decoder.cross_attention is 'local'.*encoder, decoder, image"):
+        translation_graph(near)

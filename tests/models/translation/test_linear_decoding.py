@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nas_core.layers.attention.softmax import LinearAttention
+from nas_core.layers.attention import LinearAttention
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from nas_core.space import translation_space, with_attention
 

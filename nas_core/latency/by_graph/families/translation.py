@@ -16,8 +16,9 @@ from nas_core.space import Architecture, SearchSpace, translation_space, with_at
 __all__ = ["TRANSLATION"]
 
 _PARTS = ("encoder", "decoder_step")
-_ATTENTION = (("softmax",), ("softmax", "linear"))
-"""Kinds that the layers of a side choose from: HAT's spaces have the first alone."""
+_OPTIONS = (("softmax",), ("softmax", "linear"))
+"""Options of a side's layers in the family's space: HAT's spaces have the first alone. Draws of a seed depend on them,
+so that further kinds of attention do not join them."""
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
 _UNREAD = 8
 """Words of the vocabulary on the side that a part does not read."""
@@ -65,7 +66,7 @@ def _sample(rng: np.random.Generator) -> Settings:
     part, qkv_dim = draw(rng, _PARTS), draw(rng, tuple(_SIZES))
     common = {
         "part": part,
-        "architecture": _space(qkv_dim, draw(rng, _ATTENTION), draw(rng, _ATTENTION)).sample(rng).to_dict(),
+        "architecture": _space(qkv_dim, draw(rng, _OPTIONS), draw(rng, _OPTIONS)).sample(rng).to_dict(),
         "vocabulary": draw(rng, _VOCABULARIES),
     }
     if part == "encoder":

@@ -1,7 +1,16 @@
 """Linear attention with cosine reweighting (cosFormer), in every form that training and decoding need."""
 
 from nas_core.layers.attention.cosformer.attention import cosformer_attention, cosformer_packed
+from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.cosformer.naive import cosformer_naive
+from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 from nas_core.layers.attention.cosformer.state import CosformerState
 
-__all__ = ["CosformerState", "cosformer_attention", "cosformer_naive", "cosformer_packed"]
+__all__ = [
+    "NORMALIZE",
+    "CosformerState",
+    "LinearAttention",
+    "cosformer_attention",
+    "cosformer_naive",
+    "cosformer_packed",
+]

@@ -6,10 +6,13 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers.attention.cosformer.angles import EPS, check, finished, own_scale, turns, working_dtype
+from nas_core.layers.attention.cosformer.checks import check
 from nas_core.layers.attention.cosformer.chunked import chunked_sums
 from nas_core.layers.attention.cosformer.naive import cosformer_naive
+from nas_core.layers.attention.cosformer.normalize import EPS, finished, working_dtype
+from nas_core.layers.attention.cosformer.positions import own_scale, turns
 from nas_core.layers.attention.cosformer.streaming import streamed
+from nas_core.layers.attention.packed import padded, unpadded
 
 __all__ = ["FORMS", "cosformer_attention", "cosformer_packed"]
 
@@ -114,28 +117,12 @@ def cosformer_packed(
     Raises:
         ConfigError: offsets that do not ascend from 0 to L.
     """
-    if not q.ndim == k.ndim == v.ndim == 3 or not len(q) == len(k) == len(v):
-        raise ConfigError(
-            f"packed queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}; expected (L, H, D)"
-        )
-    good = offsets.ndim == 1 and len(offsets) > 1 and not int(offsets[0]) and int(offsets[-1]) == len(q)
-    if not good or bool((offsets.diff() < 1).any()):
-        raise ConfigError(f"offsets {offsets.flatten()[:8].tolist()} of {len(q)} positions; expected 0, .., {len(q)}")
-    lengths = offsets.diff()
-    mask = torch.arange(int(lengths.max()), device=q.device) < lengths.to(q.device)[:, None]
-
-    def padded(x: Tensor) -> Tensor:
-        table = x.new_zeros(*mask.shape, *x.shape[1:])
-        table[mask] = x
-        return table.transpose(1, 2)
-
+    tables, mask = padded(offsets, q, k, v)
     filled = cosformer_attention(
-        padded(q),
-        padded(k),
-        padded(v),
+        *tables,
         max_length=max_length,
         causal=causal,
         key_mask=mask,
         **options,  # type: ignore[arg-type]
     )
-    return filled.transpose(1, 2)[mask]
+    return unpadded(filled, mask)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nas_core.layers.attention.cosformer.angles import Turns, working_dtype
+from nas_core.layers.attention.cosformer.normalize import working_dtype
+from nas_core.layers.attention.cosformer.positions import Turns
 
 __all__ = ["BLOCK", "chunked_sums"]
 

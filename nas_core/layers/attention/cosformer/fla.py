@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention.cosformer.angles import Turns
+from nas_core.layers.attention.cosformer.positions import Turns
 from nas_core.optional import require
 
 __all__ = ["fla_sums"]

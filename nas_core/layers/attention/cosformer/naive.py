@@ -7,7 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention.cosformer.angles import EPS, check, finished, own_scale, working_dtype
+from nas_core.layers.attention.cosformer.checks import check
+from nas_core.layers.attention.cosformer.normalize import EPS, finished, working_dtype
+from nas_core.layers.attention.cosformer.positions import own_scale
 
 __all__ = ["cosformer_naive"]
 

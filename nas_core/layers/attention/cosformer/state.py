@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers.attention.cosformer.angles import EPS, NORMALIZE, check, finished, turns, working_dtype
+from nas_core.layers.attention.cosformer.checks import check
+from nas_core.layers.attention.cosformer.normalize import EPS, NORMALIZE, finished, working_dtype
+from nas_core.layers.attention.cosformer.positions import turns
 
 __all__ = ["CosformerState"]
 
@@ -122,6 +124,10 @@ class CosformerState:
                 f"decoding goes beyond max_length {self.max_length} of this linear attention (position {position});"
                 " stop there, or build the model with a larger max_length"
             )
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Sums and weights."""
+        return self.sums, self.weights
 
     def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
         """Rows ``order`` of the batch, for beam search; a new state."""

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention.cosformer.angles import Turns, finished, working_dtype
+from nas_core.layers.attention.cosformer.normalize import finished, working_dtype
+from nas_core.layers.attention.cosformer.positions import Turns
 
 __all__ = ["CAUSAL_BLOCK", "NONCAUSAL_BLOCK", "streamed"]
 

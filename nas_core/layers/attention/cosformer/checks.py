@@ -1,68 +1,14 @@
-"""Angles of positions, the checks of shapes and lengths, and what happens to the sums in the end."""
+"""Whether inputs of linear attention have shapes, types and lengths that it can compute."""
 
 from __future__ import annotations
-
-import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 
-__all__ = ["EPS", "NORMALIZE", "Turns", "check", "finished", "own_scale", "turns", "working_dtype"]
-
-EPS = 1e-6
-"""Smallest denominator: a query without any positive channel gets 0."""
-NORMALIZE = ("denominator", "rms", "layer")
-"""Of the weighted sum: by the sum of the weights (cosFormer, equation 10), or by RMSNorm or LayerNorm over each head's
-channels instead, whose gradients are bounded (NormAttention; Qin et al. 2022, "The Devil in Linear Transformer")."""
-
-
-class Turns(NamedTuple):
-    """Sines and cosines of positions, ``(T, 1)`` or, where positions differ between sequences, ``(B, 1, T, 1)``."""
-
-    sin: Tensor
-    cos: Tensor
-
-    def block(self, start: int, stop: int) -> Turns:
-        return Turns(self.sin[..., start:stop, :], self.cos[..., start:stop, :])
-
-
-def turns(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -> Turns:
-    """Of positions ``(T,)`` or ``(B, T)``: the angle is pi/2 * position / max_length, computed in float64; one
-    ``max_length`` for all, or ``(B, 1)``."""
-    longest = max_length.double() if isinstance(max_length, Tensor) else max_length
-    angles = positions.double() * (math.pi / 2 / longest)
-    angles = angles[:, None, :, None] if positions.ndim == 2 else angles[:, None]
-    return Turns(angles.sin().to(dtype), angles.cos().to(dtype))
-
-
-def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
-    """Positions and M of self-attention of ``x`` ``(B, H, T, D)`` that is scaled by each sequence's own length.
-
-    Positions count tokens, wherever the padding is: ``(T,)`` and T without a mask, else ``(B, T)`` and ``(B, 1)``.
-    Padding has the position of a token beside it, so that its weights stay as harmless as a token's.
-    """
-    if key_mask is None:
-        return torch.arange(x.shape[2], device=x.device), x.shape[2]
-    counted = key_mask.cumsum(1, dtype=torch.long)
-    return (counted - 1).clamp(min=0), counted[:, -1:].clamp(min=1)
-
-
-def working_dtype(x: Tensor) -> torch.dtype:
-    """float32, or float64 for float64 inputs: sums over thousands of positions do not fit into halves."""
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
-
-
-def finished(sums: Tensor, weights: Tensor | None, normalize: str, eps: float) -> Tensor:
-    """From weighted sums ``(..., D)`` and the sums of the weights ``(..., 1)`` to outputs ``(..., D)``."""
-    if normalize == "denominator":
-        assert weights is not None
-        return sums / weights.clamp(min=eps)
-    if normalize == "layer":
-        sums = sums - sums.mean(-1, keepdim=True)
-    return sums * (sums.square().mean(-1, keepdim=True) + eps).rsqrt()
+__all__ = ["check"]
 
 
 def check(

@@ -1,0 +1,77 @@
+"""Local attention: what its window reads, what its ring keeps, and what it costs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas_core.errors import ConfigError
+from nas_core.layers.attention import LocalAttention
+from nas_core.layers.attention.local import WINDOW
+
+
+def read_by(kind: LocalAttention, length: int, causal: bool) -> list[list[int]]:
+    """The positions that each position reads: whose values it gives."""
+    q, k = torch.randn(2, 1, 1, length, length, dtype=torch.double).unbind(0)
+    rows: Tensor = kind.attend(q, k, torch.eye(length, dtype=torch.double)[None, None], causal=causal)
+    return [row.nonzero().flatten().tolist() for row in rows[0, 0]]
+
+
+@pytest.mark.parametrize("length", [4, 11, 40])
+def test_the_window_is_the_last_positions_or_half_on_either_side(length: int) -> None:
+    kind = LocalAttention(5)
+    assert read_by(kind, length, True) == [list(range(max(0, i - 4), i + 1)) for i in range(length)]
+    around = [list(range(max(0, i - 2), min(length, i + 3))) for i in range(length)]
+    assert read_by(kind, length, False) == around
+    q, k = torch.randn(2, 1, 1, length, 4).unbind(0)
+    assert [row.nonzero().flatten().tolist() for row in kind.weights(q, k)[0, 0]] == around
+
+
+def test_the_ring_has_one_size_and_forgets() -> None:
+    kind, past = LocalAttention(4), None
+    q, k, v = torch.randn(3, 1, 2, 12, 3).unbind(0)
+    sizes = set()
+    for position in range(12):
+        now = [x[:, :, position : position + 1] for x in (q, k, v)]
+        _, past = kind.step(*now, past)
+        sizes.add(tuple(tensor.shape for tensor in past.tensors()))
+    assert sizes == {(((1, 2, 4, 3)), (1, 2, 4, 3))}
+    assert past is not None
+    torch.testing.assert_close(past.keys, k[:, :, 8:])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_its_cost_grows_with_the_length(causal: bool) -> None:
+    kind = LocalAttention()
+    counted = []
+    for length in (7, 31, 500, 2000):
+        q = torch.zeros(1, 2, length, 32)
+        with FlopCounterMode(display=False) as counter:
+            kind.attend(q, q, q, causal=causal)
+        assert counter.get_total_flops() == 2 * kind.macs(length, length, 64, 2, causal=causal)
+        counted.append(counter.get_total_flops())
+    assert counted[3] / counted[2] < 4.1
+    assert counted[0] == 2 * 2 * 7 * 7 * 64
+
+
+def test_what_it_cannot_do_is_one_line() -> None:
+    kind, q = LocalAttention(), torch.zeros(1, 2, 5, 4)
+    assert kind.window == WINDOW == 16
+    with pytest.raises(ConfigError, match="window of local attention is 1; expected at least 2"):
+        LocalAttention(1)
+    with pytest.raises(ConfigError, match="those of one sequence"):
+        kind.attend(q, q[:, :, :3], q[:, :, :3])
+    for call in (lambda: kind.memory(q, q, None, None), lambda: kind.read(q, None, None, 0)):  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="reads its own sequence"):
+            call()
+
+
+def test_dropout_is_on_the_weights() -> None:
+    torch.manual_seed(0)
+    q = torch.zeros(1, 1, 64, 4)
+    ones = torch.ones_like(q)
+    dropped = LocalAttention(8).attend(q, q, ones, dropout=0.5)
+    assert 0.8 < float(dropped.mean()) < 1.2
+    assert len(dropped.unique()) > 2
