@@ -12,9 +12,11 @@ _CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
 
 
 def check_image_space(space: SearchSpace) -> None:
-    """Raises:
-    SpaceError: a gene is missing, a size is no positive number, or one that is built once has several options.
-    UnknownChoiceError: a kind of attention that does not exist, or cannot read images.
+    """Check that the space has every gene of an image network, with options that it can be built from.
+
+    Raises:
+        SpaceError: a gene is missing, a size is no positive number, or one that is built once has several options.
+        UnknownChoiceError: a kind of attention that does not exist, or cannot read images.
     """
     ffn = "ffn_dim" if _has(space, "ffn_dim") else "mlp_ratio"
     for gene in ("layers", "embed_dim", ffn, "heads", *_CONSTANT):
