@@ -106,7 +106,7 @@ class LocalAttention(AttentionKind):
 
         queries = F.pad(q, (0, 0, 0, rest)).view(batch, heads, blocks, reach, dim)
         tokens = torch.ones(1, 1, 1, length, dtype=torch.bool, device=q.device) if mask is None else mask
-        readable = windows(tokens.mT.to(q.dtype)).mT > 0
+        readable = windows(tokens.transpose(2, 3).to(q.dtype)).transpose(-1, -2) > 0
         steps = torch.arange(beside * reach, device=q.device)
         apart = steps - reach - steps[:reach, None]
         near = (apart >= -reach) & (apart <= (0 if causal else reach))
@@ -120,10 +120,15 @@ class LocalAttention(AttentionKind):
         apart = torch.arange(-reach, 1 if causal else reach + 1, device=q.device)
         at = steps[:, None] + apart
         inside = (at >= 0) & (at < q.shape[2])
-        at = at.clamp(min=0).minimum(steps[-1])
+        picked = at.clamp(min=0).minimum(steps[-1]).flatten()
+
+        def windows(x: Tensor) -> Tensor:
+            """(B, H, T, D) as (B, H, T, keys of a query, D)."""
+            return x.index_select(2, picked).view(*x.shape[:3], len(apart), x.shape[3])
+
         if mask is not None:
-            inside = (inside & mask[:, :, 0][:, :, at]) | (apart == 0)
-        return _mixed(q[:, :, :, None], k[:, :, at], v[:, :, at], inside[..., None, :])[:, :, :, 0]
+            inside = (inside & windows(mask.transpose(2, 3))[..., 0]) | (apart == 0)
+        return _mixed(q[:, :, :, None], windows(k), windows(v), inside[..., None, :])[:, :, :, 0]
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
         """Zero outside the window."""
@@ -183,7 +188,7 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
     """The softmax of the scores of keys that may be read, (.., queries, keys); in float32 for halves."""
-    scores = q @ k.mT * q.shape[-1] ** -0.5
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)
     return weights.to(q.dtype)

@@ -14,9 +14,11 @@ GENES = ("layers", "embed_dim", "heads", *_CONSTANT)
 
 
 def check_image_space(space: SearchSpace) -> None:
-    """Raises:
-    SpaceError: a gene is missing, a size is no positive number, or one that is built once has several options.
-    UnknownChoiceError: a kind of attention that does not exist, or cannot read images.
+    """Check that the space has every gene of an image network, with options that it can be built from.
+
+    Raises:
+        SpaceError: a gene is missing, a size is no positive number, or one that is built once has several options.
+        UnknownChoiceError: a kind of attention that does not exist, or cannot read images.
     """
     ffn = "ffn_dim" if _has(space, "ffn_dim") else "mlp_ratio"
     for gene in ("layers", "embed_dim", ffn, "heads", *_CONSTANT):

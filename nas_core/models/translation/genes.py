@@ -29,10 +29,12 @@ GENES = (*_SIZES, *_HEADS, _CROSS)
 
 
 def check_translation_space(space: SearchSpace) -> None:
-    """Raises:
-    SpaceError: a gene is missing, a size is no positive integer, a number of heads does not divide ``qkv_dim``, or an
-        option of ``decoder.arbitrary_cross`` is none of HAT's, or a kind of attention is unknown or stands in a
-        wrong place.
+    """Check that the space has every gene of a translation network, with options that it can be built from.
+
+    Raises:
+        SpaceError: a gene is missing, a size is no positive integer, a number of heads does not divide ``qkv_dim``, an
+            option of ``decoder.arbitrary_cross`` is none of HAT's, or a kind of attention is unknown or stands in a
+            wrong place.
     """
     widths = _options(space, "qkv_dim")
     for gene in (*_SIZES, *_HEADS):
