@@ -30,7 +30,7 @@ class ModelKind(ABC):
     """
 
     name: str
-    """As commands, files of measurements and predictors call it; the name of the registry."""
+    """The name in the registry, in commands, and in files of measurements and of predictors."""
     genes: tuple[str, ...]
     """Genes that each architecture has, searched or fixed; together they tell the kind from all others."""
     counted: str

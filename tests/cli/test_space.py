@@ -32,6 +32,11 @@ def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]
     assert "15.77 to 70.90 M" in out
 
 
+def test_show_says_what_parameters_of_images_count(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "show", "mformer_cifar10_small"]) == 0
+    assert "parameters with a classifier of ten classes: 0.26 to 0.92 M" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["hat_small", "hat_iwslt14_de_en"])
 def test_json_is_the_whole_space(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["space", "show", name, "--json"]) == 0

@@ -27,7 +27,7 @@ class NetworkKindContract:
 
     name: str
     settings: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    """Of the workload, such that it takes milliseconds."""
+    """Settings of the workload with which it takes milliseconds."""
 
     def space(self) -> SearchSpace:
         """A space of small networks."""

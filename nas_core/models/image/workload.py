@@ -27,9 +27,9 @@ class ImageWorkloadConfig:
     batch: int = 1
     """B: images at a time."""
     classes: int = 10
-    """Of the classifier."""
+    """Classes of the classifier."""
     channels: int = 3
-    """Of an image."""
+    """Channels of an image."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "classes", "channels"):
