@@ -32,7 +32,8 @@ from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor, Recipe, get_recipe, kendall_tau, list_recipes
-from nas_core.predictor.settings import parsed_settings
+from nas_core.predictor.settings import recipe_types
+from nas_core.settings import parsed_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "predictor_quality.json"
 SIZES = {"nasbench101": (100, 172, 424, 4236), "nasbench201": (156, 469, 781, 1563)}
@@ -200,7 +201,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     try:
-        changes = tuple(parsed_settings(options.set, {"width": int, "layers": int}).items())  # these two: of the GCN
+        of_gcn = {"width": int, "layers": int}
+        changes = tuple(parsed_settings(options.set, {**recipe_types(), **of_gcn}).items())
         for method in options.methods:
             recipe_of(method, changes)
     except NasExtError as error:

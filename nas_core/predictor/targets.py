@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,15 @@ class TargetScale:
         values, first = np.unique(targets, return_index=True)
         quantiles = ndtri((rankdata(targets)[first] - 0.5) / len(targets))
         return cls(tuple(values.tolist()), tuple((0.5 + SPREAD * quantiles).tolist()))
+
+    def to_json(self) -> list[list[float]]:
+        """The points of both sides."""
+        return [list(self.targets), list(self.learned)]
+
+    @classmethod
+    def from_json(cls, sides: Sequence[Sequence[float]]) -> TargetScale:
+        """The inverse of :meth:`to_json`."""
+        return cls(*(tuple(float(x) for x in side) for side in sides))
 
     def learn(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         return _through(targets, self.targets, self.learned)

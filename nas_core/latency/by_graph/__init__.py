@@ -12,13 +12,6 @@ from nas_core.latency.by_graph.nn_former import (
 )
 from nas_core.latency.by_graph.nnlqp import read_nnlqp, read_nnlqp_table
 from nas_core.latency.by_graph.price_list import CountsModel, FlopsAccessModel, FlopsModel
-from nas_core.latency.by_graph.registry import (
-    list_network_models,
-    load_network_model,
-    network_model_class,
-    parsed_model_settings,
-    register_network_model,
-)
 from nas_core.latency.by_graph.trees import TreesModel
 
 __all__ = [
@@ -36,11 +29,6 @@ __all__ = [
     "NetworkLatencies",
     "TreesModel",
     "last_of_each",
-    "list_network_models",
-    "load_network_model",
-    "network_model_class",
-    "parsed_model_settings",
     "read_nnlqp",
     "read_nnlqp_table",
-    "register_network_model",
 ]
