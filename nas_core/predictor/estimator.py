@@ -163,7 +163,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def network_share(self) -> float:
-        """Of NN-Former in each prediction; graph statistics have the rest.
+        """NN-Former's share in each prediction; graph statistics have the rest.
 
         Raises:
             ConfigError: nothing was fitted yet.

@@ -44,7 +44,7 @@ class Recipe:
     """Boosted trees on statistics."""
 
     kept: tuple[str, ...] = ()
-    """Of the settings that follow the data, those given through :meth:`changed`, which therefore do not."""
+    """Settings that follow the data otherwise, but were given through :meth:`changed`, and so stay."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
@@ -163,8 +163,10 @@ def list_recipes() -> list[str]:
 
 
 def get_recipe(name: str) -> Recipe:
-    """Raises:
-    UnknownChoiceError: no such recipe; the message lists them.
+    """The recipe of that name.
+
+    Raises:
+        UnknownChoiceError: no such recipe; the message lists them.
     """
     if name not in _RECIPES:
         raise unknown_choice("recipe of a predictor", name, _RECIPES)

@@ -65,7 +65,7 @@ class GraphLatencyModel(LatencyModel):
         """Half the width of the middle 68 % of measured / predicted."""
         self._told: set[int | str] = set()
         self.info: dict[str, Any] = {}
-        """Of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
+        """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
         ``ranges`` (of sizes), ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------

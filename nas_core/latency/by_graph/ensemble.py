@@ -22,7 +22,7 @@ __all__ = ["EnsembleConfig", "EnsembleModel"]
 
 @dataclass(frozen=True)
 class EnsembleConfig:
-    """Of all members."""
+    """Settings of all members."""
 
     epochs: int = 0
     """Passes over the networks; 0: as many as each member has by itself."""

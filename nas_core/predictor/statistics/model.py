@@ -43,9 +43,9 @@ class StatisticsModel:
     """``(K,)`` ascending operation indices that count as kinds: those of the training graphs, or all below the largest
     where they are few. All others count as one more kind."""
     mean: float
-    """Of the targets"""
+    """Mean of the targets."""
     deviation: float
-    """Of the targets"""
+    """Standard deviation of the targets."""
 
     @classmethod
     def fit(cls, graphs: Graphs, targets: Array, processes: int, trees: int, seed: int) -> StatisticsModel:
@@ -100,9 +100,11 @@ class StatisticsModel:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], processes: int, trees: int) -> StatisticsModel:
-        """Raises:
-        KeyError: a tensor is missing.
-        DataError: trees that cannot be read, or tensors that do not fit together.
+        """The model of such tensors, the inverse of :meth:`to_tensors`.
+
+        Raises:
+            KeyError: a tensor is missing.
+            DataError: trees that cannot be read, or tensors that do not fit together.
         """
         operations, mean, deviation = (float(x) for x in tensors["numbers"])
         kinds = tensors["kinds"] if "kinds" in tensors else torch.arange(int(operations))  # absent in the first files
