@@ -11,6 +11,7 @@ from nas_core.latency.by_graph.nn_former import (
     NNFormerUnpricedModel,
 )
 from nas_core.latency.by_graph.nnlqp import read_nnlqp, read_nnlqp_table
+from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks
 from nas_core.latency.by_graph.price_list import CountsModel, FlopsAccessModel, FlopsModel
 from nas_core.latency.by_graph.trees import TreesModel
 
@@ -29,6 +30,8 @@ __all__ = [
     "NetworkLatencies",
     "TreesModel",
     "last_of_each",
+    "predict_module_latency",
+    "predict_networks",
     "read_nnlqp",
     "read_nnlqp_table",
 ]

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import GraphError, Graphs
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.priced import Priced
-from nas_core.latency.by_graph.prices import KINDS, log_static
+from nas_core.latency.by_graph.prices import log_static
 from nas_core.latency.by_graph.sage_net import SageConfig, SageNet
 from nas_core.predictor.nn_former.log_readout import scale_of
 from nas_core.predictor.nn_former.packed import PackedBatch

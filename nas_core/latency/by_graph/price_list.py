@@ -15,9 +15,10 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.prices import KINDS, costs_by_kind, relative_nnls, shrunk_prices
+from nas_core.latency.by_graph.prices import costs_by_kind, relative_nnls, shrunk_prices
 
 __all__ = ["CountsConfig", "CountsModel", "FlopsAccessModel", "FlopsModel"]
 

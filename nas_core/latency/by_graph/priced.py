@@ -11,10 +11,11 @@ import numpy as np
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.price_list import CountsConfig
-from nas_core.latency.by_graph.prices import KINDS, costs_by_kind, shrunk_prices
+from nas_core.latency.by_graph.prices import costs_by_kind, shrunk_prices
 from nas_core.predictor.artifact import NOT_BY_ITSELF
 from nas_core.predictor.base import AccuracyModel
 

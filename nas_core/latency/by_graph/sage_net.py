@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.checks import Range, check_fields
-from nas_core.latency.by_graph.prices import KINDS
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.predictor.nn_former.log_readout import standardised
 from nas_core.predictor.nn_former.model import sinusoids
 from nas_core.predictor.nn_former.packed import PackedBatch

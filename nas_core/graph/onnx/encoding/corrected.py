@@ -2,7 +2,7 @@
 
 Where it differs from the released encoding: constants are no nodes (parameters, and all that follows from parameters
 and shapes alone), nor are Identity and Dropout, nor what reaches no output; kernels have all their dimensions; every
-attribute has a column of its own; shapes of more than four dimensions keep their number of elements; 32 kinds of
+attribute has a column of its own; shapes of more than four dimensions keep their number of elements; kinds of
 operators cover ONNX's own and the fused ones of onnxruntime; costs are those of
 :mod:`nas_core.graph.onnx.encoding.costs`.
 """
