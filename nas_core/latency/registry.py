@@ -53,6 +53,8 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
 :class:`GraphLatencyModel`."""
 
 _MADE_BY = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
+_BY_GENES = (".json", ".npz")
+"""Endings of files by genes."""
 _ALTERED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What reading an altered file may raise."""
 
@@ -126,7 +128,8 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; {_MADE_BY.get(by or 'genes')!r} makes a latency model{_by(by)}")
-    found = _network_model(path) if _is_safetensors(path) else _space_model(path)
+    networks = _is_safetensors(path) or (by == "graph" and Path(path).suffix not in _BY_GENES)
+    found = _network_model(path) if networks else _space_model(path)
     if by is not None and found.by != by:
         raise DataError(f"{path} holds latency model {found.name!r}, which reads {_OTHER[found.by].format(path=path)}")
     if space is not None and isinstance(found, GeneLatencyModel):
@@ -153,7 +156,7 @@ def _by(by: str | None) -> str:
 
 def _is_safetensors(path: str | Path) -> bool:
     """By its name, or by its first bytes: the length of a JSON object, and that object."""
-    if (suffix := Path(path).suffix) in (".safetensors", ".json", ".npz"):
+    if (suffix := Path(path).suffix) in (".safetensors", *_BY_GENES):
         return suffix == ".safetensors"
     with Path(path).open("rb") as file:
         return file.read(9)[8:] == b"{"

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.saved import UNSEEN, SavedModel, checked_unseen
 from nas_core.predictor.targets import checked_targets
 from nas_core.settings import NoSettings, setting_types
 
 __all__ = ["UNSEEN", "AccuracyModel", "Array", "Progress"]
 
-UNSEEN = ("error", "warn", "ignore")
-"""What may be done with an operation that no training graph has."""
 Array = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 
-_ALTERED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What reading an altered file may raise."""
-
 _log = logging.getLogger(__name__)
 
 
-class AccuracyModel(ABC):
+class AccuracyModel(SavedModel):
     """A model that predicts one number per graph: an accuracy, or another one that graphs were given with.
 
     A member says :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
@@ -50,15 +43,13 @@ class AccuracyModel(ABC):
         ConfigError, UnknownChoiceError: a setting that does not exist or cannot be.
     """
 
-    name: ClassVar[str]
-    """By which it is known in :data:`nas_core.predictor.ACCURACY_MODELS` and in files."""
     config_class: ClassVar[type] = NoSettings
     """A frozen dataclass of its settings."""
 
     def __init__(self, *, seed: int = 0, device: str = "cpu", unseen: str = "error", **settings: Any) -> None:
         self.check_settings(settings)
         self.config: Any = self.config_class(**settings)
-        self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), _checked_unseen(unseen)
+        self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), checked_unseen(unseen)
         self._known: frozenset[int] = frozenset()
         self._info: dict[str, Any] = {}
 
@@ -81,6 +72,10 @@ class AccuracyModel(ABC):
                 f" {', '.join(known) or 'none'}"
             )
 
+    @classmethod
+    def made_of(cls, header: Mapping[str, Any], device: str) -> Self:
+        return cls(seed=header["seed"], device=device, unseen=header["unseen"], **header["settings"])
+
     # -- what a member says --------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -95,19 +90,6 @@ class AccuracyModel(ABC):
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
         """Predictions ``(B,)`` for some graphs, and their standard deviation ``(B,)`` where the model has one."""
-
-    @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
-        """All arrays that were learned."""
-
-    @abstractmethod
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Take over what :meth:`tensors` gave and :meth:`header` holds. Contents that were altered may raise any error;
-        one that only wrong predictions would show must."""
-
-    def header(self) -> dict[str, Any]:
-        """What was learned and is no array, for JSON."""
-        return {}
 
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
         """Make room for graphs of which only some will be learned; settings that this changed."""
@@ -226,96 +208,3 @@ class AccuracyModel(ABC):
                 " unseen='warn'"
             )
         _log.warning("%s: predictions for such graphs are guesses", message)
-
-    # -- files ---------------------------------------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write one ``.safetensors`` file: arrays, and all else as JSON in its header.
-
-        Raises:
-            ConfigError: nothing was fitted yet.
-            DataError: a weight is no finite number.
-            NasExtError: the file cannot be written; a former one is kept.
-        """
-        write_artifact(path, self.name, *self.contents())
-
-    def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Header and tensors of the file, for files of several predictors.
-
-        Raises:
-            ConfigError: nothing was fitted yet. DataError: a weight is no finite number.
-        """
-        self.require_fitted("save")
-        settings = asdict(self.config)
-        header = {"seed": self.seed, "unseen": self.unseen, "settings": settings, **self.header()}
-        return {**header, "known": sorted(self.known), "info": self.info}, self.tensors()
-
-    @classmethod
-    def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
-        """Read what :meth:`save` of this model wrote; :func:`nas_core.predictor.load_accuracy_model` reads any model's.
-
-        Args:
-            unseen: as of the class; default: as it was saved.
-
-        Raises:
-            DataError: the file is missing, truncated, altered, of a newer version, or something else.
-            ConfigError, UnknownChoiceError: an argument that cannot be.
-        """
-        cls.check_loading(device, unseen)
-        return cls.opened(path, *read_artifact(path, cls.name), device, unseen)
-
-    @staticmethod
-    def check_loading(device: str, unseen: str | None) -> None:
-        """Refuse arguments of :meth:`load` that cannot be, before a file is read.
-
-        Raises:
-            ConfigError, UnknownChoiceError: there is one.
-        """
-        usable_device(device)
-        if unseen is not None:
-            _checked_unseen(unseen)
-
-    @classmethod
-    def opened(
-        cls, path: str | Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str, unseen: str | None
-    ) -> Self:
-        """The model of a file of that name that was read already.
-
-        Raises:
-            DataError: the file is damaged.
-        """
-        try:
-            return cls.restored(header, tensors, device, unseen)
-        except (*_ALTERED, NasExtError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
-
-    @classmethod
-    def restored(
-        cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
-    ) -> Self:
-        """The model of such a header and tensors, the inverse of :meth:`contents`; arguments as of :meth:`load`.
-
-        Raises:
-            Exception: of many kinds, where something is missing or was altered.
-        """
-        made = cls.made_of(header, device)
-        known, info = frozenset(int(op) for op in header["known"]), dict(header["info"])
-        if not known or min(known) < 0 or type(info["graphs"]) is not int or info["graphs"] < 1:
-            raise DataError(f"known operations {sorted(known)[:9]} of {info['graphs']!r} graphs")
-        made.restore(header, tensors)
-        made._known, made._info = known, info
-        if unseen is not None:
-            made.unseen = unseen
-        return made
-
-    @classmethod
-    def made_of(cls, header: Mapping[str, Any], device: str) -> Self:
-        """A model with the settings of a header, which has learned nothing yet."""
-        return cls(seed=header["seed"], device=device, unseen=header["unseen"], **header["settings"])
-
-
-def _checked_unseen(unseen: str) -> str:
-    if unseen not in UNSEEN:
-        raise unknown_choice("treatment of unseen operations", unseen, UNSEEN)
-    return unseen

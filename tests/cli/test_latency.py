@@ -7,8 +7,10 @@ import pytest
 from nas_core.cli import main
 from nas_core.errors import MissingHostError
 from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import FlopsModel
 from nas_core.space import get_space
 from nas_core.supernet import host
+from tests.latency.by_graph.toy import toy_networks
 
 SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
 
@@ -100,6 +102,7 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
     good = model.read_bytes()
     foreign = tmp_path / "foreign.json"
     get_space("hat_wmt14_en_de").largest().save(foreign)
+    FlopsModel().fit(toy_networks(20)).save(networks := tmp_path / "networks.safetensors")
     few = tmp_path / "few.jsonl"
     few.write_text("".join(measured.read_text().splitlines(keepends=True)[:5]))
     for arguments, message in [
@@ -110,6 +113,13 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
         (("check", "--model", model), "either --data or --architecture"),
         (("check", "--model", measured, "--data", measured), "is not JSON"),
         (("check", "--model", model, "--architecture", foreign), "qkv_dim"),
+        (("check", "--model", networks, "--data", measured), "'nas-ext latency collect --predicted-by"),
+        (("fit", "--data", measured, "--out", model, "--model", "flops"), "expected one by genes: linear"),
+        (
+            ("fit", "--data", measured, "--out", model, "--set", "steps=3"),
+            "'linear' has no setting steps; it has: none",
+        ),
+        (("fit", "--data", measured, "--out", model, "--model", "mlp", "--set", "steps=0"), "steps is 0"),
         (("collect", "--space", "hat_smal", "--out", few, "--samples", 3), "Did you mean 'hat_small'?"),
         (("collect", "--space", "hat_small", "--out", tmp_path / "x.json", "--samples", 3), "ending in .jsonl"),
         (("collect", "--space", "hat_small", "--out", measured, "--samples", 30, "--beam", 3), "now it is"),

@@ -67,7 +67,7 @@ class NNFormerUnpricedModel(GraphLatencyModel):
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         if "prices" in about_of(header) and not isinstance(self, Priced):
-            raise DataError("prices of operators, which this kind does not have")
+            raise DataError("prices of operators, which this model does not have")
         self._predictor = NNFormerPredictor.restored(header, tensors, unseen="ignore")
         if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
             raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")

@@ -16,7 +16,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.predictor.base import AccuracyModel, Array, Progress
 from nas_core.predictor.statistics.model import StatisticsModel
-from nas_core.predictor.targets import KINDS, TargetScale
+from nas_core.predictor.targets import SCALES, TargetScale
 
 __all__ = ["BoostedTreesPredictor", "GaussianProcessPredictor", "StatisticsPredictor"]
 
@@ -68,8 +68,8 @@ class StatisticsConfig:
 
 
 def _check_targets(scale: str) -> None:
-    if scale not in KINDS:
-        raise unknown_choice("scale of targets", scale, KINDS)
+    if scale not in SCALES:
+        raise unknown_choice("scale of targets", scale, SCALES)
 
 
 class _FromStatistics(AccuracyModel):
