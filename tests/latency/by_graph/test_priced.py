@@ -57,7 +57,7 @@ def test_the_factor_alone_is_no_prediction(tmp_path: Path) -> None:
     header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
     header["info"]["network_latency"]["prices"] = [1.0] * 97
     write_artifact(path, "nn-former", header, tensors)
-    with pytest.raises(DataError, match="prices of operators, which this kind does not have"):
+    with pytest.raises(DataError, match="prices of operators, which this model does not have"):
         load_latency_model(path, "graph")
 
 
