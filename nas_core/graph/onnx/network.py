@@ -65,8 +65,13 @@ class Network:
     """Those constants that are arrays of real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Raises:
-        GraphError: the shape is not known.
+        """The shape of a tensor.
+
+        Args:
+            maker: the operator that gives it, for the message.
+
+        Raises:
+            GraphError: the shape is not known.
         """
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""

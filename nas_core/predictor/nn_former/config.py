@@ -106,8 +106,10 @@ class NNFormerConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> NNFormerConfig:
-        """Raises:
-        ConfigError: an unknown field.
+        """The configuration with these fields.
+
+        Raises:
+            ConfigError: an unknown field.
         """
         known = {field.name for field in fields(cls)}
         if unknown := set(data) - known:
