@@ -66,8 +66,8 @@ def list_latency_models(by: By | None = None) -> list[str]:
 
 def described_latency_models(by: By) -> str:
     """What help says of the models that read genes or graphs: each name with the first line of its documentation."""
-    models = [(name, model) for name, model in LATENCY_MODELS.items() if model.by == by]
-    return "; ".join(f"{name}: {(inspect.getdoc(model) or '').partition(chr(10))[0]}" for name, model in models)
+    first = {name: (inspect.getdoc(model) or name).splitlines()[0] for name, model in LATENCY_MODELS.items()}
+    return "; ".join(f"{name}: {first[name].rstrip('.')}" for name in list_latency_models(by))
 
 
 @overload

@@ -165,7 +165,10 @@ class MLPModel(GeneLatencyModel):
 
 
 class HATModel(MLPModel):
-    """HAT's perceptron with its hyper-parameters; in files it is an ``mlp``, which reads it."""
+    """HAT's perceptron with its hyper-parameters.
+
+    In files it is an ``mlp``, which reads it.
+    """
 
     name = "hat-mlp"
     saved_as = MLPModel.name

@@ -29,7 +29,7 @@ _CHUNK = 8192
 
 
 class LinearModel(GeneLatencyModel):
-    """Ridge regression on totals and their products; the default, fitted in milliseconds.
+    """Ridge regression on totals and their products.
 
     ``latency_ms = constant + w . features + products of totals``; never below a third of the fastest seen.
     """
