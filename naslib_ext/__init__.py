@@ -1,8 +1,8 @@
-"""NASLib plug-in: NN-Former as a predictor of NASLib's evaluator and of its search methods.
+"""NASLib plug-in: accuracy models as predictors of NASLib's evaluator and of its search methods.
 
-``NNFormerPredictor`` has NASLib's predictor interface, ``register`` makes it known by name to Bananas, Npenas and
-BasePredictor, ``python -m naslib_ext.benchmark`` compares it with NASLib's own predictors. Importing this package does
-not import NASLib; the predictor works without it.
+``NNFormerPredictor``, and ``AccuracyPredictor`` for any accuracy model by name, have NASLib's predictor interface.
+``register`` makes them known by name to Bananas, Npenas and BasePredictor; ``python -m naslib_ext.benchmark`` compares
+them with NASLib's own predictors. Importing this package does not import NASLib; the predictors work without it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from naslib_ext.graphs import SPACES, graph_of
+    from naslib_ext.nn_former import NNFormerPredictor
     from naslib_ext.plugin import register, unregister
-    from naslib_ext.predictor import NNFormerPredictor
+    from naslib_ext.predictor import AccuracyPredictor
 
-__all__ = ["SPACES", "NNFormerPredictor", "graph_of", "register", "unregister"]
+__all__ = ["SPACES", "AccuracyPredictor", "NNFormerPredictor", "graph_of", "register", "unregister"]
 
 _HOMES = {
-    "NNFormerPredictor": "predictor",
+    "AccuracyPredictor": "predictor",
+    "NNFormerPredictor": "nn_former",
     "SPACES": "graphs",
     "graph_of": "graphs",
     "register": "plugin",

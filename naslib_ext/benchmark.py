@@ -22,7 +22,8 @@ import torch
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor.settings import parsed_settings
+from nas_core.predictor.settings import recipe_types
+from nas_core.settings import parsed_settings
 from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         NasExtError: no NASLib, no data, a wrong setting.
     """
-    settings = parsed_settings(arguments.set, OWN_SETTINGS)
+    settings = parsed_settings(arguments.set, {**recipe_types(), **OWN_SETTINGS})
     if arguments.naslib:
         compat.use(arguments.naslib)
     for name in arguments.predictors:

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from nas_core.errors import NasExtError, unknown_choice
+from nas_core.predictor import ACCURACY_MODELS
 from naslib_ext.compat import load
-from naslib_ext.plugin import NASLIB_NAMES
-from naslib_ext.predictor import NNFormerPredictor
+from naslib_ext.plugin import NASLIB_NAMES, made_predictor
 
 __all__ = ["OURS", "Settings", "evaluate", "make_predictor"]
 
@@ -34,15 +34,17 @@ class Settings(dict[str, Any]):
 
 
 def make_predictor(name: str, space: str, **settings: Any) -> Any:
-    """``nnformer`` with these settings, or a predictor of NASLib's with its own.
+    """``nnformer`` with these settings, another accuracy model by its name, or a predictor of NASLib's with its own.
 
     Raises:
-        UnknownChoiceError: NASLib has none of that name.
+        UnknownChoiceError: neither we nor NASLib have one of that name.
     """
     if name == OURS:
-        return NNFormerPredictor(space, **settings)
+        return made_predictor(ss_type=space, **settings)
+    if name in ACCURACY_MODELS.names():
+        return made_predictor(name, ss_type=space)
     if name not in NASLIB_NAMES:
-        raise unknown_choice("predictor", name, [OURS, *sorted(NASLIB_NAMES)])
+        raise unknown_choice("predictor", name, [OURS, *ACCURACY_MODELS.names(), *sorted(NASLIB_NAMES)])
     (module,) = load("naslib.predictors.ensemble")
     if name == "bananas":  # the one that is an ensemble by itself, of three in NASLib's runner
         return module.Ensemble(predictor_type=name, num_ensemble=3, ss_type=space)

@@ -1,4 +1,4 @@
-"""NN-Former by name in NASLib's search methods.
+"""Accuracy models by name in NASLib's search methods.
 
 Bananas, Npenas and BasePredictor take ``config.search.predictor_type`` and let ``Ensemble.get_ensemble`` make the
 predictors from a table inside that function, which cannot be extended. It is wrapped once; names that are not ours go
@@ -7,15 +7,18 @@ on to NASLib.
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from typing import Any
 
+from nas_core import predictor as core
 from nas_core.errors import ConfigError
 from naslib_ext.compat import load
-from naslib_ext.predictor import NNFormerPredictor
+from naslib_ext.nn_former import NNFormerPredictor
+from naslib_ext.predictor import AccuracyPredictor
 
-__all__ = ["register", "unregister"]
+__all__ = ["made_predictor", "register", "unregister"]
 
 NASLIB_NAMES = frozenset(
     (
@@ -29,15 +32,31 @@ _TABLE = "_nas_ext_predictors"
 _log = logging.getLogger(__name__)
 
 
+def made_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
+    """The predictor of an accuracy model by its name.
+
+    Args:
+        model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
+        hyperparameters: of :class:`naslib_ext.nn_former.NNFormerPredictor`, or of
+            :class:`naslib_ext.predictor.AccuracyPredictor` for other models.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a model or a setting that does not exist.
+    """
+    if model == core.NNFormerPredictor.name:
+        return NNFormerPredictor(**hyperparameters)
+    return AccuracyPredictor(model=model, **hyperparameters)
+
+
 def register(name: str = "nnformer", **hyperparameters: Any) -> None:
-    """Let ``config.search.predictor_type = name`` mean an ensemble of NN-Formers.
+    """Let ``config.search.predictor_type = name`` mean an ensemble of one accuracy model, by default NN-Former.
 
     Take ``num_ensemble`` above 1: NASLib's BasePredictor averages over the architectures where there is one member
     only, and its Thompson sampling needs a spread.
 
     Args:
         name: new to NASLib; without "semi", by which NASLib recognises predictors that want unlabelled architectures.
-        hyperparameters: of :class:`naslib_ext.predictor.NNFormerPredictor` (``recipe, seed, epochs, device, lr ...``).
+        hyperparameters: of :func:`made_predictor`: ``model``, and that model's (``recipe, seed, epochs, device ...``).
 
     Raises:
         ConfigError: the name is taken, by NASLib or with other hyperparameters, or holds "semi"; an unknown setting.
@@ -47,16 +66,15 @@ def register(name: str = "nnformer", **hyperparameters: Any) -> None:
         raise ConfigError(f"the name {name!r} holds 'semi', which NASLib takes for semi-supervised; give another one")
     if name in NASLIB_NAMES:
         raise ConfigError(f"{name!r} is a predictor of NASLib's own; give another name, such as 'nnformer'")
-    NNFormerPredictor(**hyperparameters)  # a wrong setting is told now, not in the middle of a search
-    table = _table()
-    if name in table and table[name] != hyperparameters:
+    member, table = made_predictor(**hyperparameters), _table()
+    if name in table and table[name][0] != hyperparameters:
         raise ConfigError(
-            f"predictor {name!r} is registered with {_shown(table[name])}; it cannot also have"
+            f"predictor {name!r} is registered with {_shown(table[name][0])}; it cannot also have"
             f" {_shown(hyperparameters)}: give another name, or unregister it first"
         )
     if name not in table:
-        table[name] = hyperparameters
-        _log.info("predictor %r of NASLib's search methods: NN-Former with %s", name, _shown(hyperparameters))
+        table[name] = hyperparameters, member
+        _log.info("predictor %r of NASLib's search methods: %s with %s", name, member.model, _shown(hyperparameters))
 
 
 def unregister(name: str = "nnformer") -> None:
@@ -64,29 +82,31 @@ def unregister(name: str = "nnformer") -> None:
     _table().pop(name, None)
 
 
-def _table() -> dict[str, dict[str, Any]]:
-    """Our names and their hyperparameters, kept by NASLib's class: there is one table, however we are imported."""
+def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:
+    """Our names with their hyperparameters and a first member, kept by NASLib's class: there is one table, however we
+    are imported."""
     (module,) = load("naslib.predictors.ensemble")
     ensemble = module.Ensemble
     if not hasattr(ensemble, _TABLE):
         setattr(ensemble, _TABLE, {})
         ensemble.get_ensemble = _extended(ensemble.get_ensemble)
-    table: dict[str, dict[str, Any]] = getattr(ensemble, _TABLE)
+    table: dict[str, tuple[dict[str, Any], AccuracyPredictor]] = getattr(ensemble, _TABLE)
     return table
 
 
 def _extended(own: Any) -> Any:
     @functools.wraps(own)
     def get_ensemble(self: Any) -> Any:
-        hyperparameters = getattr(self, _TABLE).get(self.predictor_type)
-        if hyperparameters is None:
+        registered = getattr(self, _TABLE).get(self.predictor_type)
+        if registered is None:
             return own(self)
-        return [
-            NNFormerPredictor(self.ss_type, self.encoding_type, **hyperparameters) for _ in range(self.num_ensemble)
-        ]
+        members = [copy.deepcopy(registered[1]) for _ in range(self.num_ensemble)]
+        for member in members:
+            member.ss_type, member.encoding_type = self.ss_type, self.encoding_type
+        return members
 
     return get_ensemble
 
 
 def _shown(hyperparameters: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value!r}" for key, value in sorted(hyperparameters.items())) or "the recipe's settings"
+    return ", ".join(f"{key}={value!r}" for key, value in sorted(hyperparameters.items())) or "default settings"

@@ -1,29 +1,27 @@
-"""NN-Former with NASLib's predictor interface. NASLib never checks types, so nothing of it is imported."""
+"""Accuracy models with NASLib's predictor interface. NASLib never checks types, so nothing of it is imported."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core import predictor as core
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph
-from nas_core.predictor.recipes import Recipe, get_recipe
+from nas_core.predictor import ACCURACY_MODELS, AccuracyModel
 from naslib_ext.graphs import graph_of, space_of
 from naslib_ext.targets import UNITS, units_of
 
-__all__ = ["INVALID", "NNFormerPredictor"]
+__all__ = ["INVALID", "AccuracyPredictor"]
 
 INVALID = -1.0
 """What is predicted for a cell that the benchmark does not have: NASLib's own value for it."""
-REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
-"""Settings that are always among the hyperparameters, whether given or the recipe's."""
 REMEMBERED = 16384
 """Predictions kept by graph until the next fit: acquisition functions ask for one architecture at a time, and
 neighbourhoods overlap."""
@@ -31,44 +29,41 @@ neighbourhoods overlap."""
 _log = logging.getLogger(__name__)
 
 
-class NNFormerPredictor:
-    """Predicts validation accuracy in the units NASLib gives it; higher is better.
+class AccuracyPredictor:
+    """Any accuracy model of ``nas_core`` by name; predicts validation accuracy in NASLib's units, higher is better.
 
     Example:
-        >>> evaluator = PredictorEvaluator(NNFormerPredictor(epochs=300), config=config)
-        >>> ensemble = [copy.deepcopy(NNFormerPredictor(ss_type="nasbench201")) for _ in range(3)]
+        >>> evaluator = PredictorEvaluator(AccuracyPredictor(model="boosted-trees"), config=config)
 
-    NASLib makes ensembles by copying one object, so weights are drawn in :meth:`fit`: each fit takes one number from
-    numpy's global stream, the one NASLib samples architectures from, and combines it with ``seed``. Members therefore
-    differ, two fits of one object differ, and a run is repeated by seeding numpy, as NASLib's ``set_seed`` does.
-    torch's global stream is left as it was.
+    NASLib makes ensembles by copying one object, so what is random is drawn in :meth:`fit`: each fit takes one number
+    from numpy's global stream, the one NASLib samples architectures from, and combines it with ``seed``. Members
+    therefore differ, two fits of one object differ, and a run is repeated by seeding numpy, as NASLib's ``set_seed``
+    does. torch's global stream is left as it was.
 
     Cells that NAS-Bench-101 does not have are left out of training and predicted as -1.
 
     Args:
         ss_type: NASLib's name of the search space; its hosts set it by :meth:`set_ss_type`.
         encoding_type: kept for NASLib, not used: graphs are read from the architectures themselves.
-        recipe: a name of ``nas_core.predictor.list_recipes()`` or a ``Recipe``.
+        model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
         seed: combined with the number drawn in each fit.
-        epochs: passes over the training architectures; None: the recipe's. ("paper" has 3000, for a GPU.)
         device: where to compute.
         units: of the targets: percent, fraction, any, or auto (see :func:`naslib_ext.targets.units_of`).
         hpo_wrapper: whether NASLib's evaluator shall search hyperparameters by cross-validation (it does where
             ``max_hpo_time`` is above 0; each trial is three fits).
-        hyperparameters: other settings of the recipe by name (``lr=3e-4, dim=64, members=3``); None: the recipe's.
+        hyperparameters: settings of the model by name; None: its default.
 
     Raises:
-        ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
+        ConfigError, UnknownChoiceError: a model or a setting that does not exist.
     """
 
     def __init__(
         self,
         ss_type: str | None = None,
         encoding_type: Any = None,
-        recipe: str | Recipe = "paper",
-        seed: int = 0,
-        epochs: int | None = None,
         *,
+        model: str,
+        seed: int = 0,
         device: str = "cpu",
         units: str = "auto",
         hpo_wrapper: bool = False,
@@ -76,21 +71,34 @@ class NNFormerPredictor:
     ) -> None:
         if units not in UNITS:
             raise ConfigError(f"units of targets are {units!r}; expected one of {', '.join(UNITS)}")
-        base = get_recipe(recipe) if isinstance(recipe, str) else recipe
-        given = {name: value for name, value in {"epochs": epochs, **hyperparameters}.items() if value is not None}
-        self.recipe = base.changed(**given)
+        self.model = model
         self.ss_type, self.encoding_type = ss_type, encoding_type
         self.seed, self.device = checked_seed(seed), usable_device(device)
         self.units, self.hpo_wrapper = units, hpo_wrapper
-        flat = _flat(self.recipe)
-        self.default_hyperparams: dict[str, Any] = {
-            "recipe": self.recipe.name,
-            **{name: flat[name] for name in dict.fromkeys((*REPORTED, *given))},
-        }
+        given = {name: value for name, value in hyperparameters.items() if value is not None}
+        self.default_hyperparams: dict[str, Any] = self._defaults(given)
         self.hyperparams: dict[str, Any] | None = None
-        self._fitted: core.NNFormerPredictor | None = None
+        self._fitted: AccuracyModel | None = None
         self._units_per_target = 1.0
         self._predicted: dict[Graph, float] = {}
+
+    # What differs between models.
+
+    def _defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The hyperparameters that NASLib is told, with those that were given."""
+        return asdict(self._made(given, 0).config)
+
+    def _made(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
+        """A new model with these hyperparameters, for targets in these units."""
+        return ACCURACY_MODELS.get(self.model)(seed=seed, device=str(self.device), unseen="ignore", **hyperparams)
+
+    def _units_of(self, hyperparams: Mapping[str, Any], units: str) -> float:
+        """By how much targets in these units are divided before they are learned."""
+        return 1.0
+
+    def _random(self) -> dict[str, Any]:
+        """Random values of some hyperparameters, from numpy's global stream."""
+        return {}
 
     # What NASLib's hosts call before a fit.
 
@@ -128,7 +136,7 @@ class NNFormerPredictor:
         unlabeled_zc_info: Any = None,
     ) -> None:
         """Zero-cost scores and unlabelled architectures are not used."""
-        _log.info("NN-Former learns from graphs and accuracies alone: what was computed before is not used")
+        _log.info("the model learns from graphs and accuracies alone: what was computed before is not used")
 
     # Hyperparameters: None stands for the default ones.
 
@@ -145,7 +153,7 @@ class NNFormerPredictor:
             ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
         """
         if hyperparams is not None:
-            self._recipe(hyperparams)
+            self._made(hyperparams, self.seed)
         self.hyperparams = None if hyperparams is None else dict(hyperparams)
 
     def get_hyperparams(self) -> dict[str, Any] | None:
@@ -156,13 +164,7 @@ class NNFormerPredictor:
         """Set and return the default ones at first, then random ones, from numpy's global stream as NASLib's own."""
         chosen = dict(self.default_hyperparams)
         if self.hyperparams is not None:
-            chosen |= {
-                "lr": float(np.exp(np.random.uniform(np.log(3e-5), np.log(3e-3)))),
-                "weight_decay": float(np.exp(np.random.uniform(np.log(1e-3), np.log(1e-1)))),
-                "rank_weight": float(np.exp(np.random.uniform(np.log(0.05), np.log(1.0)))),
-                "dropout": float(np.random.uniform(0.0, 0.2)),
-                "batch_size": int(np.random.choice([16, 32, 64, 128])),
-            }
+            chosen |= self._random()
         self.hyperparams = chosen
         return dict(chosen)
 
@@ -185,7 +187,6 @@ class NNFormerPredictor:
         """
         if self.hyperparams is None:
             self.hyperparams = dict(self.default_hyperparams)
-        recipe = self._recipe(self.hyperparams)
         targets = np.asarray(ytrain, np.float64)
         if targets.shape != (len(xtrain),):
             raise DataError(f"targets have shape {targets.shape} for {len(xtrain)} architectures; expected one each")
@@ -195,14 +196,9 @@ class NNFormerPredictor:
             _log.info("%d of %d cells are not in the benchmark: left out", len(graphs) - len(known), len(graphs))
         learned = [graph for graph in graphs if graph is not None]
         units = units_of(targets[known]) if self.units == "auto" else self.units
-        raw = recipe.targets == "none" and recipe.train.loss == "mse"
-        if raw and units == "any":
-            recipe = recipe.changed(targets="mean")
-        units_per_target = 100.0 if raw and units == "percent" else 1.0
+        units_per_target = self._units_of(self.hyperparams, units)
         drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
-        fitted = core.NNFormerPredictor(
-            recipe, seed=int(drawn.generate_state(1)[0]), device=str(self.device), unseen="ignore"
-        )
+        fitted = self._made(self.hyperparams, int(drawn.generate_state(1)[0]), units)
         fitted.fit(learned, targets[known] / units_per_target)
         self._fitted, self._predicted, self._units_per_target = fitted, {}, units_per_target
         return float(np.abs(self._predict(learned) - targets[known]).mean())
@@ -232,19 +228,6 @@ class NNFormerPredictor:
             self._predicted = {}
         return predictions
 
-    def _recipe(self, hyperparams: Mapping[str, Any]) -> Recipe:
-        settings = dict(hyperparams)
-        name = settings.pop("recipe", self.recipe.name)
-        base = self.recipe if name == self.recipe.name else get_recipe(name)
-        now = _flat(base)
-        return base.changed(**{k: v for k, v in settings.items() if k not in now or now[k] != v})
-
     def __getstate__(self) -> dict[str, Any]:
         """Copies, of which NASLib makes many, do not take the predictions along."""
         return {**self.__dict__, "_predicted": {}}
-
-
-def _flat(recipe: Recipe) -> dict[str, Any]:
-    """All settings by name."""
-    settings = recipe.to_dict()
-    return {**settings, **settings["model"], **settings["train"]}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet, open_supernet
@@ -44,7 +44,8 @@ def evaluate(
     """
     metrics = {name: cost(architecture) for name, cost in costs_on_paper(supernet.space).items()}
     if latency_model is not None:
-        metrics["latency_ms"] = float(load_model(latency_model, supernet.space).predict(architecture)[0])
+        model = load_latency_model(latency_model, "genes", supernet.space)
+        metrics["latency_ms"] = float(model.predict(architecture)[0])
     found = supernet.evaluate(architecture, report)
     if metric not in found:
         raise unknown_choice("--metric", metric, list(found))

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nas_core.errors import DataError, NasExtError, SpaceError
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.hat_tables import COLUMNS, read_hat_table
 from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.space import Choice
@@ -58,7 +58,7 @@ def model() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "read"), [(networks, NetworkLatencies.load), (table, read_hat_table), (model, load_model)]
+    ("content", "read"), [(networks, NetworkLatencies.load), (table, read_hat_table), (model, load_latency_model)]
 )
 def test_npz_files(tmp_path: Path, content: Callable[[], bytes], read: Callable[[Path], object]) -> None:
     path, refused = tmp_path / "altered.npz", 0
@@ -94,7 +94,7 @@ def test_checkpoints_of_both_hosts(tmp_path: Path) -> None:
 def test_json_models_with_lists_of_several_lengths(tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text('{"format": "nas-ext/latency-model", "arrays": {"a": [[1], [1, 2]]}}')
     with pytest.raises(DataError, match="latency model is damaged"):
-        load_model(tmp_path / "m.json")
+        load_latency_model(tmp_path / "m.json")
 
 
 def test_spaces_that_would_fill_the_memory() -> None:

@@ -26,7 +26,8 @@ from nas_core.errors import NasExtError
 from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
-from nas_core.latency.by_graph import GraphLatencyModel, load_network_model
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import exported
 from nas_core.latency.by_graph.dataset.plan import planned_networks
 from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
@@ -166,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     try:
-        model = load_network_model(options.model) if options.model else shipped_model()
+        model = load_latency_model(options.model, "graph") if options.model else shipped_model()
         chosen = [case for case in cases() if case.network.startswith(tuple(options.networks))]
         rows = [measured(case, model, options.visits) for case in tqdm(chosen, disable=None)]
     except NasExtError as error:

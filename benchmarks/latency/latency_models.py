@@ -27,6 +27,7 @@ from benchmarks.parts.published import LATENCY_TABLES, RELEASED, absent
 from nas_core.files import write_json
 from nas_core.latency.by_genes import (
     GeneLatencyModel,
+    HATConfig,
     LatencyData,
     LinearModel,
     MLPConfig,
@@ -141,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.mlp_seeds:
         models["mlp"] = (partial(make_mlp, MLPConfig()), range(args.mlp_seeds))
     if args.hat_mlp:
-        models["hat_mlp"] = (partial(make_mlp, MLPConfig.hat()), range(max(1, args.mlp_seeds)))
+        models["hat_mlp"] = (partial(make_mlp, HATConfig()), range(max(1, args.mlp_seeds)))
     tables: dict[str, Any] = {}
     total = len(TABLES) * sum(len(seeds) for _, seeds in models.values())
     with tqdm(total=total, desc="fits", disable=None) as bar:

@@ -19,7 +19,8 @@ import torch
 from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerprint, within_spread
 from nas_core.errors import NasExtError
 from nas_core.files import write_json
-from nas_core.latency.by_graph import NetworkLatencies, parsed_model_settings
+from nas_core.latency import parsed_model_settings
+from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.machine import describe_machine
 

@@ -23,7 +23,8 @@ from nas_core.errors import NasExtError
 from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
-from nas_core.latency.by_graph import EnsembleModel, GraphLatencyModel, load_network_model
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import EnsembleModel, GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
 from nas_core.latency.by_graph.shipped import device_of, shipped_model
@@ -60,7 +61,7 @@ class Published:
         predicted, spread = model.predict_with_spread(graphs)
         self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
-        self.members_ms = {member.kind: round(float(member.predict(graphs)[0]), 3) for member in members}
+        self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known, model.features).values()
         self.unlike = [*beyond(graphs, model.info.get("ranges", {}), model.features), *operations]
         self._work, self._timing, self._passes_ms = OnnxWorkload(content, inputs, timing), timing, list[float]()
@@ -123,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     machine = describe_machine("cpu", 1)
     apply_torchvision_fix()
     try:
-        model = load_network_model(options.model) if options.model else shipped_model()
+        model = load_latency_model(options.model, "graph") if options.model else shipped_model()
         if device_of(model) != machine["device_name"]:
             raise SystemExit(f"the model is of {device_of(model)}, this machine is {machine['device_name']}")
         found = [
@@ -141,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     by_batch = {str(batch): summary([row for row in rows if row["batch"] == batch]) for batch in options.batches}
     result = {
         "machine": machine,
-        "model": {"kind": model.kind, "networks": model.info["networks"], "families": model.info["families"]},
+        "model": {"kind": model.name, "networks": model.info["networks"], "families": model.info["families"]},
         "batches": by_batch,
         "like_training_networks": summary(like) if like else {},
         "unlike": summary(unlike) if unlike else {},

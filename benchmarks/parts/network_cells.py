@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.parts.resumable import settings_hash
 from nas_core.files import read_json, write_json
-from nas_core.latency.by_graph import NetworkLatencies, network_model_class
+from nas_core.latency import latency_model
+from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.latency.by_graph.quality import family_quality
 
 IN_DOMAIN = "in-domain"
@@ -29,7 +30,7 @@ class Cell:
 
     def key(self, data: str) -> dict[str, Any]:
         """By which its result is known; ``data`` is the fingerprint of the networks."""
-        described = network_model_class(self.model)(**dict(self.settings)).described()
+        described = latency_model(self.model, "graph")(**dict(self.settings)).described()
         return {
             "model": self.model,
             "split": self.split,
@@ -72,7 +73,7 @@ def fingerprint(data: NetworkLatencies) -> str:
 def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
     """Fit on one side, judge on the other; no checkpoint is chosen."""
     train, test = data.in_domain() if cell.split == IN_DOMAIN else data.out_of_domain(cell.split)
-    model = network_model_class(cell.model)(**dict(cell.settings))
+    model = latency_model(cell.model, "graph")(**dict(cell.settings))
     wall, cpu = time.perf_counter(), time.process_time()
     model.fit(train, seed=cell.seed)
     fitted = time.perf_counter()

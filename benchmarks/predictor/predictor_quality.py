@@ -31,8 +31,16 @@ from nas_core.errors import NasExtError
 from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import NNFormerPredictor, Recipe, get_recipe, kendall_tau, list_recipes
-from nas_core.predictor.settings import parsed_settings
+from nas_core.predictor import (
+    ACCURACY_MODELS,
+    NNFormerPredictor,
+    Recipe,
+    get_recipe,
+    kendall_tau,
+    list_recipes,
+)
+from nas_core.predictor.settings import recipe_types
+from nas_core.settings import parsed_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "predictor_quality.json"
 SIZES = {"nasbench101": (100, 172, 424, 4236), "nasbench201": (156, 469, 781, 1563)}
@@ -61,7 +69,9 @@ ALONE: dict[str, dict[str, Any]] = {
 }
 """The NN-Formers of the recipe ``best`` without its statistics: with the masks of the authors' released code, as in
 ``best``, and with those that the paper defines."""
-METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", "lightgbm", "lightgbm statistics", "gcn")
+MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
+"""Accuracy models by name beside NN-Former, those of other distributions too."""
+METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", *MODELS, "lightgbm", "lightgbm statistics", "gcn")
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,8 @@ def predictor_of(task: Task) -> Any:
     recipe = recipe_of(task.method, task.changes)
     if recipe is not None:
         return NNFormerPredictor(recipe, seed=task.draw, unseen="warn")
+    if task.method in MODELS:
+        return ACCURACY_MODELS.get(task.method)(seed=task.draw, unseen="warn")
     if task.method == "gcn":
         return GCN(operations, task.draw, **dict(task.changes))
     return Trees(operations, nodes, task.method == "lightgbm", task.draw)
@@ -200,7 +212,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     try:
-        changes = tuple(parsed_settings(options.set, {"width": int, "layers": int}).items())  # these two: of the GCN
+        of_gcn = {"width": int, "layers": int}
+        changes = tuple(parsed_settings(options.set, {**recipe_types(), **of_gcn}).items())
         for method in options.methods:
             recipe_of(method, changes)
     except NasExtError as error:

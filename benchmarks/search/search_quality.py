@@ -22,7 +22,7 @@ import numpy as np
 
 from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
     Constraint,
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     supernet = open_supernet(
         options.checkpoint, data=str(options.data), valid_sentences=options.valid_sentences, device=options.device
     )
-    limits = [latency_limit(load_model(options.latency_model, supernet.space), options.limit_ms)]
+    limits = [latency_limit(load_latency_model(options.latency_model, "genes", supernet.space), options.limit_ms)]
     options.work.mkdir(parents=True, exist_ok=True)
     loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
     courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}

@@ -127,9 +127,9 @@ def latency_model(job: Job) -> Path:
 
 def latency_limits(model: Path, space: str) -> list[float]:
     """Tight, middle, loose: a tenth, a third and two thirds of the way from the smallest to the largest network."""
-    from nas_core.latency.by_genes import load_model
+    from nas_core.latency import load_latency_model
 
-    predictor = load_model(model, get_space(space))
+    predictor = load_latency_model(model, "genes", get_space(space))
     low, high = predictor.predict([get_space(space).smallest(), get_space(space).largest()])
     return [round(float(low + share * (high - low)), 2) for share in (0.1, 1 / 3, 2 / 3)]
 

@@ -20,7 +20,7 @@ from examples.demo.stages import Runner, tool
 from examples.demo.training import Plan, plan, too_little_learned, train_command, trial_command
 from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
 from nas_core.space import SearchSpace, get_space
 
 STAGES = 8
@@ -185,7 +185,7 @@ class Pipeline:
         self.run.command(self._collect(samples), poll=done)
 
     def _quality(self) -> dict[str, Any]:
-        return dict(load_model(self.out / "latency.json", self.space).info["metrics"])
+        return dict(load_latency_model(self.out / "latency.json", "genes", self.space).info["metrics"])
 
     def _held_out(self) -> str:
         quality = self._quality()
@@ -194,7 +194,7 @@ class Pipeline:
         return f"held out: MAPE {quality['mape_percent']:.1f} %, Kendall's tau {shown}"
 
     def limits(self) -> list[float]:
-        return spread_limits(load_model(self.out / "latency.json", self.space), self.settings.limits)
+        return spread_limits(load_latency_model(self.out / "latency.json", "genes", self.space), self.settings.limits)
 
     def search(self) -> None:
         s = self.settings

@@ -15,7 +15,8 @@ from examples.demo import translate
 from examples.demo.page import shape
 from examples.demo.settings import Settings
 from nas_core.files import read_json, write_atomic
-from nas_core.latency.by_genes import LatencyDataset, load_model
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_genes import LatencyDataset
 from nas_core.models import params_m
 from nas_core.report import read_run
 from nas_core.space import Architecture, SearchSpace
@@ -94,7 +95,7 @@ def gather(
     """Everything for ``results.json``: ``facts``, ``subnets`` (the table), ``examples``, ``stages_s``."""
     run = read_run(out / "search")
     losses = read_json(out / "subnets" / "losses.json")
-    model = load_model(out / "latency.json", space)
+    model = load_latency_model(out / "latency.json", "genes", space)
     dataset = LatencyDataset.read(out / "latency.jsonl")
     measured = dict(zip((r["key"] for r in dataset.records), dataset.data().latency_ms.tolist(), strict=True))
     measured |= {f["key"]: f["measured"]["latency_ms"] for f in run.finalists if f["measured"].get("latency_ms")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,18 +38,20 @@ from nas_core.cli.workload import (
     Vocab,
     workload_config,
 )
-from nas_core.errors import ConfigError, unknown_choice
-from nas_core.latency import TimingConfig, measure
+from nas_core.errors import ConfigError
+from nas_core.latency import (
+    TimingConfig,
+    described_latency_models,
+    latency_model,
+    load_latency_model,
+    measure,
+    parsed_model_settings,
+)
 from nas_core.latency.by_genes import (
     GeneLatencyModel,
-    MLPConfig,
-    MLPModel,
     fit,
     judge,
-    list_models,
     load_latency_data,
-    load_model,
-    model_class,
     reference_architecture,
 )
 from nas_core.latency.by_genes import collect as collect_latencies
@@ -58,7 +61,7 @@ from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
 from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
 from nas_core.models.kind import kind_of, workload_of
-from nas_core.space import Architecture, get_space
+from nas_core.space import Architecture, SearchSpace, get_space
 
 __all__ = ["app"]
 
@@ -165,9 +168,10 @@ def collect(
 def fit_(
     data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a HAT table (.csv, .npz).")],
     out: Annotated[Path, typer.Option(help="The model: .json, or .npz (smaller, for an MLP).")],
-    model: Annotated[str, typer.Option(help="linear, mlp or hat-mlp (HAT's hyper-parameters).")] = "linear",
+    model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
     holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the MLP's training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the model's training.")] = 0,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
     drift: Annotated[str, typer.Option(help="Estimate slow drift from the rows' order: auto, on, off.")] = "auto",
     space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
@@ -175,8 +179,9 @@ def fit_(
     """Fit a latency model and print its quality on measurements it has not seen, with warnings where it is poor."""
     if out.resolve() == data.resolve() or out.suffix not in (".json", ".npz"):
         raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
+    make = _maker(model, settings or [], seed)
     measured = load_latency_data(data, get_space(space) if space else None, table)
-    fitted = fit(measured, lambda: _new_model(model, measured, seed), holdout, seed, drift)
+    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed, drift)
     fitted.model.save(out)
     _tell_quality(fitted.tables())
     typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
@@ -193,7 +198,7 @@ def check(
     """Judge a latency model by other measurements, or by measuring one architecture now."""
     if (data is None) == (architecture is None):
         raise ConfigError("check needs either --data or --architecture, and only one of them")
-    fitted = load_model(model)
+    fitted = load_latency_model(model, "genes")
     if data is not None:
         _tell_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)), fitted=False)
     elif architecture is not None:
@@ -249,14 +254,12 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     return "\n".join([f"{'architecture':24} {architecture.key}", *table])
 
 
-def _new_model(name: str, data: LatencyData, seed: int) -> GeneLatencyModel:
-    if name == "hat-mlp":
-        return MLPModel(data.space, data.source, MLPConfig.hat(seed=seed))
-    if name == MLPModel.kind:
-        return MLPModel(data.space, data.source, MLPConfig(seed=seed))
-    if name not in list_models():
-        raise unknown_choice("latency model", name, [*list_models(), "hat-mlp"])
-    return model_class(name)(data.space, data.source)
+def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, str], GeneLatencyModel]:
+    """Return what makes a model of that name, with its settings, for a space and a source."""
+    model = latency_model(name, "genes")
+    drawn = {"seed": seed} if "seed" in model.setting_types() else {}
+    config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
+    return functools.partial(model, config=config)
 
 
 def _device(machine: Any) -> str:

@@ -16,14 +16,14 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
 from nas_core.export.sizes import usual_sizes
 from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
-from nas_core.latency.by_graph import (
+from nas_core.latency import (
     GraphLatencyModel,
-    NetworkLatencies,
-    list_network_models,
-    load_network_model,
-    network_model_class,
+    latency_model,
+    list_latency_models,
+    load_latency_model,
     parsed_model_settings,
 )
+from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.latency.by_graph.base import Progress
 from nas_core.latency.by_graph.dataset import RUNTIMES
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
@@ -51,7 +51,7 @@ _COLUMNS = (
 def train(
     data: Annotated[Path, typer.Option(help="Folder of 'dataset', of the NNLQP release, or networks as .npz.")],
     out: Annotated[Path, typer.Option(help="The model (.safetensors).")],
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(list_network_models())}.")] = "ensemble",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(list_latency_models('graph'))}.")] = "ensemble",
     runtime: Annotated[str | None, typer.Option(help=_RUNTIME)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and batches.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
@@ -62,7 +62,9 @@ def train(
 ) -> None:
     """Train on the networks that are not held out, judge by the others: MAPE and Acc(10 %) of each family."""
     new_file(out, force, [data], [".safetensors"])
+    chosen = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
+    fitted = chosen(**changes)
     if features not in FEATURES:
         raise ConfigError(f"features are {features!r}; expected {' or '.join(FEATURES)}")
     if features != FEATURES[0] and data.is_dir():
@@ -75,13 +77,13 @@ def train(
         torch.set_num_threads(threads)
     networks = load_networks(data, runtime or RUNTIMES[0])
     learned, held_out = networks.in_domain()
-    fitted = _fitted(network_model_class(model)(**changes), learned, seed, features).calibrate(held_out)
+    fitted = _fitted(fitted, learned, seed, features).calibrate(held_out)
     quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
     typer.echo(family_table(quality))
     typer.echo(f"fitted on {len(learned)} networks, judged on {len(held_out)} that were held out")
     if everything:
         judged, spread = fitted.info["held_out"], fitted.relative_spread
-        fitted = _fitted(network_model_class(model)(**changes), networks, seed, features)
+        fitted = _fitted(chosen(**changes), networks, seed, features)
         fitted.relative_spread = spread
         fitted.info["held_out"] = judged
         typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")
@@ -116,7 +118,7 @@ def predict(
         raise ConfigError(f"--runtime {runtime} chooses among the shipped models, --model {model} is another; give one")
     sizes = _shapes(shapes or [])
     here = str(describe_machine("cpu", 1)["device_name"])
-    used = shipped_model(runtime or RUNTIMES[0], here) if model is None else load_network_model(model)
+    used = shipped_model(runtime or RUNTIMES[0], here) if model is None else load_latency_model(model, "graph")
     read, broken = _read(files, used, sizes, batch)
     rows = [_row(one) for one in predict_read(read, used)]
     for network in read:
@@ -135,7 +137,7 @@ def predict(
 
 def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> GraphLatencyModel:
     start = time.perf_counter()
-    with tqdm(desc=f"training {model.kind}", unit="step", disable=None) as bar:
+    with tqdm(desc=f"training {model.name}", unit="step", disable=None) as bar:
         model.fit(networks, seed=seed, progress=_shown(bar))
     model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
     model.info["fit_s"] = round(time.perf_counter() - start, 1)
@@ -202,6 +204,6 @@ def _provenance(model: GraphLatencyModel, here: str) -> str:
     quality = f"held-out MAPE {judged['mape_percent']:.2f} %" if judged else "spread of its training's residuals"
     other = f"; this machine is {here}, where times differ" if device and device != here else ""
     return (
-        f"{model.kind} model of {info['networks']} networks in {info.get('runtime', 'an unnamed runtime')}{where}, "
+        f"{model.name} model of {info['networks']} networks in {info.get('runtime', 'an unnamed runtime')}{where}, "
         f"{quality}{other}"
     )

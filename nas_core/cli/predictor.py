@@ -19,17 +19,21 @@ from nas_core.graph import Graphs
 from nas_core.latency.by_graph.priced import check_unpriced
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import (
+    ACCURACY_MODELS,
+    AccuracyModel,
     NNFormer,
+    NNFormerConfig,
     NNFormerPredictor,
     Reader,
-    get_recipe,
     kendall_tau,
     list_recipes,
+    load_accuracy_model,
     mape,
+    parsed_accuracy_settings,
     reader_for,
     reader_names,
 )
-from nas_core.predictor.estimator import UNSEEN, Progress
+from nas_core.predictor.base import UNSEEN, Progress
 from nas_core.predictor.files import (
     OUTPUTS,
     Records,
@@ -41,7 +45,6 @@ from nas_core.predictor.files import (
 )
 from nas_core.predictor.holdout import holdout_split
 from nas_core.predictor.nn_former.scorer import Scorer
-from nas_core.predictor.settings import needed_by, parsed_settings
 from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
 from nas_core.predictor.training.curve import LearningCurve
 from nas_core.report.plots import curves
@@ -52,10 +55,12 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
 _READER = f"What the architectures are: one of {', '.join(reader_names())}."
+_MODEL = f"What predicts: one of {', '.join(ACCURACY_MODELS.names())}."
 _RECIPE = (
-    f"One of {', '.join(list_recipes())}. Paper: NN-Former alone; statistics: none of it; best: a mixture of both, .10"
-    " NN-Former at 100 records and .70 from 1,233 on."
+    f"Of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former alone; statistics: none of it;"
+    " best: a mixture of both, .10 NN-Former at 100 records and .70 from 1,233 on."
 )
+_SET = "NAME=VALUE of the model or recipe; repeatable."
 _DEVICE = "cpu, cuda, cuda:1, mps."
 _UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
 _CURVES = (".json", ".png")
@@ -68,12 +73,13 @@ def train(
     out: Annotated[Path, typer.Option(help="The predictor (.safetensors).")],
     reader: Annotated[str | None, typer.Option(help=_READER)] = None,
     target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
-    recipe: Annotated[str, typer.Option(help=_RECIPE)] = "paper",
+    model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
+    recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
     holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, the weights and the batches.")] = 0,
     members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the records.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the recipe; repeatable.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     curve: Annotated[Path | None, typer.Option(help="Learning curve: .json, or .png with a .json beside it.")] = None,
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
@@ -81,14 +87,14 @@ def train(
     """Train on all records but the held-out ones and judge by these. Interrupted, the same command goes on."""
     new_file(out, force, [data], [".safetensors"])
     drawn = [] if curve is None else [new_file(path, force, [data], _CURVES) for path in _curve_files(curve)]
-    options = {name: value for name, value in (("members", members), ("epochs", epochs)) if value is not None}
-    changes = parsed_settings([*(settings or []), *(f"{name}={value}" for name, value in options.items())])
-    chosen = get_recipe(recipe).changed(**changes)
-    if curve is not None and not chosen.members:
-        raise ConfigError(f"recipe {recipe!r} has no networks and so no learning curve; leave --curve out")
+    named = {"recipe": recipe, "members": members, "epochs": epochs}
+    options = [f"{name}={value}" for name, value in named.items() if value is not None]
+    changes = parsed_accuracy_settings(model, [*(settings or []), *options])
+    predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
+    if curve is not None and not predictor.networks:
+        raise ConfigError(f"{predictor.title!r} has no networks and so no learning curve; leave --curve out")
     records = read_records(data, None if reader is None else reader_for(reader), target)
-    needed = needed_by(records.graphs, chosen)  # of all records: the held-out ones have to fit the model too
-    predictor = NNFormerPredictor(chosen.replaced(needed), seed=seed, device=device)
+    needed = predictor.prepare(records.graphs)  # all records: the held-out ones have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
     with only_training(out):
         losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
@@ -96,16 +102,14 @@ def train(
         predictor.info |= {"reader": reader, "target": target, "held_out": quality}
         predictor.save(out)
         for path in drawn:
-            _draw(losses, path, predictor.recipe.members)
+            _draw(losses, path, predictor.networks)
         losses.remove()
     _tell(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
-    features = (records.graphs.attributes, records.graphs.shapes, records.graphs.static)
-    if chosen.statistics and any(feature is not None for feature in features):
-        typer.echo("note: graph statistics count operations and edges alone, no attributes, shapes or static features")
-    typer.echo(f"recipe {chosen.name} on {len(learned)} graphs: {predictor.recipe.adapted(len(learned)).mixture}")
-    typer.echo(f"{chosen.name} predictor of {target!r}: {out}")
+    for remark in predictor.remarks(records.graphs.take(learned)):
+        typer.echo(remark)
+    typer.echo(f"{predictor.title} predictor of {target!r}: {out}")
 
 
 @app.command("predict")
@@ -121,7 +125,7 @@ def predict(
     """One prediction for each record, and its standard deviation over the members (0 if there is one)."""
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
-    predictor = check_unpriced(NNFormerPredictor.load(model, device, unseen), model)
+    predictor = check_unpriced(load_accuracy_model(model, device, unseen), model)
     known_as = _reader_of(predictor, model, reader)
     records = read_records(data, known_as)
     _require_seen(predictor, records.graphs, data, known_as)
@@ -148,27 +152,29 @@ def bench(
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
 ) -> None:
     """Graphs per second on this machine, for random graphs, beside the naive reference on the CPU."""
-    predictor = NNFormerPredictor(recipe, device=device) if model is None else NNFormerPredictor.load(model, device)
-    chosen, networks = predictor.recipe, list(predictor.models)
+    predictor = NNFormerPredictor(recipe, device=device) if model is None else load_accuracy_model(model, device)
+    title, statistics, config, networks = predictor.title, "", NNFormerConfig(), list[NNFormer]()
     predict: Callable[[Graphs], NDArray[np.float64]] = predictor.predict
-    if model is None:
-        if not chosen.members:
-            raise ConfigError(f"recipe {recipe!r} has no networks to time untrained; give a predictor with --model")
-        networks = [NNFormer(chosen.model).to(predictor.device) for _ in range(chosen.members)]
-        predict = _untrained(networks, chosen.train.precision)
+    if isinstance(predictor, NNFormerPredictor):
+        config, networks, title = predictor.recipe.model, list(predictor.models), f"recipe {title}"
+        statistics = " and graph statistics" if predictor.statistics is not None else ""
+        if model is None:
+            if not predictor.networks:
+                raise ConfigError(f"recipe {recipe!r} has no networks to time untrained; give a predictor with --model")
+            networks = [NNFormer(config).to(predictor.device) for _ in range(predictor.networks)]
+            predict = _untrained(networks, predictor.recipe.train.precision)
     rows: list[dict[str, Any]] = []
     for count in batch:
-        graphs = random_graphs([nodes] * count, chosen.model, operations=sorted(predictor.known))
+        graphs = random_graphs([nodes] * count, config, operations=sorted(predictor.known))
         rows.append({"batch": count, "rate": graphs_per_s(predict, graphs, repeats)})
-        if networks and has_naive(chosen.model):
+        if networks and has_naive(config):
             rows[-1]["naive"] = naive_graphs_per_s(networks, graphs, repeats)
             rows[-1]["times"] = rows[-1]["rate"] / rows[-1]["naive"]
     columns = [Column("batch", "batch", ",d"), Column("rate", "graphs/s", ",.0f")]
     columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
     machine = describe_machine(device, torch.get_num_threads())
     where = f"{machine['device_name']}, {machine['threads']} thread(s)"
-    statistics = " and graph statistics" if predictor.statistics is not None else ""
-    typer.echo(f"recipe {chosen.name}, {len(networks)} network(s){statistics}, graphs of {nodes} nodes, {where}")
+    typer.echo(f"{title}, {len(networks)} network(s){statistics}, graphs of {nodes} nodes, {where}")
     typer.echo(Table(columns, rows).text())
 
 
@@ -177,7 +183,7 @@ def _untrained(networks: Sequence[NNFormer], precision: str) -> Callable[[Graphs
     return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
 
 
-def _fitted(predictor: NNFormerPredictor, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:
+def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:
     """Fit, with a checkpoint under that name; losses by step, and seconds."""
     losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"))
     start = time.perf_counter()
@@ -219,7 +225,7 @@ def _draw(losses: LearningCurve, path: Path, members: int) -> None:
     write_atomic(path, curves(series, "step", "training loss", log=True))
 
 
-def _quality(predictor: NNFormerPredictor, records: Records) -> dict[str, Any]:
+def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
     """How good the predictor is on records it has not seen; empty without any."""
     if not len(records.graphs):
         return {}
@@ -242,7 +248,7 @@ def _tell(quality: dict[str, Any], learned: int, seconds: float) -> None:
     typer.echo(f"trained in {seconds:.1f} s on {learned} graphs{only}")
 
 
-def _require_seen(predictor: NNFormerPredictor, graphs: Graphs, path: Path, reader: Reader | None) -> None:
+def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: Reader | None) -> None:
     """A DataError that names the first record with an operation that the predictor does not know, if that is one."""
     if predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
         return
@@ -254,7 +260,7 @@ def _require_seen(predictor: NNFormerPredictor, graphs: Graphs, path: Path, read
     )
 
 
-def _reader_of(predictor: NNFormerPredictor, path: Path, given: str | None) -> Reader | None:
+def _reader_of(predictor: AccuracyModel, path: Path, given: str | None) -> Reader | None:
     kept = predictor.info.get("reader")
     if kept and given and given != kept:
         raise ConfigError(f"{path} was trained with reader {kept!r}, which it keeps; leave --reader {given} out")

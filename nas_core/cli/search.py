@@ -24,7 +24,7 @@ from nas_core.cli.executor import (
 )
 from nas_core.cli.interruption import interruption_told
 from nas_core.errors import ConfigError, DataError
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
 from nas_core.search import EvolutionConfig, MultiObjectiveConfig, RankNASConfig, Strategy, search
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
@@ -182,7 +182,7 @@ def command(
     # Where jobs evaluate, this machine only looks up the space, and may have no such device.
     supernet = open_supernet(checkpoint, **{**options, "device": "cpu" if shared_out else device})
     space, costs = supernet.space, costs_on_paper(supernet.space)
-    model = load_model(latency_model, space) if latency_model else None
+    model = load_latency_model(latency_model, "genes", space) if latency_model else None
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g})
     latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
     modelled = ["latency_ms"] if model else []

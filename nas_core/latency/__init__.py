@@ -1,5 +1,33 @@
-"""What an architecture costs measured: the timing protocol; ``by_genes`` and ``by_graph`` hold data sets and models."""
+"""What an architecture costs measured: the timing protocol, and models of latency by genes and by graph.
 
+The rooms inside, ``by_genes`` and ``by_graph``, hold the measurements and the models of each sort.
+"""
+
+from nas_core.latency.by_genes.base import GeneLatencyModel
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.model import LatencyModel
 from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure
+from nas_core.latency.registry import (
+    LATENCY_MODELS,
+    described_latency_models,
+    latency_model,
+    list_latency_models,
+    load_latency_model,
+    parsed_model_settings,
+)
 
-__all__ = ["Measurement", "TimingConfig", "Workload", "measure"]
+__all__ = [
+    "LATENCY_MODELS",
+    "GeneLatencyModel",
+    "GraphLatencyModel",
+    "LatencyModel",
+    "Measurement",
+    "TimingConfig",
+    "Workload",
+    "described_latency_models",
+    "latency_model",
+    "list_latency_models",
+    "load_latency_model",
+    "measure",
+    "parsed_model_settings",
+]

@@ -1,5 +1,6 @@
 """What an architecture will score, learned from graphs."""
 
+from nas_core.predictor.base import AccuracyModel
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.metrics import accuracy_within, kendall_tau, mape
 from nas_core.predictor.nn_former.batch import Batch, Topology
@@ -7,10 +8,13 @@ from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.readers import READERS, Reader, reader_for, reader_names
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
+from nas_core.predictor.registry import ACCURACY_MODELS, load_accuracy_model, parsed_accuracy_settings
 from nas_core.predictor.training.trainer import TrainConfig, Trainer
 
 __all__ = [
+    "ACCURACY_MODELS",
     "READERS",
+    "AccuracyModel",
     "Batch",
     "NNFormer",
     "NNFormerConfig",
@@ -24,7 +28,9 @@ __all__ = [
     "get_recipe",
     "kendall_tau",
     "list_recipes",
+    "load_accuracy_model",
     "mape",
+    "parsed_accuracy_settings",
     "reader_for",
     "reader_names",
 ]

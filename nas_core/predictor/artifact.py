@@ -22,7 +22,7 @@ VERSION = 2
 WITH_CHECKSUM = 2
 """First version that has one; what earlier files hold is looked at by whoever reads them."""
 _CHECKSUM = "sha256"
-"""The entry with the digest of the rest of the header and of the tensors."""
+"""Name of the checksum of the rest of the header and of the tensors."""
 OF_NETWORKS = "network-latency"
 """Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (

@@ -35,12 +35,8 @@ class Fitted:
     models: tuple[NNFormer, ...]
     statistics: StatisticsModel | None
     share: float
-    """Share of the statistics in the prediction"""
+    """Share of the statistics in the prediction."""
     scale: TargetScale
-    known: frozenset[int]
-    """Operations that training graphs have"""
-    info: dict[str, Any]
-    """``graphs``: how many were learned from; ``largest``: nodes of the largest; and what users add"""
 
     @cached_property
     def scorers(self) -> list[Scorer]:
@@ -69,24 +65,15 @@ class Fitted:
             named |= {f"statistics.{name}": x for name, x in self.statistics.to_tensors().items()}
         return named
 
-    def header(self) -> dict[str, Any]:
-        """All else, for JSON."""
-        return {
-            "recipe": self.recipe.to_dict(),
-            "share": self.share,
-            "known": sorted(self.known),
-            "scale": [list(self.scale.targets), list(self.scale.learned)],
-            "info": self.info,
-        }
-
     @classmethod
-    def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> Fitted:
-        """Inverse of :meth:`header` and :meth:`tensors`.
+    def restored(
+        cls, recipe: Recipe, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> Fitted:
+        """What a file's header and tensors hold of it, the inverse of :meth:`tensors`.
 
         Raises:
             Exception: of many kinds, where something is missing or was altered.
         """
-        recipe = Recipe.from_dict(header["recipe"])
         if recipe.members * recipe.model.depth > len(tensors):
             raise DataError(f"{len(tensors)} tensors for {recipe.members} networks of {recipe.model.depth} blocks")
         parts_of = {*map(str, range(recipe.members)), *(["statistics"] if recipe.statistics else [])}
@@ -97,15 +84,11 @@ class Fitted:
         if recipe.statistics:
             parts = below("statistics.", tensors)
             statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
-        known = frozenset(int(op) for op in header["known"])
-        scale = TargetScale(*(tuple(float(x) for x in side) for side in header["scale"]))
-        info = dict(header["info"])
-        if not known or min(known) < 0 or type(info["graphs"]) is not int or info["graphs"] < 1:
-            raise DataError(f"known operations {sorted(known)[:9]} of {info['graphs']!r} graphs")
-        share = float(header.get("share", recipe.adapted(info["graphs"]).statistics))  # absent in the first files
+        graphs = int(header["info"]["graphs"])
+        share = float(header.get("share", recipe.adapted(graphs).statistics))  # absent in the first files
         if not 0 <= share <= 1 or (share == 0) != (statistics is None):
             raise DataError(f"a share of {share} of the statistics")
-        return cls(recipe, models, statistics, share, scale, known, info)
+        return cls(recipe, models, statistics, share, TargetScale.from_json(header["scale"]))
 
 
 def _model(recipe: Recipe, weights: dict[str, Tensor], device: torch.device) -> NNFormer:

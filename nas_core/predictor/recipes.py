@@ -12,7 +12,7 @@ import numpy as np
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.targets import KINDS
+from nas_core.predictor.targets import SCALES
 from nas_core.predictor.training.config import TrainConfig
 
 __all__ = ["FOLLOWING", "Recipe", "get_recipe", "list_recipes"]
@@ -44,12 +44,12 @@ class Recipe:
     """Boosted trees on statistics."""
 
     kept: tuple[str, ...] = ()
-    """Settings that would follow the data but were given through :meth:`changed`, and therefore do not."""
+    """Settings that follow the data otherwise, but were given through :meth:`changed`, and so stay."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
-        if self.targets not in KINDS:
-            raise unknown_choice("scale of targets", self.targets, KINDS)
+        if self.targets not in SCALES:
+            raise unknown_choice("scale of targets", self.targets, SCALES)
         if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
             raise ConfigError(
                 f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"
@@ -164,7 +164,7 @@ def list_recipes() -> list[str]:
 
 
 def get_recipe(name: str) -> Recipe:
-    """Return a recipe by its name.
+    """The recipe of that name.
 
     Raises:
         UnknownChoiceError: no such recipe; the message lists them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,9 @@ from scipy.stats import rankdata
 
 from nas_core.errors import DataError, unknown_choice
 
-__all__ = ["KINDS", "TargetScale", "checked_targets"]
+__all__ = ["SCALES", "TargetScale", "checked_targets"]
 
-KINDS = ("none", "normal", "mean")
+SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
 """Range of targets that networks learn as they are: their output starts at 0.5 and moves by some tenths."""
 SPREAD = 0.1
@@ -39,24 +40,33 @@ class TargetScale:
             )
 
     @classmethod
-    def fitted(cls, kind: str, targets: NDArray[np.float64]) -> TargetScale:
+    def fitted(cls, scale: str, targets: NDArray[np.float64]) -> TargetScale:
         """From training targets.
 
         Args:
-            kind: ``none``; ``mean``: shifted and scaled linearly; ``normal``: ranks as quantiles of a normal
+            scale: ``none``; ``mean``: shifted and scaled linearly; ``normal``: ranks as quantiles of a normal
                 distribution, so that a few failed networks do not rule a squared error.
         """
-        if kind not in KINDS:
-            raise unknown_choice("scale of targets", kind, KINDS)
+        if scale not in SCALES:
+            raise unknown_choice("scale of targets", scale, SCALES)
         low, high = float(targets.min()), float(targets.max())
-        if kind == "none" or low == high:
+        if scale == "none" or low == high:
             return cls((), ())
-        if kind == "mean":
+        if scale == "mean":
             mean, deviation = float(targets.mean()), float(targets.std())
             return cls((low, high), tuple(float(0.5 + SPREAD * (x - mean) / deviation) for x in (low, high)))
         values, first = np.unique(targets, return_index=True)
         quantiles = ndtri((rankdata(targets)[first] - 0.5) / len(targets))
         return cls(tuple(values.tolist()), tuple((0.5 + SPREAD * quantiles).tolist()))
+
+    def to_json(self) -> list[list[float]]:
+        """The points of both sides."""
+        return [list(self.targets), list(self.learned)]
+
+    @classmethod
+    def from_json(cls, sides: Sequence[Sequence[float]]) -> TargetScale:
+        """The inverse of :meth:`to_json`."""
+        return cls(*(tuple(float(x) for x in side) for side in sides))
 
     def learn(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         return _through(targets, self.targets, self.learned)

@@ -42,12 +42,13 @@ def make_constraints(
         raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
     constraints = cost_limits(space, {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]})
     if latency_model is not None:
-        from nas_core.latency.by_genes import load_model
+        from nas_core.latency import load_latency_model
 
         if not Path(latency_model).is_file():
             raise DataError(
                 f"no file {latency_model}, seen from {Path.cwd()}; NNI starts tuners in a folder of its own: give the"
                 " whole path, or one that begins with $PWD"
             )
-        constraints.insert(0, latency_limit(load_model(latency_model, space), limits["max_latency_ms"]))
+        model = load_latency_model(latency_model, "genes", space)
+        constraints.insert(0, latency_limit(model, limits["max_latency_ms"]))
     return constraints

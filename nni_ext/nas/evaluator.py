@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import AccuracyModel
 from nni_ext.compat import host_class, nni_module
 from nni_ext.nas.readers import Read, opened, reader_for, reader_name
 
@@ -40,7 +40,7 @@ class PredictorEvaluator(_Evaluator):
     """
 
     def __init__(
-        self, predictor: NNFormerPredictor | str | Path, *, read: Read | None = None, reader: str | None = None
+        self, predictor: AccuracyModel | str | Path, *, read: Read | None = None, reader: str | None = None
     ) -> None:
         self.predictor = opened(predictor)
         self.path = str(Path(predictor).resolve()) if isinstance(predictor, str | Path) else None

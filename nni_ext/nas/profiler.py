@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import AccuracyModel
 from nni_ext.compat import host_class
 from nni_ext.graphs import Sample
 from nni_ext.nas.readers import Read, opened, reader_for, reader_name
@@ -44,7 +44,7 @@ class PredictorProfiler(_Profiler):
     def __init__(
         self,
         model_space: Any,
-        predictor: NNFormerPredictor | str | Path,
+        predictor: AccuracyModel | str | Path,
         *,
         read: Read | None = None,
         reader: str | None = None,

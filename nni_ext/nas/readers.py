@@ -9,8 +9,8 @@ from typing import Any
 from nas_core.errors import ConfigError, SpaceError
 from nas_core.graph import Graph
 from nas_core.latency.by_graph.priced import check_unpriced
-from nas_core.models.kind import kind_of
-from nas_core.predictor import NNFormerPredictor
+from nas_core.models import kind_of
+from nas_core.predictor import AccuracyModel, load_accuracy_model
 from nas_core.space import space_from_dict
 from nni_ext.compat import nni_module
 from nni_ext.graphs import (
@@ -79,13 +79,13 @@ def reader_for(space: Any, name: str | None = None) -> Read:
     )
 
 
-def reader_name(predictor: NNFormerPredictor, given: str | None) -> str | None:
+def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
     """The one that is given, else the one the predictor was trained with, where ``nas-ext predictor train`` kept it."""
     kept = predictor.info.get("reader")
     return given if given is not None or not isinstance(kept, str) else kept
 
 
-def opened(predictor: NNFormerPredictor | str | Path) -> NNFormerPredictor:
+def opened(predictor: AccuracyModel | str | Path) -> AccuracyModel:
     """The predictor itself, or read from its file.
 
     Raises:
@@ -93,10 +93,11 @@ def opened(predictor: NNFormerPredictor | str | Path) -> NNFormerPredictor:
             was not fitted.
     """
     if isinstance(predictor, str | Path):
-        return check_unpriced(NNFormerPredictor.load(predictor), predictor)
-    if not isinstance(predictor, NNFormerPredictor):
+        return check_unpriced(load_accuracy_model(predictor), predictor)
+    if not isinstance(predictor, AccuracyModel):
         raise ConfigError(
-            f"predictor is a {type(predictor).__name__}; expected an NNFormerPredictor or the path of its .safetensors"
+            f"predictor is a {type(predictor).__name__}; expected an accuracy model of nas_core, such as"
+            " NNFormerPredictor, or the path of its .safetensors"
         )
     if not predictor.fitted:
         raise ConfigError("the predictor was not fitted; call its fit, or give the path of one that was saved")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.parts.cells import nasbench101_published_table, nasbench201_table
 from benchmarks.parts.published import NASBENCH101, absent
-from benchmarks.predictor.predictor_quality import METHODS, Task, recipe_of, split_of, summary
+from benchmarks.predictor.predictor_quality import METHODS, Task, predictor_of, recipe_of, split_of, summary
 from nas_core.predictor import get_recipe
 
 needs_tables = pytest.mark.skipif(absent(NASBENCH101) is not None, reason=str(absent(NASBENCH101)))
@@ -22,6 +22,12 @@ def test_the_networks_of_the_best_recipe_without_its_statistics() -> None:
         adapted = recipe.adapted(424)
         assert adapted.statistics == 0 and adapted.model.sibling_mask == masks
         assert (adapted.train, adapted.members) == (best.adapted(424).train, best.members)
+
+
+def test_accuracy_models_are_methods_by_name() -> None:
+    for method in ("gaussian-process", "boosted-trees"):
+        predictor = predictor_of(Task("nasbench201", 100, 3, method, (), False))
+        assert method in METHODS and (predictor.name, predictor.seed) == (method, 3)
 
 
 def test_rows_say_on_how_many_cells_they_were_judged() -> None:

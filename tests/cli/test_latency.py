@@ -6,9 +6,11 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.errors import MissingHostError
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import FlopsModel
 from nas_core.space import get_space
 from nas_core.supernet import host
+from tests.latency.by_graph.toy import toy_networks
 
 SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
 
@@ -38,7 +40,7 @@ def test_collect_fit_check(measured, tmp_path, capsys):
     assert "warning: these figures come from only 5 measurements; measure more architectures" in err
     assert all(word in out for word in ("MAPE", "R2", "tau", "coverage", "held out"))
     space = get_space("hat_small")
-    model = load_model(tmp_path / "m.json", space)
+    model = load_latency_model(tmp_path / "m.json", "genes", space)
     assert model.info["settings"]["workload"]["beam"] == 2 and model.info["machine"]["torch"]
 
     code, out, _ = run(capsys, "check", "--model", tmp_path / "m.json", "--data", measured)
@@ -82,15 +84,16 @@ def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
     assert "pip install it" in run(capsys, *command, tmp_path / "bin")[2]
 
 
-def test_mlp_model(measured, tmp_path, capsys, monkeypatch):
-    from nas_core.cli import latency
-    from nas_core.latency.by_genes import MLPConfig
-
-    monkeypatch.setattr(latency, "MLPConfig", lambda seed: MLPConfig(hidden=8, layers=1, steps=20, seed=seed))
-    code, _, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.npz", "--model", "mlp")
+def test_mlp_model(measured, tmp_path, capsys):
+    small = ["--set", "hidden=8", "--set", "layers=1", "--set", "steps=20"]
+    code, _, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.npz", "--model", "mlp", *small)
     assert code == 0 and "warning: these figures come from only 5 measurements" in err
     assert all(line.startswith("warning: ") for line in err.splitlines())
-    assert load_model(tmp_path / "m.npz").kind == "mlp"
+    model = load_latency_model(tmp_path / "m.npz")
+    assert (model.name, model.config.hidden, model.config.steps) == ("mlp", 8, 20)
+    code, _, _ = run(capsys, "fit", "--data", measured, "--out", tmp_path / "h.npz", "--model", "hat-mlp", *small)
+    model = load_latency_model(tmp_path / "h.npz")
+    assert code == 0 and (model.name, model.config.lr, model.config.logarithmic) == ("mlp", 1e-5, False)
 
 
 def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
@@ -99,6 +102,7 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
     good = model.read_bytes()
     foreign = tmp_path / "foreign.json"
     get_space("hat_wmt14_en_de").largest().save(foreign)
+    FlopsModel().fit(toy_networks(20)).save(networks := tmp_path / "networks.safetensors")
     few = tmp_path / "few.jsonl"
     few.write_text("".join(measured.read_text().splitlines(keepends=True)[:5]))
     for arguments, message in [
@@ -109,6 +113,13 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
         (("check", "--model", model), "either --data or --architecture"),
         (("check", "--model", measured, "--data", measured), "is not JSON"),
         (("check", "--model", model, "--architecture", foreign), "qkv_dim"),
+        (("check", "--model", networks, "--data", measured), "'nas-ext latency collect --predicted-by"),
+        (("fit", "--data", measured, "--out", model, "--model", "flops"), "expected one by genes: linear"),
+        (
+            ("fit", "--data", measured, "--out", model, "--set", "steps=3"),
+            "'linear' has no setting steps; it has: none",
+        ),
+        (("fit", "--data", measured, "--out", model, "--model", "mlp", "--set", "steps=0"), "steps is 0"),
         (("collect", "--space", "hat_smal", "--out", few, "--samples", 3), "Did you mean 'hat_small'?"),
         (("collect", "--space", "hat_small", "--out", tmp_path / "x.json", "--samples", 3), "ending in .jsonl"),
         (("collect", "--space", "hat_small", "--out", measured, "--samples", 30, "--beam", 3), "now it is"),

@@ -15,7 +15,8 @@ from nas_core.cli import main
 from nas_core.cli.latency_networks import _shown
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each, load_network_model, shipped
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import NetworkLatencies, last_of_each, shipped
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 from tests.graph.onnx.models import chain, model, node, residual  # noqa: E402 - needs onnx
@@ -67,7 +68,7 @@ def test_train_tells_each_family_and_what_it_is_fitted_on(networks: Path, tmp_pa
     code, out, _ = run(capsys, "train", "--data", networks, "--model", "counts", "--out", path, "--runtime", "torch")
     assert code == 0 and "fitted on 48 networks, judged on 12" in out
     assert all(f"\n{row} " in out for row in ("residual", "chain", "average", "all"))
-    fitted = load_network_model(path)
+    fitted = load_latency_model(path, "graph")
     assert fitted.info["runtime"] == "torch" and fitted.info["networks"] == 48 and fitted.relative_spread < 0.05
     assert fitted.info["held_out_families"]["all"]["mape_percent"] == fitted.info["held_out"]["mape_percent"]
 
@@ -76,7 +77,7 @@ def test_all_networks_are_learned_when_asked_for(networks: Path, trained: Path, 
     path = tmp_path / "m.safetensors"
     code, out, _ = run(capsys, "train", "--data", networks, "--model", "flops-access", "--out", path, "--all")
     assert code == 0 and "fitted again on all 60" in out
-    part, whole = load_network_model(trained), load_network_model(path)
+    part, whole = load_latency_model(trained, "graph"), load_latency_model(path, "graph")
     assert whole.info["networks"] == 60 and whole.info["held_out"] == part.info["held_out"]
 
 
@@ -85,14 +86,14 @@ def test_settings_reach_the_model(networks: Path, tmp_path: Path, capsys: Any) -
     settings = ("--set", "epochs=2", "--set", "dim=16", "--set", "depth=1")
     code, _, err = run(capsys, "train", "--data", networks, "--model", "nn-former", "--out", path, *settings)
     assert code == 0, err
-    assert load_network_model(path).described()["model"]["dim"] == 16
+    assert load_latency_model(path, "graph").described()["model"]["dim"] == 16
 
 
 def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.safetensors"
     code, out, err = run(capsys, "train", "--data", networks, "--out", path, "--set", "epochs=1")
     assert code == 0 and "ensemble model of latency in" in out, err
-    assert load_network_model(path).kind == "ensemble"
+    assert load_latency_model(path, "graph").name == "ensemble"
     code, _, err = run(capsys, "train", "--data", networks, "--out", tmp_path / "n.safetensors", "--set", "dim=16")
     assert code == 2 and "latency model 'ensemble' has no setting dim; it has: epochs" in err
 
@@ -171,7 +172,7 @@ def test_a_runtime_that_nobody_named_is_not_made_up(
 ) -> None:
     path = tmp_path / "m.safetensors"
     assert run(capsys, "train", "--data", networks, "--model", "flops", "--out", path)[0] == 0
-    assert "runtime" not in load_network_model(path).info
+    assert "runtime" not in load_latency_model(path, "graph").info
     assert "in an unnamed runtime" in run(capsys, "predict", onnx_file, "--model", path)[2]
 
 

@@ -16,8 +16,8 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.errors import NasExtError
-from nas_core.latency import TimingConfig
-from nas_core.latency.by_genes import LinearModel, load_model
+from nas_core.latency import TimingConfig, load_latency_model
+from nas_core.latency.by_genes import LinearModel
 from nas_core.latency.machine import describe_machine
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.report import write_report
@@ -226,7 +226,7 @@ def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """What is measured is 15 % above what is predicted: the best of a limit is another one, and the table says so."""
-    model, calls = load_model(latency_model(tmp_path / "other.json"), SPACE), []
+    model, calls = load_latency_model(latency_model(tmp_path / "other.json"), "genes", SPACE), []
 
     def remeasure(architectures: list[Architecture], *_: Any) -> list[dict[str, Any]]:
         calls.extend(architectures)

@@ -12,15 +12,16 @@ from safetensors.torch import save_file
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.latency.by_graph import GraphLatencyModel, NetworkLatencies, load_network_model, network_model_class
+from nas_core.latency import latency_model, load_latency_model
+from nas_core.latency.by_graph import GraphLatencyModel, NetworkLatencies
 from nas_core.predictor import mape
 from tests.latency.by_graph.toy import batched, toy_graph, toy_networks
 
 
 class NetworkModelContract:
-    """Subclasses name the kind, and settings with which it learns the toy problem in seconds."""
+    """Subclasses name the model, and settings with which it learns the toy problem in seconds."""
 
-    kind: str
+    name: str
     settings: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
     @pytest.fixture(scope="class")
@@ -36,7 +37,7 @@ class NetworkModelContract:
 
     @classmethod
     def make(cls) -> GraphLatencyModel:
-        return network_model_class(cls.kind)(**cls.settings)
+        return latency_model(cls.name, "graph")(**cls.settings)
 
     def test_better_than_the_mean(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         train, test = data.in_domain()
@@ -66,14 +67,14 @@ class NetworkModelContract:
     ) -> None:
         fitted.info |= {"runtime": "onnxruntime"}
         fitted.save(tmp_path / "m.safetensors")
-        loaded = load_network_model(tmp_path / "m.safetensors")
+        loaded = load_latency_model(tmp_path / "m.safetensors", "graph")
         assert type(loaded) is type(fitted) and loaded.info == fitted.info and loaded.known == fitted.known
         for first, second in zip(
             fitted.predict_with_spread(data.graphs), loaded.predict_with_spread(data.graphs), strict=True
         ):
             assert first.tolist() == second.tolist()
         loaded.save(tmp_path / "again.safetensors")
-        again = load_network_model(tmp_path / "again.safetensors")
+        again = load_latency_model(tmp_path / "again.safetensors", "graph")
         assert again.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
 
     def test_damaged_files_are_refused(self, fitted: GraphLatencyModel, tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ class NetworkModelContract:
             metadata = file.metadata()
         save_file({}, path, metadata=metadata)
         with pytest.raises(DataError, match="damaged") as caught:
-            load_network_model(path)
+            load_latency_model(path, "graph")
         assert "\n" not in str(caught.value)
 
     def test_progress_ends_at_its_end(self, data: NetworkLatencies) -> None:
@@ -122,7 +123,7 @@ class NetworkModelContract:
             model.save(path)
         except ConfigError as error:
             assert "not fitted" in str(error)
-        assert load_network_model(path).predict(data.graphs).tolist() == before.tolist()
+        assert load_latency_model(path, "graph").predict(data.graphs).tolist() == before.tolist()
 
     def test_wrong_inputs_are_one_line(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         bare = Graphs.of([Graph([0, 1], [(0, 1)])] * 12)
@@ -131,7 +132,7 @@ class NetworkModelContract:
             (ConfigError, "not fitted", lambda: self.make().predict(data.graphs)),
             (ConfigError, "nothing to save", lambda: self.make().save("m.safetensors")),
             (ConfigError, "safetensors", lambda: fitted.save("m.json")),
-            (ConfigError, "no setting", lambda: network_model_class(self.kind)(wings=2)),
+            (ConfigError, "no setting", lambda: latency_model(self.name, "graph")(wings=2)),
             (ConfigError, "seed", lambda: self.make().fit(data, seed=-1)),
             (DataError, "at least 10", lambda: self.make().fit(data.take(np.arange(9)))),
             (GraphError, "graphs without", lambda: self.make().fit(NetworkLatencies(bare, *rows))),

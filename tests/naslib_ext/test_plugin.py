@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from nas_core.errors import ConfigError, MissingHostError
-from naslib_ext import NNFormerPredictor, register, unregister
+from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
+from naslib_ext import AccuracyPredictor, NNFormerPredictor, register, unregister
 
 
 @pytest.fixture
@@ -22,6 +22,17 @@ def test_members_under_the_registered_name(ensemble):
     for member in members:
         assert isinstance(member, NNFormerPredictor)
         assert (member.ss_type, member.seed, member.default_hyperparams["epochs"]) == ("nasbench201", 3, 7)
+
+
+def test_any_accuracy_model_by_name(ensemble):
+    register("trees", model="boosted-trees", trees=2)
+    members = ensemble(num_ensemble=2, predictor_type="trees", ss_type="nasbench201").get_ensemble()
+    assert [(type(m), m.model, m.ss_type) for m in members] == [(AccuracyPredictor, "boosted-trees", "nasbench201")] * 2
+    assert members[0].default_hyperparams == {"trees": 2, "targets": "normal"}
+    with pytest.raises(ConfigError, match="'boosted-trees' has no setting epochs; it has: trees, targets"):
+        register("more", model="boosted-trees", epochs=3)
+    with pytest.raises(UnknownChoiceError, match="Did you mean 'boosted-trees'"):
+        register("more", model="boosted-tree")
 
 
 def test_names_of_naslib_go_on_to_naslib(ensemble):

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
 from nas_core.predictor import get_recipe
-from naslib_ext import NNFormerPredictor
+from naslib_ext import AccuracyPredictor, NNFormerPredictor
 from naslib_ext.targets import units_of
 from tests.naslib_ext.fakes import SAMPLERS, TINY, WithSpec, driven, nasbench201, sampled
 
@@ -26,6 +26,23 @@ def fitted(count=12, seed=0, **changes):
     np.random.seed(seed)
     predictor.fit(sampled("nasbench201", count), targets_of(count))
     return predictor
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"), [("gaussian-process", {"processes": 1}), ("boosted-trees", {"trees": 1})]
+)
+def test_other_accuracy_models(model, settings):
+    architectures = sampled("nasbench201", 40)
+    accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]
+    predictor = AccuracyPredictor(model=model, hpo_wrapper=True, **settings)
+    np.random.seed(0)
+    row, predictions = driven(
+        predictor, "nasbench201", architectures[:30], accuracies[:30], architectures[30:], hpo=True
+    )
+    assert kendalltau(predictions, accuracies[30:]).statistic > 0.3
+    assert row["hp_targets"] == "normal" and predictor.get_hyperparams() == {**settings, "targets": "normal"}
+    again = copy.deepcopy(predictor)
+    np.testing.assert_array_equal(again.query(architectures[30:]), predictions)
 
 
 @pytest.mark.parametrize("space", SAMPLERS)

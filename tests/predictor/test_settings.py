@@ -7,18 +7,19 @@ import pytest
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor import NNFormer, get_recipe
-from nas_core.predictor.settings import needed_by, parsed_settings
+from nas_core.predictor.settings import needed_by, recipe_types
+from nas_core.settings import parsed_settings
 from tests.predictor.graphs import random_graphs
 
 
 def test_values_have_the_type_of_their_field() -> None:
-    changes = parsed_settings(["dim=64", "lr = 1e-3", "bias=true", "targets=normal", "dropout=0"])
+    changes = parsed_settings(["dim=64", "lr = 1e-3", "bias=true", "targets=normal", "dropout=0"], recipe_types())
     assert changes == {"dim": 64, "lr": 1e-3, "bias": True, "targets": "normal", "dropout": 0.0}
     assert type(changes["dropout"]) is float and get_recipe("paper").changed(**changes).model.dim == 64
 
 
 def test_settings_of_others() -> None:
-    changes = parsed_settings(["dim=64", "units=percent", "seed=3"], {"units": str, "seed": int})
+    changes = parsed_settings(["dim=64", "units=percent", "seed=3"], {**recipe_types(), "units": str, "seed": int})
     assert changes == {"dim": 64, "units": "percent", "seed": 3}
     with pytest.raises(ConfigError, match="whole number"):
         parsed_settings(["seed=a"], {"seed": int})
@@ -41,7 +42,7 @@ def test_settings_of_others() -> None:
 )
 def test_wrong_settings(texts: list[str], message: str) -> None:
     with pytest.raises(NasExtError, match=message):
-        parsed_settings(texts)
+        parsed_settings(texts, recipe_types())
 
 
 def test_data_decide_what_the_model_reads() -> None:

@@ -65,7 +65,10 @@ class Network:
     """Those constants that are arrays of real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Return the shape of a tensor; ``maker`` names what makes it, for the message.
+        """The shape of a tensor.
+
+        Args:
+            maker: the operator that gives it, for the message.
 
         Raises:
             GraphError: the shape is not known.

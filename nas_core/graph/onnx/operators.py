@@ -1,8 +1,19 @@
-"""ONNX operators grouped by what they do to a device: 32 kinds, one for each place of the one-hot code."""
+"""ONNX operators grouped by what they do to a device: one kind for each place of the one-hot code."""
 
 from __future__ import annotations
 
-__all__ = ["CORRECTED", "INPUT", "OTHER", "PASSED", "RELEASED", "SHAPE_READERS", "VIEWS", "kind_of"]
+__all__ = [
+    "CORRECTED",
+    "INPUT",
+    "KINDS",
+    "OTHER",
+    "PASSED",
+    "RELEASED",
+    "SHAPE_READERS",
+    "VIEWS",
+    "flops_per_element",
+    "kind_of",
+]
 
 _GROUPS = {
     "input": "",
@@ -14,20 +25,20 @@ _GROUPS = {
         "Attention com.microsoft.Attention com.microsoft.MultiHeadAttention com.microsoft.GroupQueryAttention"
     ),
     "recurrent": "LSTM GRU RNN",
-    "batch_norm": "BatchNormalization",
+    "batch_norm": "BatchNormalization:2",
     "layer_norm": (
-        "LayerNormalization RMSNormalization SimplifiedLayerNormalization com.microsoft.SkipLayerNormalization "
-        "com.microsoft.SkipSimplifiedLayerNormalization LpNormalization"
+        "LayerNormalization RMSNormalization:4 SimplifiedLayerNormalization:4 com.microsoft.SkipLayerNormalization:8 "
+        "com.microsoft.SkipSimplifiedLayerNormalization:5 LpNormalization:3"
     ),
     "group_norm": ("GroupNormalization InstanceNormalization MeanVarianceNormalization LRN com.microsoft.GroupNorm"),
     "relu": "Relu LeakyRelu PRelu ThresholdedRelu Elu Selu Celu Shrink",
     "clip": "Clip Max Min",
-    "sigmoid": "Sigmoid HardSigmoid Tanh Softsign",
-    "swish": "HardSwish Swish Mish Softplus com.microsoft.QuickGelu",
-    "gelu": "Gelu Erf com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.BiasGelu",
+    "sigmoid": "Sigmoid HardSigmoid:3 Tanh Softsign",
+    "swish": "HardSwish:4 Swish:2 Mish:4 Softplus:2 com.microsoft.QuickGelu:3",
+    "gelu": "Gelu:5 Erf:1 com.microsoft.Gelu:5 com.microsoft.FastGelu:8 com.microsoft.BiasGelu:6",
     "softmax": "Softmax LogSoftmax Hardmax",
     "add": "Add Sub Sum Mean",
-    "mul": "Mul RotaryEmbedding com.microsoft.RotaryEmbedding",
+    "mul": "Mul RotaryEmbedding:3 com.microsoft.RotaryEmbedding:3",
     "div": "Div Reciprocal Mod",
     "math": (
         "Pow Sqrt Exp Log Abs Neg Sign Ceil Floor Round Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Det "
@@ -47,16 +58,21 @@ _GROUPS = {
     "slice": "Slice Split SplitToSequence SequenceAt SequenceConstruct ReverseSequence Compress",
     "gather": (
         "Gather GatherElements GatherND Scatter ScatterElements ScatterND TensorScatter OneHot NonZero Resize Upsample "
-        "GridSample AffineGrid"
+        "GridSample:8 AffineGrid"
     ),
-    "cast": "Cast CastLike BitCast QuantizeLinear DequantizeLinear DynamicQuantizeLinear",
+    "cast": "Cast CastLike BitCast QuantizeLinear:2 DequantizeLinear:2 DynamicQuantizeLinear:3",
     "other": "Shape Size Constant ConstantOfShape Range EyeLike RandomNormal RandomNormalLike RandomUniform "
     "RandomUniformLike Bernoulli Multinomial",
 }
+"""Operators by kind; ``HardSwish:4`` costs 4 FLOPs for each element of its output, others cost what their kind does."""
 CORRECTED = tuple(_GROUPS)
 """Kinds of the corrected encoding; operators that nobody knows are ``other``, which is also that of generators."""
 INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
-_KINDS = {operator: index for index, operators in enumerate(_GROUPS.values()) for operator in operators.split()}
+KINDS = len(CORRECTED)
+"""How many kinds there are. Networks that were trained have a weight for each: another number needs new training."""
+_ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
+_KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
+_FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}
 
 RELEASED = (
     "Conv", "Relu", "Add", "Sigmoid", "Reshape", "MaxPool", "Split", "GlobalAveragePool", "Gemm", "Transpose",
@@ -65,7 +81,9 @@ RELEASED = (
     "input_or_unknown",
 )  # fmt: skip
 """Kinds of the released encoding, in its order. It spells MatMul so that no operator is ever found there; inputs and
-unknown operators, which have no code of their own, stand at the last place."""
+unknown operators, which have no code of their own, stand at the last place. There are as many as kinds: one code holds
+either."""
+assert len(RELEASED) == KINDS
 
 PASSED = ("Identity", "Dropout")
 """Operators that a runtime leaves out: at inference they give what they are given."""
@@ -77,4 +95,9 @@ VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "Seq
 
 def kind_of(operator: str) -> int | None:
     """Index into :data:`CORRECTED`, None where the operator is not known."""
-    return _KINDS.get(operator)
+    return _KIND_OF.get(operator)
+
+
+def flops_per_element(operator: str) -> int | None:
+    """Floating-point operations for each element of the output; None where the operator costs what its kind does."""
+    return _FLOPS_OF.get(operator)

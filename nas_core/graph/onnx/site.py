@@ -57,10 +57,10 @@ class Site(NamedTuple):
 
 
 def site_of(op: Operation, network: Network) -> Site:
-    """Put an operator together with the shapes of what it reads and gives.
+    """The operation with the shapes of what it reads and gives.
 
     Raises:
-        GraphError: the shape of what it reads or gives is not known.
+        GraphError: such a shape is not known.
     """
     shapes: list[Shape | None] = []
     weight: list[bool] = []
@@ -74,7 +74,7 @@ def site_of(op: Operation, network: Network) -> Site:
 
 
 def pair_of(equation: str, site: Site) -> tuple[int, int]:
-    """Count for an Einsum the product of all its dimensions, and of those that are summed over."""
+    """Two products of dimensions of an Einsum: of all, and of those that are summed over."""
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     broadcast = 1

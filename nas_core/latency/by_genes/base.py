@@ -6,10 +6,8 @@ table that holds only averages, the space's summary encoding; architectures and 
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from io import BytesIO
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,58 +15,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE, read_json, write_atomic, write_json
+from nas_core.latency.by_genes.model_file import read_model_file, write_model_file
+from nas_core.latency.model import Floats, LatencyModel
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
-__all__ = ["LEAST_RECORDS", "SOURCES", "GeneLatencyModel", "list_models", "load_model", "model_class", "register_model"]
+__all__ = ["LEAST_RECORDS", "SOURCES", "Floats", "GeneLatencyModel", "Inputs"]
 
-Floats = NDArray[np.float64]
 Inputs = NDArray[Any]
 """Rows ``(n, slots)`` or summary ``(n, choices)``, as the model's ``source`` says."""
 
-FORMAT = "nas-ext/latency-model"
-VERSION = 1
 SOURCES = ("rows", "summary")
 LEAST_RECORDS = 10
 """Fewer measurements than this are refused."""
 
-_MODELS: dict[str, type[GeneLatencyModel]] = {}
+_NORMAL_90 = 2 * 1.645
+"""Standard deviations from the 5 % to the 95 % quantile of a normal distribution."""
 
 
-def register_model(cls: type[GeneLatencyModel]) -> type[GeneLatencyModel]:
-    """Decorator: makes a model known under its ``kind``. The same class again changes nothing.
+class GeneLatencyModel(LatencyModel):
+    """Architectures of one space -> milliseconds.
 
-    Raises:
-        ConfigError: another class holds the name.
+    Args:
+        space: the one it predicts for.
+        source: what it is fitted to: ``rows`` (the genes of each layer) or ``summary`` (averages, as HAT's tables).
+        config: an object of its ``config_class``; None: the default settings.
     """
-    known = _MODELS.get(cls.kind)
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise ConfigError(f"latency model {cls.kind!r} of {cls.__module__} is already registered by {known.__module__}")
-    _MODELS[cls.kind] = cls
-    return cls
 
+    by = "genes"
+    saved_as: ClassVar[str | None] = None
+    """Name in files, where another model reads them; None: its own."""
 
-def list_models() -> list[str]:
-    return sorted(_MODELS)
-
-
-def model_class(kind: str) -> type[GeneLatencyModel]:
-    if kind not in _MODELS:
-        raise unknown_choice("latency model", kind, list_models())
-    return _MODELS[kind]
-
-
-class GeneLatencyModel(ABC):
-    """Architectures of one space -> milliseconds."""
-
-    kind: ClassVar[str]
-
-    def __init__(self, space: SearchSpace, source: str = "rows") -> None:
+    def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
             raise unknown_choice("source of a latency model", source, SOURCES)
         self.space = space
         self.source = source
+        self.config = self.config_class() if config is None else config
         self.interval = (0.0, float("inf"))
         """5 % and 95 % quantile of measured / predicted, on rows left out of the fit."""
         self.info: dict[str, Any] = {}
@@ -85,7 +68,7 @@ class GeneLatencyModel(ABC):
         """
         inputs, latency_ms = np.asarray(inputs), np.asarray(latency_ms, np.float64)
         self._check(inputs, latency_ms)
-        ratios = self._fit(inputs, latency_ms)
+        ratios = self.learn(inputs, latency_ms)
         low, high = np.quantile(ratios, (0.05, 0.95))
         self.interval = (float(low), float(high))
         self.fitted = True
@@ -95,7 +78,7 @@ class GeneLatencyModel(ABC):
         """Milliseconds ``(n,)`` for inputs as they were given to :meth:`fit`."""
         if not self.fitted:
             raise ConfigError("this latency model is not fitted yet: call fit, or load one that is")
-        return self._predict(inputs)
+        return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
         """Milliseconds ``(n,)`` for canonical rows of the space; the fast way for many candidates."""
@@ -110,6 +93,15 @@ class GeneLatencyModel(ABC):
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.predict_rows(self.space.rows(architectures))
+
+    def predict_with_spread(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
+        """Milliseconds ``(n,)`` and their standard deviation ``(n,)``, that of rows left out of the fit.
+
+        Raises:
+            ArchitectureError: one of them lies outside the model's space.
+        """
+        predicted, (low, high) = self.predict(architectures), self.interval
+        return predicted, predicted * (high - low) / _NORMAL_90
 
     def _check(self, inputs: Inputs, latency_ms: Floats) -> None:
         width = self.space.slots.count if self.source == "rows" else len(self.space.choices)
@@ -131,105 +123,81 @@ class GeneLatencyModel(ABC):
             raise DataError("an architecture feature is not a finite number; correct or remove that row")
 
     @abstractmethod
-    def _fit(self, inputs: Inputs, latency_ms: Floats) -> Floats:
-        """Fit; returns measured / predicted of rows that were left out, for the interval."""
+    def learn(self, inputs: Inputs, latency_ms: Floats) -> Floats:
+        """Learn from checked inputs; returns measured / predicted of rows that were left out, for the interval."""
 
     @abstractmethod
-    def _predict(self, inputs: Inputs) -> Floats: ...
+    def estimate(self, inputs: Inputs) -> Floats:
+        """Milliseconds ``(n,)``, after :meth:`learn`."""
 
     @abstractmethod
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Settings and weights."""
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What was learned: values for JSON, and arrays."""
 
     @abstractmethod
-    def _restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None: ...
+    def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over what :meth:`state` gave. A value that is missing or does not fit may raise any error."""
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON, or as NPZ when the name ends in .npz (smaller; of use for an MLP)."""
-        settings, arrays = self._state()
+        settings, arrays = self.state()
         header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "kind": self.kind,
+            "kind": self.saved_as or self.name,
             "source": self.source,
             "space": space_to_dict(self.space),
             "interval": list(self.interval),
             "settings": settings,
             "info": self.info,
         }
-        if str(path).endswith(".npz"):
-            buffer = BytesIO()
-            np.savez_compressed(buffer, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
-            write_atomic(path, buffer.getvalue())
-        else:
-            write_json(path, {**header, "arrays": arrays})
+        write_model_file(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path, space: SearchSpace | None = None) -> Self:
-        """Read a model of this class; see :func:`load_model`."""
-        model = load_model(path, space)
-        if not isinstance(model, cls):
-            raise DataError(f"{path} holds a latency model of kind {model.kind!r}, expected {cls.kind!r}")
+        """Read a model of this class; :func:`nas_core.latency.load_latency_model` reads one of any.
+
+        Raises:
+            DataError: the file is missing, no latency model, damaged, of a newer version, or of another model.
+            SpaceError: the model was fitted for another space.
+        """
+        header, arrays = read_model_file(path)
+        if header.get("kind") not in (cls.name, cls.saved_as):
+            raise DataError(f"{path} holds latency model {header.get('kind')!r}; expected {cls.name!r}")
+        model = cls.restored(header, arrays, path)
+        if space is not None:
+            model.check_space(space, path)
         return model
 
+    @classmethod
+    def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
+        """The model of a file of that name that was read already.
 
-def load_model(path: str | Path, space: SearchSpace | None = None) -> GeneLatencyModel:
-    """Read a model of any kind; with ``space``, insist that it was fitted for that space.
-
-    Raises:
-        DataError: the file is missing, no latency model, damaged, or of a newer version.
-        SpaceError: the model was fitted for another space.
-    """
-    header, arrays = _read(path)
-    if not isinstance(header, dict):
-        raise DataError(f"{path} is no latency model; 'nas-ext latency fit' makes one")
-    if header.get("format") != FORMAT:
-        raise DataError(
-            f"{path} is no latency model (format {header.get('format')!r}); 'nas-ext latency fit' makes one"
-        )
-    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
-        raise DataError(
-            f"{path} has version {header.get('version')!r}, this release reads up to {VERSION}; upgrade nas-ext"
-        )
-    try:
-        saved = space_from_dict(header["space"], str(path))
-        model = model_class(header["kind"])(saved, header["source"])
-        model._restore(header["settings"], arrays)
-        model.interval = (float(header["interval"][0]), float(header["interval"][1]))
-        model.info = dict(header["info"])
-    except NasExtError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise DataError(f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it anew") from None
-    model.fitted = True
-    if space is not None and space != saved:
-        raise SpaceError(
-            f"{path} predicts for space {saved.name!r}, which differs from {space.name!r}; collect and fit for"
-            f" {space.name!r}, or use the space the model was made for"
-        )
-    return model
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    if not str(path).endswith(".npz"):
-        content = read_json(path)
-        if not isinstance(content, dict):
-            raise DataError(f"{path} is no latency model; 'nas-ext latency fit' makes one")
-        arrays = content.pop("arrays", {})
-        if not isinstance(arrays, dict):
-            raise DataError(f"{path}: latency model is damaged (no arrays); fit it anew")
+        Raises:
+            DataError: the file is damaged.
+        """
         try:
-            return content, {name: np.asarray(values) for name, values in arrays.items()}
-        except ValueError as error:
-            raise DataError(f"{path}: latency model is damaged ({error}); fit it anew") from None
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop("header")))
-    except FileNotFoundError:
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-    except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} is no latency model or is damaged ({error}); fit it anew") from None
-    return header, arrays
+            model = cls(space_from_dict(header["space"], str(path)), header["source"])
+            model.restore(header["settings"], arrays)
+            model.interval = (float(header["interval"][0]), float(header["interval"][1]))
+            model.info = dict(header["info"])
+        except NasExtError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise DataError(
+                f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it anew"
+            ) from None
+        model.fitted = True
+        return model
+
+    def check_space(self, space: SearchSpace, path: str | Path) -> None:
+        """Insist that the model, of that file, was fitted for that space.
+
+        Raises:
+            SpaceError: it was fitted for another.
+        """
+        if space != self.space:
+            raise SpaceError(
+                f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; collect and fit for"
+                f" {space.name!r}, or use the space the model was made for"
+            )

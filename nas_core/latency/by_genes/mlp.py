@@ -1,7 +1,7 @@
 """HAT's latency predictor: a multi-layer perceptron on one averaged number per gene.
 
 Wang et al. (ACL 2020): 10 inputs, four hidden layers of 400, one output. HAT trains it with Adam at a constant 1e-5 on
-the squared error of milliseconds; :meth:`MLPConfig.hat` keeps these settings. The default differs: standardised
+the squared error of milliseconds; :class:`HATConfig` keeps these settings. The default differs: standardised
 inputs, the logarithm as target (so errors count in percent), a robust loss, a decaying rate a hundred times as high,
 and the weights with the smallest error on a tenth of the rows that is kept out.
 """
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from nas_core.errors import ConfigError
-from nas_core.latency.by_genes.base import Floats, GeneLatencyModel, register_model
+from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
 from nas_core.space import SearchSpace
 
-__all__ = ["MLPConfig", "MLPModel"]
+__all__ = ["HATConfig", "HATModel", "MLPConfig", "MLPModel"]
 
 _CHECK_EVERY = 50
 _LEFT_OUT = 0.1
@@ -54,26 +54,33 @@ class MLPConfig:
         if not self.lr > 0:
             raise ConfigError(f"lr is {self.lr}, expected a number above 0")
 
-    @classmethod
-    def hat(cls, seed: int = 0) -> MLPConfig:
-        """HAT's hyper-parameters."""
-        return cls(steps=5000, lr=1e-5, logarithmic=False, seed=seed)
+
+@dataclass(frozen=True, kw_only=True)
+class HATConfig(MLPConfig):
+    """HAT's hyper-parameters."""
+
+    steps: int = 5000
+    lr: float = 1e-5
+    logarithmic: bool = False
 
 
-@register_model
 class MLPModel(GeneLatencyModel):
-    """Summary encoding ``(n, choices)`` -> milliseconds; predicts in numpy, without torch."""
+    """A multi-layer perceptron on one number per gene.
 
-    kind = "mlp"
+    Summary encoding ``(n, choices)`` -> milliseconds; predicts in numpy, without torch.
+    """
+
+    name = "mlp"
+    config_class = MLPConfig
+    config: MLPConfig
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: MLPConfig | None = None) -> None:
-        super().__init__(space, source)
-        self.config = config or MLPConfig()
+        super().__init__(space, source, config)
         self._shift = self._scale = np.zeros(0, np.float32)
         self._target = (0.0, 1.0)
         self._weights: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
 
-    def _fit(self, inputs: NDArray[Any], latency_ms: Floats) -> Floats:
+    def learn(self, inputs: NDArray[Any], latency_ms: Floats) -> Floats:
         config = self.config
         x = self._summary(inputs)
         self._shift, self._scale = np.zeros(x.shape[1], np.float32), np.ones(x.shape[1], np.float32)
@@ -93,7 +100,7 @@ class MLPModel(GeneLatencyModel):
             for layer in net
             if isinstance(layer, nn.Linear)
         ]
-        return np.asarray(latency_ms[left_out] / self._predict(inputs[left_out]))
+        return np.asarray(latency_ms[left_out] / self.estimate(inputs[left_out]))
 
     def _train(self, x: torch.Tensor, y: torch.Tensor, kept: torch.Tensor, left_out: torch.Tensor) -> nn.Sequential:
         config = self.config
@@ -124,7 +131,7 @@ class MLPModel(GeneLatencyModel):
                 net.load_state_dict(best)
         return net
 
-    def _predict(self, inputs: NDArray[Any]) -> Floats:
+    def estimate(self, inputs: NDArray[Any]) -> Floats:
         x = (self._summary(inputs) - self._shift) / self._scale
         for weight, bias in self._weights[:-1]:
             x = np.maximum(x @ weight + bias, 0)
@@ -136,13 +143,13 @@ class MLPModel(GeneLatencyModel):
         summary = self.space.encode_rows(inputs, "summary") if self.source == "rows" else inputs
         return np.asarray(summary, np.float32)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {"shift": self._shift, "scale": self._scale}
         for index, (weight, bias) in enumerate(self._weights):
             arrays |= {f"weight{index}": weight, f"bias{index}": bias}
         return {"config": asdict(self.config), "target": list(self._target)}, arrays
 
-    def _restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.config = MLPConfig(**settings["config"])
         self._target = (float(settings["target"][0]), float(settings["target"][1]))
         self._shift, self._scale = arrays["shift"].astype(np.float32), arrays["scale"].astype(np.float32)
@@ -155,3 +162,14 @@ class MLPModel(GeneLatencyModel):
             if weight.shape != (width, len(bias)):
                 raise ValueError(f"weights of shape {weight.shape}, expected ({width}, {len(bias)})")
             width = len(bias)
+
+
+class HATModel(MLPModel):
+    """HAT's perceptron with its hyper-parameters.
+
+    In files it is an ``mlp``, which reads it.
+    """
+
+    name = "hat-mlp"
+    saved_as = MLPModel.name
+    config_class = HATConfig

@@ -14,9 +14,9 @@ from nas_core.files import os_errors
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.predict import predict_read, read_module
-from nas_core.latency.by_graph.registry import load_network_model
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement
+from nas_core.latency.registry import load_latency_model
 from nas_core.models.kind import kind_of
 from nas_core.models.parts import SpacePart
 from nas_core.space import Architecture, SearchSpace
@@ -41,7 +41,7 @@ class PredictedMeasurements:
 
     def __init__(self, space: SearchSpace, config: Any, path: str | Path) -> None:
         self.space, self.config, self.kind = space, config, kind_of(space)
-        self.model: GraphLatencyModel = load_network_model(path)
+        self.model: GraphLatencyModel = load_latency_model(path, "graph")
         with os_errors("read", path):
             self._digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
         machine = self.model.info.get("machine")
@@ -56,7 +56,7 @@ class PredictedMeasurements:
         return {
             "kind": "predicted",
             "of": self.kind.described(self.config),
-            "model": self.model.kind,
+            "model": self.model.name,
             "model_sha256": self._digest,
             "runtime": self.model.info.get("runtime"),
             "held_out_mape_percent": None if held_out is None else held_out["mape_percent"],

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.latency.by_genes.base import Floats, GeneLatencyModel, register_model
+from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
 from nas_core.latency.by_genes.features import FeatureMap, RowFeatures, SummaryFeatures
 from nas_core.space import SearchSpace
 
@@ -28,14 +28,16 @@ _CHUNK = 8192
 """Rows predicted at a time: what fits a processor's cache."""
 
 
-@register_model
 class LinearModel(GeneLatencyModel):
-    """``latency_ms = constant + w . features + products of totals``; never below a third of the fastest seen."""
+    """Ridge regression on totals and their products.
 
-    kind = "linear"
+    ``latency_ms = constant + w . features + products of totals``; never below a third of the fastest seen.
+    """
 
-    def __init__(self, space: SearchSpace, source: str = "rows") -> None:
-        super().__init__(space, source)
+    name = "linear"
+
+    def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
+        super().__init__(space, source, config)
         self.features: FeatureMap = RowFeatures(space) if source == "rows" else SummaryFeatures(space)
         self._constant = 0.0
         self._floor_ms = 0.0
@@ -43,7 +45,7 @@ class LinearModel(GeneLatencyModel):
         self._linear: Floats = np.zeros(len(self.features.names))
         self._paired: Floats = np.zeros(len(self.features.pairs[0]))
 
-    def _fit(self, inputs: NDArray[Any], latency_ms: Floats) -> Floats:
+    def learn(self, inputs: NDArray[Any], latency_ms: Floats) -> Floats:
         features = self.features(inputs)
         first, second = self.features.pairs
         design = np.concatenate([features, features[:, first] * features[:, second]], axis=1)
@@ -57,7 +59,7 @@ class LinearModel(GeneLatencyModel):
         self._linear, self._paired = slopes[: features.shape[1]], slopes[features.shape[1] :]
         return np.asarray(latency_ms / np.maximum(left_out, self._floor_ms))
 
-    def _predict(self, inputs: NDArray[Any]) -> Floats:
+    def estimate(self, inputs: NDArray[Any]) -> Floats:
         square = np.zeros((self.features.totals, self.features.totals))
         square[self.features.pairs] = self._paired
         out = np.empty(len(inputs))
@@ -67,7 +69,7 @@ class LinearModel(GeneLatencyModel):
             out[start : start + _CHUNK] = self._linear @ features + ((square.T @ totals) * totals).sum(0)
         return np.maximum(out + self._constant, self._floor_ms)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {
             "constant_ms": self._constant,
             "floor_ms": self._floor_ms,
@@ -76,7 +78,7 @@ class LinearModel(GeneLatencyModel):
         }
         return settings, {"linear": self._linear, "paired": self._paired}
 
-    def _restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         if settings["features"] != self.features.names:
             raise ValueError("its features are not those of its space in this release")
         linear, paired = arrays["linear"].astype(np.float64), arrays["paired"].astype(np.float64)

@@ -11,14 +11,8 @@ from nas_core.latency.by_graph.nn_former import (
     NNFormerUnpricedModel,
 )
 from nas_core.latency.by_graph.nnlqp import read_nnlqp, read_nnlqp_table
+from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks
 from nas_core.latency.by_graph.price_list import CountsModel, FlopsAccessModel, FlopsModel
-from nas_core.latency.by_graph.registry import (
-    list_network_models,
-    load_network_model,
-    network_model_class,
-    parsed_model_settings,
-    register_network_model,
-)
 from nas_core.latency.by_graph.trees import TreesModel
 
 __all__ = [
@@ -36,11 +30,8 @@ __all__ = [
     "NetworkLatencies",
     "TreesModel",
     "last_of_each",
-    "list_network_models",
-    "load_network_model",
-    "network_model_class",
-    "parsed_model_settings",
+    "predict_module_latency",
+    "predict_networks",
     "read_nnlqp",
     "read_nnlqp_table",
-    "register_network_model",
 ]

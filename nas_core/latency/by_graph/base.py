@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.checks import checked_seed
@@ -25,53 +24,40 @@ from nas_core.latency.by_graph.unseen import (
     ranges_of,
     unseen_operations,
 )
+from nas_core.latency.model import Floats, LatencyModel
 from nas_core.predictor.artifact import OF_NETWORKS, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
 
-__all__ = ["Floats", "GraphLatencyModel", "NoSettings", "Progress", "about_of"]
+__all__ = ["Floats", "GraphLatencyModel", "Progress", "about_of"]
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
 """No prediction is below."""
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class NoSettings:
-    """Of a model that has none."""
-
-
-class GraphLatencyModel(ABC):
+class GraphLatencyModel(LatencyModel):
     """Graphs of whole networks -> milliseconds on the machine and in the runtime that was measured.
 
     Args:
-        settings: of the kind's ``config_class``.
+        settings: fields of the model's ``config_class``.
 
     Raises:
         ConfigError: an unknown setting, or a value that cannot be.
     """
 
-    kind: ClassVar[str]
+    by = "graph"
     artifact: ClassVar[str] = OF_NETWORKS
-    """Kind of its file"""
+    """Kind of its file."""
     reads: ClassVar[tuple[str, ...]]
     """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
-    config_class: ClassVar[type] = NoSettings
-    recipe: ClassVar[str | None] = None
-    """Name of the recipe whose settings it takes as well."""
 
     def __init__(self, **settings: Any) -> None:
-        known = [field.name for field in fields(self.config_class)]
-        if unknown := set(settings) - set(known):
-            raise ConfigError(
-                f"latency model {self.kind!r} has no setting {', '.join(sorted(unknown))}; it has:"
-                f" {', '.join(known) or 'none'}"
-            )
+        self.check_settings(settings)
         self.config = self.config_class(**settings)
         self.known: frozenset[int] = frozenset()
         """Operations that training networks have."""
@@ -79,7 +65,7 @@ class GraphLatencyModel(ABC):
         """Half the width of the middle 68 % of measured / predicted."""
         self._told: set[int | str] = set()
         self.info: dict[str, Any] = {}
-        """Of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
+        """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
         ``ranges`` (of sizes), ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
@@ -87,21 +73,22 @@ class GraphLatencyModel(ABC):
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
         """Learn from all these networks; members do so in turn, each with its own steps of ``progress``. The spread is
         then that of the training's residuals, which are too small: :meth:`calibrate` takes it from networks that were
-        held out.
+        held out. A fit that fails leaves what was fitted before.
 
         Raises:
-            DataError: fewer than ten networks. GraphError: graphs without what the kind reads.
+            DataError: fewer than ten networks. GraphError: graphs without what the model reads.
         """
         if len(data) < LEAST_NETWORKS:
             raise DataError(f"got {len(data)} networks, expected at least {LEAST_NETWORKS}; measure more")
-        self.known = frozenset()
-        self._check(data.graphs)
+        self.check(data.graphs)
         seed = checked_seed(seed)
-        self._fit(data.graphs, np.asarray(data.latency_ms, np.float64), seed, progress)
-        self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
+        known = frozenset(int(op) for op in np.unique(data.graphs.ops))
         families = {name: int((data.families == name).sum()) for name in data.family_names}
+        ranges = ranges_of(data.graphs)
+        self.learn(data, seed, progress)
+        self.known = known
         self.info = {"networks": len(data), "families": families, "seed": seed, "features": "corrected"}
-        self.info["ranges"] = ranges_of(data.graphs)
+        self.info["ranges"] = ranges
         self._spread_over(data)
         return self
 
@@ -117,10 +104,10 @@ class GraphLatencyModel(ABC):
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
         """Milliseconds ``(G,)``, above 0. What no training network has is told once, in a warning: operations, by
-        kinds that see them, batches, lengths of attention, and more than twice or less than half of all other sizes.
+        models that see them, batches, lengths of attention, and more than twice or less than half of all other sizes.
 
         Raises:
-            ConfigError: nothing was fitted yet. GraphError: graphs without what the kind reads.
+            ConfigError: nothing was fitted yet. GraphError: graphs without what the model reads.
         """
         return self.predict_with_spread(graphs)[0]
 
@@ -130,13 +117,13 @@ class GraphLatencyModel(ABC):
         the residuals; members disagree on them. Networks beyond the training's sizes have a third part, see
         :func:`nas_core.latency.by_graph.unseen.extrapolation_spread`."""
         if not self.known:
-            raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: call fit, or load one that is")
+            raise ConfigError(f"this {self.name!r} latency model is not fitted yet: call fit, or load one that is")
         data = Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
-        self._check(data)
+        self.check(data)
         self._tell_unseen(data)
-        predicted, deviation = self._predict(data)
+        predicted, deviation = self.estimate(data)
         predicted = np.maximum(predicted, LEAST_MS)
         relative = np.hypot(self.relative_spread, extrapolation_spread(data, self._ranges, self.features))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
@@ -156,17 +143,23 @@ class GraphLatencyModel(ABC):
         return found
 
     @abstractmethod
-    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
-        """Learn ``(G,)``."""
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        """Learn from checked networks. What was learned replaces what was before at the very end, all at once."""
 
     @abstractmethod
-    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        """``(G,)``, and the standard deviation over members ``(G,)`` where there are several."""
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        """Milliseconds ``(G,)`` of checked graphs, and their deviation over members ``(G,)`` where there are several;
+        neither bounds nor the spread of residuals."""
 
-    def _check(self, graphs: Graphs) -> None:
+    def check(self, graphs: Graphs) -> None:
+        """Refuse graphs that the model cannot read.
+
+        Raises:
+            GraphError: there are such.
+        """
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
-                f"graphs without {', '.join(absent)}; latency model {self.kind!r} expects graphs of read_onnx"
+                f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
             )
         if graphs.static is not None and "static" in self.reads and graphs.static.shape[1] != 4:
             raise GraphError(f"graphs with {graphs.static.shape[1]} static numbers; expected 4, as read_onnx gives")
@@ -196,22 +189,27 @@ class GraphLatencyModel(ABC):
             ConfigError: nothing was fitted, or another ending. NasExtError: it cannot be written.
         """
         if not self.known:
-            raise ConfigError(f"this {self.kind!r} latency model is not fitted yet: there is nothing to save")
+            raise ConfigError(f"this {self.name!r} latency model is not fitted yet: there is nothing to save")
         write_artifact(path, self.artifact, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Header and tensors of the file."""
-        return {"model": self.kind, "settings": asdict(self.config), **self._header()}, self._tensors()
+        return {"model": self.name, "settings": asdict(self.config), **self._header()}, self.tensors()
 
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Inverse of :meth:`contents`.
+    @classmethod
+    def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        """The model of such a header and tensors, the inverse of :meth:`contents`.
 
         Raises:
             Exception: of many kinds, where something is missing or was altered.
         """
-        self._restore_header(about_of(header))
-        self._restore(header, tensors)
-        return self
+        about = about_of(header)
+        if about["model"] != cls.name:
+            raise DataError(f"a model {about['model']!r} where {cls.name!r} is expected")
+        model = cls(**about["settings"])
+        model._restore_header(about)
+        model.restore(header, tensors)
+        return model
 
     def _header(self) -> dict[str, Any]:
         return {"known": sorted(self.known), "relative_spread": self.relative_spread, "info": self.info}
@@ -226,12 +224,13 @@ class GraphLatencyModel(ABC):
         check_ranges(self.info)
 
     @abstractmethod
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         """All arrays that were learned."""
 
     @abstractmethod
-    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Inverse of :meth:`_tensors`; what all kinds have of the header is restored already."""
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Take over what :meth:`tensors` gave; what all models have of the header is restored already. Contents that
+        were altered may raise any error."""
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any]:

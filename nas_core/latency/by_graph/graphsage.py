@@ -12,10 +12,11 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import GraphError, Graphs
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.priced import Priced
-from nas_core.latency.by_graph.prices import KINDS, log_static
-from nas_core.latency.by_graph.registry import register_network_model
+from nas_core.latency.by_graph.prices import log_static
 from nas_core.latency.by_graph.sage_net import SageConfig, SageNet
 from nas_core.predictor.nn_former.log_readout import scale_of
 from nas_core.predictor.nn_former.packed import PackedBatch
@@ -29,38 +30,34 @@ CHUNK_NODES = 8000
 """Nodes predicted at once."""
 
 
-@register_network_model
 class GraphSageModel(GraphLatencyModel):
     """A graph network as NNLP's, see :class:`SageNet`; trained on squared errors of log ms."""
 
-    kind = "graphsage"
+    name = "graphsage"
     reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "static")
     config_class = SageConfig
     config: SageConfig
     _net: SageNet
 
-    def _check(self, graphs: Graphs) -> None:
-        super()._check(graphs)
+    def check(self, graphs: Graphs) -> None:
+        super().check(graphs)
         if int(graphs.ops.max()) >= KINDS:
             raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
-        assert graphs.attributes is not None
-        given = graphs.attributes.shape[1]
-        if self.known and given != self._attributes:
-            raise GraphError(f"graphs with {given} attributes; this model reads {self._attributes} of them")
 
     @property
     def _attributes(self) -> int:
         return (self._net.embed.in_features - KINDS - 80) // 10
 
-    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        graphs = data.graphs
         assert graphs.attributes is not None
         config, count = self.config, len(graphs)
         stream = np.random.default_rng([seed, 3])
         static = torch.from_numpy(log_static(graphs)).float()
-        targets = torch.from_numpy(latency_ms).float()
+        targets = torch.from_numpy(data.latency_ms).float()
         with own_streams(torch.device("cpu")):
             torch.manual_seed(seed)
-            self._net = net = SageNet(config, graphs.attributes.shape[1]).train()
+            net = SageNet(config, graphs.attributes.shape[1]).train()
             net.scale = scale_of(torch.cat([static, targets.log().unsqueeze(-1)], -1).T)
             optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay, fused=True)
             steps = config.epochs * math.ceil(count / config.batch_size)
@@ -81,10 +78,13 @@ class GraphSageModel(GraphLatencyModel):
                         progress(step, steps, float(loss.detach()))
             if not math.isfinite(float(loss.detach())):
                 raise ConfigError(f"GraphSAGE diverged with lr {config.lr:g}; give a smaller one")
-        net.eval()
+        self._net = net.eval()
 
     @torch.inference_mode()
-    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        assert graphs.attributes is not None
+        if (given := graphs.attributes.shape[1]) != self._attributes:
+            raise GraphError(f"graphs with {given} attributes; this model reads {self._attributes} of them")
         static = torch.from_numpy(log_static(graphs)).float()
         found = np.empty(len(graphs))
         chunk = np.cumsum(graphs.sizes) // CHUNK_NODES
@@ -93,10 +93,10 @@ class GraphSageModel(GraphLatencyModel):
             found[rows] = self._net(PackedBatch.of(graphs.take(rows)), static[rows]).double().exp().numpy()
         return found, None
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         return dict(self._net.state_dict())
 
-    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         attributes = (tensors["embed.weight"].shape[1] - KINDS - 80) // 10
         with torch.device("meta"):
             net = SageNet(self.config, attributes)
@@ -106,11 +106,10 @@ class GraphSageModel(GraphLatencyModel):
         self._net = net.eval()
 
 
-@register_network_model
 class GraphSagePricedModel(Priced, GraphSageModel):
     """The same, which learns a factor on the priced operators."""
 
-    kind = "graphsage-priced"
+    name = "graphsage-priced"
     reads = (*GraphSageModel.reads, "costs")
 
 

@@ -16,7 +16,7 @@ from nas_core.errors import NasExtError
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.base import GraphLatencyModel
-from nas_core.latency.by_graph.registry import load_network_model
+from nas_core.latency.registry import load_latency_model
 from nas_core.optional import require
 
 __all__ = ["NetworkPrediction", "opened", "predict_module_latency", "predict_networks", "predict_read", "read_module"]
@@ -24,7 +24,7 @@ __all__ = ["NetworkPrediction", "opened", "predict_module_latency", "predict_net
 
 @dataclass(frozen=True)
 class NetworkPrediction:
-    """The predicted latency of one network."""
+    """What is predicted of one network."""
 
     name: str
     latency_ms: float
@@ -42,9 +42,9 @@ def opened(model: GraphLatencyModel | str | Path) -> GraphLatencyModel:
     """A model, or the one in that file.
 
     Raises:
-        DataError: see :func:`load_network_model`.
+        DataError: see :func:`nas_core.latency.load_latency_model`.
     """
-    return model if isinstance(model, GraphLatencyModel) else load_network_model(model)
+    return model if isinstance(model, GraphLatencyModel) else load_latency_model(model, "graph")
 
 
 def predict_networks(

@@ -15,9 +15,10 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.prices import costs_by_kind, relative_nnls, shrunk_prices
-from nas_core.latency.by_graph.registry import register_network_model
 
 __all__ = ["CountsConfig", "CountsModel", "FlopsAccessModel", "FlopsModel"]
 
@@ -49,16 +50,16 @@ class CostsModel(GraphLatencyModel):
     def _inputs(self, graphs: Graphs) -> Floats:
         return np.hstack([self._columns(graphs), np.ones((len(graphs), 1))])
 
-    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
-        self.weights = relative_nnls(self._inputs(graphs), latency_ms)
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        self.weights = relative_nnls(self._inputs(data.graphs), data.latency_ms)
 
-    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         return self._inputs(graphs) @ self.weights, None
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         return {"weights": torch.from_numpy(self.weights)}
 
-    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self.weights = tensors["weights"].numpy().astype(np.float64)
         if self.weights.shape != (self._width + 1,) or not np.isfinite(self.weights).all() or self.weights.min() < 0:
             raise DataError(f"weights of shape {self.weights.shape}, or one below 0")
@@ -67,11 +68,10 @@ class CostsModel(GraphLatencyModel):
     """Number of columns that :meth:`_columns` gives."""
 
 
-@register_network_model
 class FlopsModel(CostsModel):
     """Milliseconds per GFLOP and a constant."""
 
-    kind = "flops"
+    name = "flops"
     reads = ("static",)
     _width = 1
 
@@ -80,11 +80,10 @@ class FlopsModel(CostsModel):
         return graphs.static[:, [1]].astype(np.float64)
 
 
-@register_network_model
 class FlopsAccessModel(CostsModel):
     """Milliseconds per GFLOP, per 10 million elements of memory access, and a constant."""
 
-    kind = "flops-access"
+    name = "flops-access"
     reads = ("static",)
     _width = 2
 
@@ -93,7 +92,6 @@ class FlopsAccessModel(CostsModel):
         return graphs.static[:, [1, 3]].astype(np.float64)
 
 
-@register_network_model
 class CountsModel(CostsModel):
     """A network as the sum of its operators: each kind has milliseconds per operator, per GFLOP and per million
     elements of memory access. The simplest model of kernels that are predicted one by one, as nn-Meter does (Zhang et
@@ -101,14 +99,14 @@ class CountsModel(CostsModel):
     all do.
     """
 
-    kind = "counts"
+    name = "counts"
     reads = ("costs",)
     config_class = CountsConfig
     config: CountsConfig
-    _width = 96
+    _width = 3 * KINDS
 
-    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
-        self.weights = shrunk_prices(self._columns(graphs), latency_ms, self.config.shrinkage)
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        self.weights = shrunk_prices(self._columns(data.graphs), data.latency_ms, self.config.shrinkage)
 
     def _columns(self, graphs: Graphs) -> Floats:
         return costs_by_kind(graphs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.price_list import CountsConfig
-from nas_core.latency.by_graph.prices import KINDS, costs_by_kind, shrunk_prices
+from nas_core.latency.by_graph.prices import costs_by_kind, shrunk_prices
 from nas_core.predictor.artifact import NOT_BY_ITSELF
-from nas_core.predictor.estimator import NNFormerPredictor
+from nas_core.predictor.base import AccuracyModel
 
 __all__ = ["Priced", "check_unpriced"]
 
@@ -33,18 +36,16 @@ class Priced(GraphLatencyModel):
 
     _prices: Floats
 
-    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
-        self._prices = shrunk_prices(costs_by_kind(graphs), latency_ms, CountsConfig().shrinkage)
-        super()._fit(graphs, latency_ms / self._priced_ms(graphs), seed, progress)  # type: ignore[safe-super]
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, CountsConfig().shrinkage)
+        factors = replace(data, latency_ms=data.latency_ms / _priced_ms(data.graphs, prices))
+        super().learn(factors, seed, progress)  # type: ignore[safe-super]
+        self._prices = prices
 
-    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        priced_ms = self._priced_ms(graphs)
-        factor, spread = super()._predict(graphs)  # type: ignore[safe-super]
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        priced_ms = _priced_ms(graphs, self._prices)
+        factor, spread = super().estimate(graphs)  # type: ignore[safe-super]
         return priced_ms * factor, None if spread is None else priced_ms * spread
-
-    def _priced_ms(self, graphs: Graphs) -> Floats:
-        found: Floats = costs_by_kind(graphs) @ self._prices[:-1] + self._prices[-1]
-        return np.maximum(found, LEAST_MS)
 
     def _header(self) -> dict[str, Any]:
         return {**super()._header(), "prices": self._prices.tolist()}
@@ -59,7 +60,13 @@ class Priced(GraphLatencyModel):
         self._prices = np.array(given, np.float64)
 
 
-def check_unpriced(predictor: NNFormerPredictor, path: str | Path) -> NNFormerPredictor:
+def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
+    """Milliseconds ``(G,)`` of the operators at those prices."""
+    found: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
+    return np.maximum(found, LEAST_MS)
+
+
+def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
     """The predictor of that file, if it predicts by itself.
 
     Raises:

@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from nas_core.graph import GraphError, Graphs
+from nas_core.graph.onnx.operators import KINDS
 
-__all__ = ["KINDS", "costs_by_kind", "log_static", "relative_nnls", "shrunk_prices"]
+__all__ = ["costs_by_kind", "log_static", "relative_nnls", "shrunk_prices"]
 
 Floats = NDArray[np.float64]
-KINDS = 32
-"""Kinds of operators."""
 
 
 def log_static(graphs: Graphs) -> Floats:
@@ -22,11 +21,11 @@ def log_static(graphs: Graphs) -> Floats:
 
 
 def costs_by_kind(graphs: Graphs) -> Floats:
-    """``(G, 3 x 32)`` sums over the nodes of each kind of operator: how many do anything, GFLOPs, memory access in
+    """``(G, 3 KINDS)`` sums over the nodes of each kind of operator: how many do anything, GFLOPs, memory access in
     million elements.
 
     Raises:
-        GraphError: an operation index from 32 on.
+        GraphError: an operation index of no kind.
     """
     assert graphs.costs is not None
     if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
@@ -46,9 +45,9 @@ def relative_nnls(inputs: Floats, targets: Floats) -> Floats:
 
 
 def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
-    """Weights ``(97,)`` of :func:`costs_by_kind` ``(G, 96)`` and of a constant, as :func:`relative_nnls` finds them,
-    but each drawn to the weight that all kinds would share: a kind that few networks have, or none, costs what
-    operators cost on average.
+    """Weights ``(3 KINDS + 1,)`` of :func:`costs_by_kind` ``(G, 3 KINDS)`` and of a constant, as :func:`relative_nnls`
+    finds them, but each drawn to the weight that all kinds would share: a kind that few networks have, or none, costs
+    what operators cost on average.
 
     Args:
         shrinkage: squared relative errors that a weight is worth which is off by as much as the whole of its cost.

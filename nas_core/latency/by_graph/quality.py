@@ -16,7 +16,7 @@ __all__ = ["FamilyQuality", "family_quality", "family_table"]
 
 @dataclass(frozen=True)
 class FamilyQuality:
-    """How good ``count`` predictions are."""
+    """Quality of ``count`` predictions."""
 
     count: int
     mape_percent: float

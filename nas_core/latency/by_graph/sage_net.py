@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.checks import Range, check_fields
-from nas_core.latency.by_graph.prices import KINDS
+from nas_core.graph.onnx.operators import KINDS
 from nas_core.predictor.nn_former.log_readout import standardised
 from nas_core.predictor.nn_former.model import sinusoids
 from nas_core.predictor.nn_former.packed import PackedBatch
@@ -34,7 +34,7 @@ class SageConfig:
     layers: int = 3
     """Rounds of aggregation."""
     dropout: float = 0.05
-    """Dropout of the readout's hidden channels."""
+    """Rate for the readout's hidden channels."""
     epochs: int = 60
     """Passes over the networks."""
     batch_size: int = 16
@@ -42,7 +42,7 @@ class SageConfig:
     lr: float = 2e-3
     """Peak learning rate of AdamW, after a tenth of the steps; it falls to 0 as a cosine."""
     weight_decay: float = 1e-3
-    """Weight decay of all weights."""
+    """Decay of all weights."""
     clip: float = 1.0
     """Largest norm of the gradient."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.base import GraphLatencyModel
-from nas_core.latency.by_graph.registry import load_network_model
+from nas_core.latency.registry import load_latency_model
 
 __all__ = ["FOLDER", "device_of", "shipped_model"]
 
@@ -20,7 +20,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
     Raises:
         ConfigError: none is shipped for that runtime.
     """
-    models = [load_network_model(path) for path in sorted(FOLDER.glob("*.safetensors"))]
+    models = [load_latency_model(path, "graph") for path in sorted(FOLDER.glob("*.safetensors"))]
     fitting = [model for model in models if model.info.get("runtime") == runtime]
     if not fitting:
         raise ConfigError(f"no model is shipped for {runtime}; give --model with one of 'nas-ext latency train'")

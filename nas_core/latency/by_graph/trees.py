@@ -12,8 +12,8 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.prices import log_static
-from nas_core.latency.by_graph.registry import register_network_model
 from nas_core.predictor.statistics.boosted_trees import BoostedTrees
 
 __all__ = ["TreesConfig", "TreesModel"]
@@ -43,17 +43,16 @@ class TreesConfig:
         check_fields(self, "boosted trees", _RANGES)
 
 
-@register_network_model
 class TreesModel(GraphLatencyModel):
     """log ms from the logarithms of batch, FLOPs, parameters and memory access."""
 
-    kind = "trees"
+    name = "trees"
     reads = ("static",)
     config_class = TreesConfig
     config: TreesConfig
     _trees: BoostedTrees
 
-    def _fit(self, graphs: Graphs, latency_ms: Floats, seed: int, progress: Progress | None) -> None:
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         import lightgbm
 
         settings = {
@@ -69,14 +68,14 @@ class TreesModel(GraphLatencyModel):
             "verbose": -1,
             "seed": seed,
         }
-        data = lightgbm.Dataset(log_static(graphs), np.log(latency_ms))
-        self._trees = BoostedTrees.from_text(lightgbm.train(settings, data, self.config.rounds).model_to_string())
+        rows = lightgbm.Dataset(log_static(data.graphs), np.log(data.latency_ms))
+        self._trees = BoostedTrees.from_text(lightgbm.train(settings, rows, self.config.rounds).model_to_string())
 
-    def _predict(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         return np.exp(self._trees.predict(log_static(graphs))), None
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         return {"trees": self._trees.to_tensor()}
 
-    def _restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self._trees = BoostedTrees.from_tensor(tensors["trees"], 4)

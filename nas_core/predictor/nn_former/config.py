@@ -8,6 +8,7 @@ from typing import Any
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.graph.onnx.operators import KINDS
 
 __all__ = ["ATTENTION", "FEED_FORWARD", "POSITION", "SIBLING_MASK", "NNFormerConfig"]
 
@@ -27,7 +28,7 @@ _RANGES = {
 class NNFormerConfig:
     """NN-Former (Xu et al., 2025). :meth:`accuracy` and :meth:`latency` are the two models of the paper."""
 
-    operations: int = 32
+    operations: int = KINDS
     """Length of the one-hot code of an operation: indices from 0 to this - 1."""
     max_nodes: int = 32
     """Largest graph with a class token: its size has a one-hot code of this length."""

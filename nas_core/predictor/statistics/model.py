@@ -43,9 +43,9 @@ class StatisticsModel:
     """``(K,)`` ascending operation indices that count as kinds: those of the training graphs, or all below the largest
     where they are few. All others count as one more kind."""
     mean: float
-    """Of the targets"""
+    """Mean of the targets."""
     deviation: float
-    """Of the targets"""
+    """Standard deviation of the targets."""
 
     @classmethod
     def fit(cls, graphs: Graphs, targets: Array, processes: int, trees: int, seed: int) -> StatisticsModel:
@@ -72,18 +72,22 @@ class StatisticsModel:
         boosted = tuple(BoostedTrees.fit(statistics, wanted, seed + i) for i in range(trees))
         return cls(smooth, tuple(torch.from_numpy(c) for c in chosen), boosted, kinds, mean, deviation)
 
-    def predict(self, graphs: Graphs) -> Array:
+    def predict(self, graphs: Graphs, apart: bool = False) -> Array:
         """``(K, B)`` in the units of the targets it was fitted to: the processes' mean, the trees' mean, as far as it
-        has them."""
+        has them.
+
+        Args:
+            apart: give each process and each of the boosted models, ``(processes + trees, B)``.
+        """
         chunk = graphs_at_once(len(self.kinds) + 1, CHUNK)
         chunks = [graphs[start : start + chunk] for start in range(0, len(graphs), chunk)]
-        return self.mean + self.deviation * np.concatenate([self._predicted(part) for part in chunks], 1)
+        return self.mean + self.deviation * np.concatenate([self._predicted(part, apart) for part in chunks], 1)
 
-    def _predicted(self, graphs: Graphs) -> Array:
+    def _predicted(self, graphs: Graphs, apart: bool) -> Array:
         statistics = _statistics(graphs, self.kinds)
         pairs = zip(self.processes, self.columns, strict=True)
         kinds = ([p.predict(statistics[:, c.numpy()]) for p, c in pairs], [t.predict(statistics) for t in self.trees])
-        return np.stack([np.mean(kind, 0) for kind in kinds if kind])
+        return np.stack([row for kind in kinds if kind for row in (kind if apart else [np.mean(kind, 0)])])
 
     def to_tensors(self) -> dict[str, Tensor]:
         """By name; :meth:`from_tensors` is the inverse."""
@@ -96,9 +100,11 @@ class StatisticsModel:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], processes: int, trees: int) -> StatisticsModel:
-        """Raises:
-        KeyError: a tensor is missing.
-        DataError: trees that cannot be read, or tensors that do not fit together.
+        """The model of such tensors, the inverse of :meth:`to_tensors`.
+
+        Raises:
+            KeyError: a tensor is missing.
+            DataError: trees that cannot be read, or tensors that do not fit together.
         """
         operations, mean, deviation = (float(x) for x in tensors["numbers"])
         kinds = tensors["kinds"] if "kinds" in tensors else torch.arange(int(operations))  # absent in the first files

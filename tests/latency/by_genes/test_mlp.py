@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.latency.by_genes import MLPConfig, MLPModel, load_model
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_genes import HATConfig, MLPConfig, MLPModel
 from nas_core.predictor.metrics import mape
 from nas_core.space import get_space
 
@@ -26,7 +27,7 @@ def test_learns_and_survives_a_file(measured, tmp_path):
     assert model.interval[0] < 1 < model.interval[1]
     for name in ("model.npz", "model.json"):
         model.save(tmp_path / name)
-        again = load_model(tmp_path / name, space)
+        again = load_latency_model(tmp_path / name, "genes", space)
         np.testing.assert_allclose(again.predict_rows(rows[300:]), predicted, rtol=1e-6)
 
 
@@ -39,7 +40,7 @@ def test_summary_input_is_the_same_model(measured):
 
 def test_hat_s_settings_train_on_plain_milliseconds(measured):
     space, rows, latency = measured
-    hat = MLPConfig.hat()
+    hat = HATConfig()
     assert (hat.hidden, hat.layers, hat.steps, hat.batch, hat.lr) == (400, 4, 5000, 128, 1e-5)
     config = MLPConfig(hidden=32, layers=2, steps=300, lr=1e-3, logarithmic=False)
     model = MLPModel(space, config=config).fit(rows, latency)

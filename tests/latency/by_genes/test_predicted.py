@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("onnx", reason="onnx is not installed")
 
 from nas_core.cli import main
-from nas_core.latency.by_genes import load_model
+from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_genes.predicted import PredictedMeasurements
 from nas_core.latency.by_graph import FlopsAccessModel
@@ -75,7 +75,7 @@ def test_from_predictions_to_a_fast_model(model: Path, tmp_path: Path, capsys: A
     workload = dataset.settings["workload"]
     assert workload["kind"] == "predicted" and workload["runtime"] == "onnxruntime" and workload["of"]["beam"] == 2
     assert main(["latency", "fit", "--data", str(rows), "--out", str(fast)]) == 0
-    fitted = load_model(fast, dataset.space)
+    fitted = load_latency_model(fast, "genes", dataset.space)
     errors = fitted.predict(dataset.architectures()) / [record["latency_ms"] for record in dataset.records] - 1
     assert np.abs(errors).mean() < 0.1
     dataset.space.largest().save(tmp_path / "a.json")

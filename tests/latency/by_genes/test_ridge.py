@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ArchitectureError, DataError, SpaceError
-from nas_core.latency.by_genes import LinearModel, load_model
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_genes import LinearModel
 from nas_core.latency.by_genes.ridge import ridge
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space import Choice, SearchSpace, get_space
@@ -114,9 +115,9 @@ def test_other_space_and_damaged_files(measured, tmp_path):
     path = tmp_path / "model.json"
     LinearModel(space).fit(rows, latency).save(path)
     with pytest.raises(SpaceError, match=r"predicts for space 'hat_small', which differs from 'hat_wmt14_en_de'"):
-        load_model(path, get_space("hat_wmt14_en_de"))
+        load_latency_model(path, "genes", get_space("hat_wmt14_en_de"))
     with pytest.raises(ArchitectureError):
-        load_model(path).predict(get_space("hat_wmt14_en_de").largest())
+        load_latency_model(path).predict(get_space("hat_wmt14_en_de").largest())
     text = path.read_text()
     for old, new, message in [
         ('"nas-ext/latency-model"', '"something else"', "no latency model"),
@@ -126,13 +127,13 @@ def test_other_space_and_damaged_files(measured, tmp_path):
     ]:
         path.write_text(text.replace(old, new))
         with pytest.raises(DataError, match=message):
-            load_model(path)
+            load_latency_model(path)
     path.write_text("[]")
     with pytest.raises(DataError, match="no latency model"):
-        load_model(path)
+        load_latency_model(path)
     (tmp_path / "model.npz").write_bytes(b"PK nonsense")
     with pytest.raises(DataError, match="damaged"):
-        load_model(tmp_path / "model.npz")
+        load_latency_model(tmp_path / "model.npz")
 
 
 def test_wrong_measurements(measured):

@@ -14,13 +14,8 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError
-from nas_core.latency.by_graph import (
-    EnsembleModel,
-    GraphSageModel,
-    NNFormerModel,
-    load_network_model,
-    parsed_model_settings,
-)
+from nas_core.latency import load_latency_model, parsed_model_settings
+from nas_core.latency.by_graph import EnsembleModel, GraphSageModel, NNFormerModel
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from tests.latency.by_graph.toy import toy_networks
@@ -145,5 +140,5 @@ def test_altered_files_are_refused(
     header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
     write_artifact(path, "network-latency", header, alter(header, tensors))
     with pytest.raises(DataError, match="the latency model is damaged") as caught:
-        load_network_model(path)
+        load_latency_model(path, "graph")
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Each kind of latency model of whole networks through the contract."""
+"""Each latency model of whole networks through the contract."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ NN_FORMER = {"dim": 32, "depth": 1, "epochs": 40, "lr": 5e-3, "batch_size": 4}
 
 
 class TestFlops(NetworkModelContract):
-    kind = "flops"
+    name = "flops"
 
 
 class TestFlopsAccess(NetworkModelContract):
-    kind = "flops-access"
+    name = "flops-access"
 
 
 class TestCounts(NetworkModelContract):
-    kind = "counts"
+    name = "counts"
 
 
 class TestTrees(NetworkModelContract):
-    kind = "trees"
+    name = "trees"
 
 
 class TestGraphSage(NetworkModelContract):
-    kind = "graphsage"
+    name = "graphsage"
     settings = {"dim": 32, "layers": 2, "epochs": 20, "lr": 1e-2}  # noqa: RUF012 - never changed
 
 
 class TestGraphSagePriced(TestGraphSage):
-    kind = "graphsage-priced"
+    name = "graphsage-priced"
 
 
 class TestNNFormer(NetworkModelContract):
-    kind = "nn-former"
+    name = "nn-former"
     settings = NN_FORMER
 
 
 class TestNNFormerUnpriced(NetworkModelContract):
-    kind = "nn-former-unpriced"
+    name = "nn-former-unpriced"
     settings = NN_FORMER
 
 
 class TestNNFormerGlobal(NetworkModelContract):
-    kind = "nn-former-global"
+    name = "nn-former-global"
     settings = NN_FORMER
 
 
 class TestEnsemble(NetworkModelContract):
-    kind = "ensemble"
+    name = "ensemble"
     settings = {"epochs": 6}  # noqa: RUF012 - never changed
 
     def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
@@ -69,5 +69,5 @@ class TestEnsemble(NetworkModelContract):
 
 
 class TestNNFormerReleased(NetworkModelContract):
-    kind = "nn-former-released"
+    name = "nn-former-released"
     settings = {"dim": 32, "depth": 1, "epochs": 60, "lr": 3e-3}  # noqa: RUF012 - never changed

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.latency.by_graph import GraphLatencyModel, load_network_model, network_model_class
+from nas_core.latency import latency_model, load_latency_model
+from nas_core.latency.by_graph import GraphLatencyModel
 from nas_core.latency.by_graph.priced import check_unpriced
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.artifact import read_artifact, write_artifact
@@ -23,24 +24,24 @@ def test_what_operators_cost_need_not_be_learned_by_the_network(priced: str, pla
     train, test = toy_networks(60).out_of_domain("mixed")
     settings = BARELY[priced.removesuffix("-priced")]
     errors = {
-        kind: mape(network_model_class(kind)(**settings).fit(train).predict(test.graphs), test.latency_ms)
+        kind: mape(latency_model(kind, "graph")(**settings).fit(train).predict(test.graphs), test.latency_ms)
         for kind in (priced, plain)
     }
     assert errors[priced] < 10 < 20 < errors[plain]
 
 
 def fitted(kind: str) -> GraphLatencyModel:
-    return network_model_class(kind)(**BARELY["nn-former"]).fit(toy_networks(30))
+    return latency_model(kind, "graph")(**BARELY["nn-former"]).fit(toy_networks(30))
 
 
 def test_the_network_predicts_a_factor_and_the_file_has_the_prices(tmp_path: Path) -> None:
     model, data = fitted("nn-former"), toy_networks(30)
     path = tmp_path / "m.safetensors"
     model.save(path)
-    counts = network_model_class("counts")().fit(data)
+    counts = latency_model("counts", "graph")().fit(data)
     factor = NNFormerPredictor.load(path).predict(data.graphs)
     assert np.allclose(factor * counts.predict(data.graphs), model.predict(data.graphs), rtol=1e-6)
-    assert np.array_equal(load_network_model(path).predict(data.graphs), model.predict(data.graphs))
+    assert np.array_equal(load_latency_model(path, "graph").predict(data.graphs), model.predict(data.graphs))
 
 
 def test_the_factor_alone_is_no_prediction(tmp_path: Path) -> None:
@@ -56,8 +57,8 @@ def test_the_factor_alone_is_no_prediction(tmp_path: Path) -> None:
     header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
     header["info"]["network_latency"]["prices"] = [1.0] * 97
     write_artifact(path, "nn-former", header, tensors)
-    with pytest.raises(DataError, match="prices of operators, which this kind does not have"):
-        load_network_model(path)
+    with pytest.raises(DataError, match="prices of operators, which this model does not have"):
+        load_latency_model(path, "graph")
 
 
 @pytest.mark.parametrize("prices", [[1.0], [-1.0] * 97, ["1.0"] * 97, [1e308] * 97, None])
@@ -69,4 +70,4 @@ def test_altered_prices_are_refused(prices: object, tmp_path: Path) -> None:
     header["info"]["network_latency"]["prices"] = prices
     write_artifact(path, "nn-former", header, tensors)
     with pytest.raises(DataError, match="the latency model is damaged"):
-        load_network_model(path)
+        load_latency_model(path, "graph")

@@ -23,7 +23,7 @@ from nni.nas.strategy.middleware import Chain, Filter
 from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.graph import GraphError, nasbench101_graph
 from nas_core.models.translation import translation_graph
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
 from nas_core.space import SearchSpace
 from nni_ext import (
     PredictorEvaluator,
@@ -81,6 +81,19 @@ def test_pruned_cells_are_those_of_nni(nasbench101: Any) -> None:
             ops = ["input", *(final[f"op{node}"] for node in range(1, nodes - 1)), "output"]
             matrix = [[source in final.get(f"input{node}", ()) for node in range(nodes)] for source in range(nodes)]
             assert nasbench101_sample(sample) == nasbench101_graph(matrix, ops)
+
+
+def test_any_accuracy_model_profiles_and_evaluates(nasbench201: Any, tmp_path: Path) -> None:
+    samples = draw(nasbench201, 30)
+    graphs = [nasbench201_sample(sample) for sample in samples]
+    trees = ACCURACY_MODELS.get("boosted-trees")(trees=1, unseen="ignore").fit(graphs, np.linspace(0.5, 0.9, 30))
+    trees.save(path := tmp_path / "trees.safetensors")
+    expected = trees.predict(graphs[:2]).tolist()
+    for predictor in (trees, path):
+        profiler = PredictorProfiler(nasbench201, predictor)
+        assert [profiler.profile(sample) for sample in samples[:2]] == pytest.approx(expected)
+        model = SimplifiedModelSpace.from_model(nasbench201, evaluator := PredictorEvaluator(predictor))
+        assert evaluator.evaluate(model.freeze(samples[0])) == pytest.approx(expected[0])
 
 
 def test_profiles_are_predictions(

@@ -2,7 +2,7 @@
 
 Where it differs from the released encoding: constants are no nodes (parameters, and all that follows from parameters
 and shapes alone), nor are Identity and Dropout, nor what reaches no output; kernels have all their dimensions; every
-attribute has a column of its own; shapes of more than four dimensions keep their number of elements; 32 kinds of
+attribute has a column of its own; shapes of more than four dimensions keep their number of elements; kinds of
 operators cover ONNX's own and the fused ones of onnxruntime; costs are those of
 :mod:`nas_core.graph.onnx.encoding.costs`.
 """
@@ -26,7 +26,7 @@ __all__ = ["encode_corrected"]
 
 
 def encode_corrected(network: Network) -> Encoded:
-    """Encode a network's operators as a runtime computes them.
+    """Encode a network by what a runtime computes.
 
     Raises:
         GraphError: no output depends on an input, a shape is not known, or shapes do not fit.

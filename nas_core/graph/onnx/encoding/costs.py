@@ -8,8 +8,8 @@ FLOPs, with n elements of the output and a multiplication and an addition as two
 * recurrent: 2 · T · B · (elements of its weights)
 * pooling: n · kernel; global pooling and reductions: elements of the input
 * per element: normalisation 7 (batch 2, root mean square 4), softmax 5, Gelu 5, HardSwish and Mish 4, HardSigmoid 3,
-  Swish and Softplus 2, linear resize 8, cubic 32; sums of k tensors k - 1; other arithmetic 1; moving data and
-  rectifying: 0 and 1.
+  Swish and Softplus 2 (each beside its operator in :mod:`nas_core.graph.onnx.operators`), linear resize 8, cubic 32;
+  sums of k tensors k - 1; other arithmetic 1; moving data and rectifying: 0 and 1.
 
 Parameters: elements of constant arrays that are read. Memory access, in elements: what is read once (of a table or a
 slice only what is taken), and what is written; 0 for views.
@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nas_core.graph.onnx.operators import CORRECTED, VIEWS, kind_of
+from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, kind_of
 from nas_core.graph.onnx.site import Site, pair_of
 
 __all__ = ["Cost", "cost_of"]
@@ -43,14 +43,6 @@ def cost_of(site: Site) -> Cost:
     return Cost(flops, params, _access(site))
 
 
-_PER_ELEMENT = {
-    "BatchNormalization": 2, "RMSNormalization": 4, "SimplifiedLayerNormalization": 4, "LpNormalization": 3,
-    "com.microsoft.SkipLayerNormalization": 8, "com.microsoft.SkipSimplifiedLayerNormalization": 5,
-    "HardSigmoid": 3, "HardSwish": 4, "Swish": 2, "Mish": 4, "Softplus": 2, "com.microsoft.QuickGelu": 3,
-    "Gelu": 5, "Erf": 1, "com.microsoft.Gelu": 5, "com.microsoft.FastGelu": 8, "com.microsoft.BiasGelu": 6,
-    "RotaryEmbedding": 3, "com.microsoft.RotaryEmbedding": 3, "GridSample": 8,
-    "QuantizeLinear": 2, "DequantizeLinear": 2, "DynamicQuantizeLinear": 3,
-}  # fmt: skip
 _PER_KIND = {"layer_norm": 7, "group_norm": 7, "softmax": 5, "gelu": 5}
 _FREE = {"input", "reshape", "transpose", "concat", "slice", "gather", "cast", "other"}
 _PARTIAL = ("Slice", "Split", "Gather", "GatherElements", "GatherND", "Compress", "SplitToSequence")
@@ -59,7 +51,7 @@ _PARTIAL = ("Slice", "Split", "Gather", "GatherElements", "GatherND", "Compress"
 def _flops(site: Site, kind: str) -> int:
     if kind in _OWN:
         return _OWN[kind](site)
-    each = _PER_ELEMENT.get(site.kind)
+    each = flops_per_element(site.kind)
     if each is None and site.kind in ("Resize", "Upsample"):
         each = {"linear": 8, "bilinear": 8, "cubic": 32}.get(str(site.settings.get("mode", "nearest")), 0)
     if each is None and site.kind in ("Sum", "Mean", "Max", "Min"):

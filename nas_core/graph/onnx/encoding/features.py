@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.onnx.operators import KINDS
 
 __all__ = ["FEATURES", "node_features", "static_features"]
 
 FEATURES = ("corrected", "released")
-KINDS = 32
-"""Length of the one-hot code."""
 
 
 def node_features(graph: Graph, features: str = "corrected") -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 
 def encode_released(network: Network) -> Encoded:
-    """Encode a network as the published latency models read it.
+    """Encode a network as the published code does.
 
     Raises:
         GraphError: nothing is connected, a shape is not known, or shapes do not fit.

@@ -1,4 +1,4 @@
-"""Names of the models, files of them, and what else holds networks."""
+"""Files of the models, and what else holds networks."""
 
 from __future__ import annotations
 
@@ -8,44 +8,14 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from nas_core.errors import ConfigError, DataError, UnknownChoiceError
-from nas_core.latency.by_graph import (
-    FlopsModel,
-    NNFormerModel,
-    NNFormerUnpricedModel,
-    list_network_models,
-    load_network_model,
-    network_model_class,
-    parsed_model_settings,
-    register_network_model,
-)
+from nas_core.errors import DataError
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import NNFormerModel, NNFormerUnpricedModel
 from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.by_graph.shipped import FOLDER
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.artifact import write_artifact
 from tests.latency.by_graph.toy import toy_networks
-
-
-def test_registration_is_idempotent_and_loud() -> None:
-    before = list_network_models()
-    assert register_network_model(FlopsModel) is FlopsModel and list_network_models() == before
-
-    class Other(FlopsModel):
-        pass
-
-    with pytest.raises(ConfigError, match=r"'flops' of networks is .*FlopsModel; .*Other needs another name"):
-        register_network_model(Other)
-    with pytest.raises(UnknownChoiceError, match="Did you mean 'trees'"):
-        network_model_class("tree")
-
-
-def test_settings_have_their_types() -> None:
-    assert parsed_model_settings("graphsage", ["epochs=3", "lr=1e-2"]) == {"epochs": 3, "lr": 0.01}
-    assert parsed_model_settings("trees", ["rounds=10"]) == {"rounds": 10}
-    assert parsed_model_settings("nn-former", ["depth=1"]) == {"depth": 1}
-    for kind, text in (("flops", "rounds=10"), ("trees", "rounds=0"), ("nn-former", "rounds=10"), ("trees", "rounds")):
-        with pytest.raises((ConfigError, UnknownChoiceError)):
-            parsed_model_settings(kind, [text])
 
 
 def test_an_nn_formers_file_is_a_predictors(tmp_path: Path) -> None:
@@ -72,16 +42,16 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     predictor = NNFormerPredictor("paper", dim=16, depth=1, epochs=1)
     predictor.fit(toy_networks(20).graphs, [0.5] * 20).save(path)
     with pytest.raises(DataError, match="predicts no latency of whole networks"):
-        load_network_model(path)
+        load_latency_model(path, "graph")
     write_artifact(path, "network-latency", {"model": "magic"}, {})
     with pytest.raises(DataError, match="holds a model 'magic'"):
-        load_network_model(path)
+        load_latency_model(path, "graph")
     write_artifact(path, "network-latency", {"model": "flops", "settings": {"wings": 2}}, {})
     with pytest.raises(DataError, match="is damaged"):
-        load_network_model(path)
+        load_latency_model(path, "graph")
     path.write_bytes(b"hello")
     with pytest.raises(DataError, match="no whole safetensors"):
-        load_network_model(path)
+        load_latency_model(path, "graph")
 
 
 def test_networks_come_from_files_and_folders(tmp_path: Path) -> None:

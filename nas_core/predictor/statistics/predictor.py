@@ -1,0 +1,143 @@
+"""Graph statistics alone as accuracy models: Gaussian processes, boosted trees, and the mean of both."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.graph import Graphs
+from nas_core.predictor.base import AccuracyModel, Array, Progress
+from nas_core.predictor.statistics.model import StatisticsModel
+from nas_core.predictor.targets import SCALES, TargetScale
+
+__all__ = ["BoostedTreesPredictor", "GaussianProcessPredictor", "StatisticsPredictor"]
+
+
+@dataclass(frozen=True)
+class GaussianProcessConfig:
+    """Settings of Gaussian processes."""
+
+    processes: int = 8
+    """Each on half of the statistics; one alone sees all."""
+    targets: str = "normal"
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "Gaussian processes", {"processes": Range(1)})
+        _check_targets(self.targets)
+
+
+@dataclass(frozen=True)
+class BoostedTreesConfig:
+    """Settings of boosted trees."""
+
+    trees: int = 8
+    """Boosted models, each from a seed of its own."""
+    targets: str = "normal"
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "boosted trees", {"trees": Range(1)})
+        _check_targets(self.targets)
+
+
+@dataclass(frozen=True)
+class StatisticsConfig:
+    """Settings of both together."""
+
+    processes: int = 8
+    """Gaussian processes, each on half of the statistics; one alone sees all."""
+    trees: int = 8
+    """Boosted models."""
+    targets: str = "normal"
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
+        _check_targets(self.targets)
+        if not (self.processes or self.trees):
+            raise ConfigError("processes 0 and trees 0 of graph statistics; expected at least one of either")
+
+
+def _check_targets(scale: str) -> None:
+    if scale not in SCALES:
+        raise unknown_choice("scale of targets", scale, SCALES)
+
+
+class _FromStatistics(AccuracyModel):
+    """What the three have in common. Operations and edges are seen, no attributes, shapes or static features."""
+
+    _model: StatisticsModel
+    _scale: TargetScale
+    _apart: ClassVar[bool] = True
+    """Whether each process and each of the boosted models counts for the spread, instead of the mean of either sort."""
+
+    @property
+    @abstractmethod
+    def _numbers(self) -> tuple[int, int]:
+        """How many processes and how many boosted models."""
+
+    def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
+        scale = TargetScale.fitted(self.config.targets, targets)
+        model = StatisticsModel.fit(graphs, scale.learn(targets), *self._numbers, self.seed)
+        self._model, self._scale = model, scale
+
+    def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
+        rows = self._model.predict(graphs, self._apart)
+        spread = np.stack([self._scale.restore(row) for row in rows]).std(0)
+        return self._scale.restore(rows.mean(0)), spread
+
+    def header(self) -> dict[str, Any]:
+        return {"scale": self._scale.to_json()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self._model.to_tensors()
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self._scale = TargetScale.from_json(header["scale"])
+        self._model = StatisticsModel.from_tensors(tensors, *self._numbers)
+
+
+class GaussianProcessPredictor(_FromStatistics):
+    """Gaussian processes on graph statistics: smooth, and good with a hundred graphs."""
+
+    name = "gaussian-process"
+    config_class = GaussianProcessConfig
+    config: GaussianProcessConfig
+
+    @property
+    def _numbers(self) -> tuple[int, int]:
+        return self.config.processes, 0
+
+
+class BoostedTreesPredictor(_FromStatistics):
+    """Gradient-boosted trees (LightGBM) on graph statistics: rules with thresholds."""
+
+    name = "boosted-trees"
+    config_class = BoostedTreesConfig
+    config: BoostedTreesConfig
+
+    @property
+    def _numbers(self) -> tuple[int, int]:
+        return 0, self.config.trees
+
+
+class StatisticsPredictor(_FromStatistics):
+    """Processes and trees together, the part of NN-Former's mixture that is no network."""
+
+    name = "statistics"
+    config_class = StatisticsConfig
+    config: StatisticsConfig
+    _apart = False
+
+    @property
+    def _numbers(self) -> tuple[int, int]:
+        return self.config.processes, self.config.trees

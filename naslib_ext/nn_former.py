@@ -1,0 +1,89 @@
+"""NN-Former with NASLib's predictor interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nas_core import predictor as core
+from nas_core.predictor.recipes import Recipe, get_recipe
+from naslib_ext.predictor import AccuracyPredictor
+
+__all__ = ["NNFormerPredictor"]
+
+REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
+"""Settings that are always among the hyperparameters, whether given or the recipe's."""
+
+
+class NNFormerPredictor(AccuracyPredictor):
+    """NN-Former with its recipes; see :class:`~naslib_ext.predictor.AccuracyPredictor` for what all models share.
+
+    Example:
+        >>> evaluator = PredictorEvaluator(NNFormerPredictor(epochs=300), config=config)
+        >>> ensemble = [copy.deepcopy(NNFormerPredictor(ss_type="nasbench201")) for _ in range(3)]
+
+    Args:
+        ss_type, encoding_type, seed: as of the base class.
+        recipe: a name of ``nas_core.predictor.list_recipes()`` or a ``Recipe``.
+        epochs: passes over the training architectures; None: the recipe's. ("paper" has 3000, for a GPU.)
+        options: ``device, units, hpo_wrapper`` as of the base class, and other settings of the recipe by name
+            (``lr=3e-4, dim=64, members=3``).
+
+    Raises:
+        ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
+    """
+
+    def __init__(
+        self,
+        ss_type: str | None = None,
+        encoding_type: Any = None,
+        recipe: str | Recipe = "paper",
+        seed: int = 0,
+        epochs: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
+        super().__init__(ss_type, encoding_type, model=core.NNFormerPredictor.name, seed=seed, epochs=epochs, **options)
+
+    def _defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        self.recipe = self.recipe.changed(**given)
+        flat = _flat(self.recipe)
+        return {"recipe": self.recipe.name, **{name: flat[name] for name in dict.fromkeys((*REPORTED, *given))}}
+
+    def _made(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> core.AccuracyModel:
+        recipe = self._recipe(hyperparams)
+        if _raw(recipe) and units == "any":
+            recipe = recipe.changed(targets="mean")
+        return core.NNFormerPredictor(recipe, seed=seed, device=str(self.device), unseen="ignore")
+
+    def _units_of(self, hyperparams: Mapping[str, Any], units: str) -> float:
+        return 100.0 if units == "percent" and _raw(self._recipe(hyperparams)) else 1.0
+
+    def _random(self) -> dict[str, Any]:
+        return {
+            "lr": float(np.exp(np.random.uniform(np.log(3e-5), np.log(3e-3)))),
+            "weight_decay": float(np.exp(np.random.uniform(np.log(1e-3), np.log(1e-1)))),
+            "rank_weight": float(np.exp(np.random.uniform(np.log(0.05), np.log(1.0)))),
+            "dropout": float(np.random.uniform(0.0, 0.2)),
+            "batch_size": int(np.random.choice([16, 32, 64, 128])),
+        }
+
+    def _recipe(self, hyperparams: Mapping[str, Any]) -> Recipe:
+        settings = dict(hyperparams)
+        name = settings.pop("recipe", self.recipe.name)
+        base = self.recipe if name == self.recipe.name else get_recipe(name)
+        now = _flat(base)
+        return base.changed(**{k: v for k, v in settings.items() if k not in now or now[k] != v})
+
+
+def _raw(recipe: Recipe) -> bool:
+    """Whether targets are learned as they are, so that they have to be fractions."""
+    return recipe.targets == "none" and recipe.train.loss == "mse"
+
+
+def _flat(recipe: Recipe) -> dict[str, Any]:
+    """All settings by name."""
+    settings = recipe.to_dict()
+    return {**settings, **settings["model"], **settings["train"]}

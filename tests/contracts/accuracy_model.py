@@ -1,0 +1,157 @@
+"""What every accuracy model must satisfy. A new one subclasses `AccuracyModelContract`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, kendall_tau, load_accuracy_model
+from tests.predictor.graphs import random_graphs, sizes_of_operations
+
+
+class AccuracyModelContract:
+    """Subclasses name the model, and settings with which it learns 42 small graphs in seconds."""
+
+    name: str
+    settings: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    order_matters = False
+    """Whether the order of training graphs may change what is learned: batches are drawn from them."""
+
+    @classmethod
+    def make(cls, **more: Any) -> AccuracyModel:
+        return ACCURACY_MODELS.get(cls.name)(**{"seed": 1, **cls.settings, **more})
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def data(cls) -> tuple[Graphs, np.ndarray]:
+        graphs = random_graphs((5, 6, 7) * 14, seed=1)
+        return graphs, sizes_of_operations(graphs)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, data: tuple[Graphs, np.ndarray]) -> AccuracyModel:
+        return cls.make().fit(*data)
+
+    def test_it_says_who_it_is(self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]) -> None:
+        assert model.name == self.name and model.title and model.setting_types().keys() >= self.settings.keys()
+        assert model.fitted and not self.make().fitted and self.make().known == frozenset()
+        assert model.known == {0, 1, 2, 3, 4} and model.info["graphs"] == 42 and model.info["largest"] == 7
+        assert all(isinstance(remark, str) for remark in model.remarks(data[0]))
+
+    def test_it_orders_graphs_it_has_not_seen(self, model: AccuracyModel) -> None:
+        others = random_graphs((5, 6, 7) * 20, seed=2)
+        predicted, spread = model.predict_with_spread(others)
+        assert predicted.shape == spread.shape == (60,) and predicted.dtype == spread.dtype == np.float64
+        assert np.isfinite(predicted).all() and (spread >= 0).all()
+        np.testing.assert_array_equal(model.predict(others), predicted)
+        assert kendall_tau(predicted, sizes_of_operations(others)) > 0.3
+        assert model.predict([]).shape == (0,)
+
+    def test_company_and_order_of_what_is_asked_do_not_matter(
+        self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]
+    ) -> None:
+        graphs = data[0]
+        together = model.predict(graphs)
+        np.testing.assert_allclose(model.predict(graphs[::-1])[::-1], together, rtol=1e-4)
+        np.testing.assert_allclose([float(model.predict([graphs[i]])[0]) for i in range(3)], together[:3], rtol=1e-4)
+
+    def test_the_order_of_training_graphs(self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]) -> None:
+        graphs, targets = data
+        order = np.random.default_rng(0).permutation(len(graphs))
+        again = self.make().fit(graphs.take(order), targets[order]).predict(graphs)
+        if self.order_matters:
+            assert kendall_tau(again, model.predict(graphs)) > 0.3
+        else:
+            np.testing.assert_allclose(again, model.predict(graphs), rtol=1e-6, atol=1e-8)
+
+    def test_equal_seeds_give_equal_files(
+        self, model: AccuracyModel, data: tuple[Graphs, np.ndarray], tmp_path: Path
+    ) -> None:
+        before = np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
+        again = self.make().fit(*data)
+        assert np.random.get_state()[1].tolist() == before  # type: ignore[index, union-attr]
+        again.save(tmp_path / "again.safetensors")
+        self.make().fit(data[0], 1 - data[1]).fit(*data).save(tmp_path / "after.safetensors")
+        model.save(tmp_path / "m.safetensors")
+        whole = (tmp_path / "m.safetensors").read_bytes()
+        assert (tmp_path / "again.safetensors").read_bytes() == whole
+        assert (tmp_path / "after.safetensors").read_bytes() == whole
+
+    def test_a_saved_model_is_the_same_model(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
+        model = self.make().fit(*data)
+        model.info |= {"reader": "nasbench201"}
+        model.save(tmp_path / "m.safetensors")
+        for loaded in (load_accuracy_model(tmp_path / "m.safetensors"), type(model).load(tmp_path / "m.safetensors")):
+            assert type(loaded) is type(model) and loaded.info == model.info and loaded.known == model.known
+            for first, second in zip(
+                model.predict_with_spread(data[0]), loaded.predict_with_spread(data[0]), strict=True
+            ):
+                np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-8)
+            loaded.save(tmp_path / "again.safetensors")
+            assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "m.safetensors").read_bytes()
+
+    def test_damaged_files_are_refused(self, model: AccuracyModel, tmp_path: Path) -> None:
+        path = tmp_path / "m.safetensors"
+        model.save(path)
+        content = path.read_bytes()
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+        save_file({}, path, metadata=metadata)
+        empty = path.read_bytes()
+        for damaged in (empty, content[: len(content) // 2], b"hello"):
+            path.write_bytes(damaged)
+            with pytest.raises(DataError, match=r"damaged|safetensors") as caught:
+                load_accuracy_model(path)
+            assert "\n" not in str(caught.value)
+        with pytest.raises(DataError, match=r"no tensor|damaged"):
+            type(model).opened(path, {**model.contents()[0]}, {}, "cpu", None)
+
+    def test_a_fit_that_fails_changes_nothing(self, data: tuple[Graphs, np.ndarray]) -> None:
+        model = self.make().fit(*data)
+        before, info = model.predict(data[0]), dict(model.info)
+        with pytest.raises(DataError):
+            model.fit(data[0], np.full(42, np.nan))
+        np.testing.assert_array_equal(model.predict(data[0]), before)
+        assert model.info == info
+
+    def test_operations_that_no_training_graph_has(
+        self, data: tuple[Graphs, np.ndarray], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        new = [Graph([0, 9, 4], [(0, 1), (1, 2)])]
+        model = self.make().fit(*data)
+        assert model.unseen_in(Graphs.of(new)) == {9: 0}
+        with pytest.raises(GraphError, match="operation 9"):
+            model.predict(new)
+        model.unseen = "warn"
+        assert np.isfinite(model.predict(new)).all() and "operation 9" in caplog.text
+
+    def test_wrong_inputs_are_one_line(
+        self, model: AccuracyModel, data: tuple[Graphs, np.ndarray], tmp_path: Path
+    ) -> None:
+        graphs, targets = data
+        model.save(path := tmp_path / "m.safetensors")
+        cases: list[tuple[type[NasExtError], str, Any]] = [
+            (ConfigError, "not fitted", lambda: self.make().predict(graphs)),
+            (ConfigError, "not fitted", lambda: self.make().save(tmp_path / "new.safetensors")),
+            (ConfigError, "safetensors", lambda: model.save(tmp_path / "m.json")),
+            (ConfigError, "no setting", lambda: self.make(wings=2)),
+            (ConfigError, "seed", lambda: self.make(seed=-1)),
+            (NasExtError, "maybe", lambda: self.make(unseen="maybe")),
+            (NasExtError, "maybe", lambda: load_accuracy_model(path, unseen="maybe")),
+            (NasExtError, "cuba", lambda: load_accuracy_model(path, device="cuba")),
+            (DataError, "at least 2", lambda: self.make().fit(graphs[:1], targets[:1])),
+            (DataError, "one number per graph", lambda: self.make().fit(graphs, targets[1:])),
+            (DataError, "not found", lambda: load_accuracy_model(tmp_path / "absent.safetensors")),
+            (GraphError, "got", lambda: model.predict(graphs[0])),  # type: ignore[arg-type]
+        ]
+        for error, message, run in cases:
+            with pytest.raises(error, match=message) as caught:
+                run()
+            assert "\n" not in str(caught.value)

@@ -1,0 +1,57 @@
+"""Milliseconds as a power of FLOPs and memory access, as another distribution adds a latency model by graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph import Graphs
+from nas_core.latency import GraphLatencyModel
+from nas_core.latency.by_graph import NetworkLatencies
+
+
+@dataclass(frozen=True)
+class PowerLawConfig:
+    """Settings of the regression."""
+
+    strength: float = 1e-3
+    """How strongly the exponents are drawn to 0."""
+
+    def __post_init__(self) -> None:
+        if not self.strength > 0:
+            raise ConfigError(f"strength is {self.strength}; expected a number above 0")
+
+
+class PowerLawModel(GraphLatencyModel):
+    """``ms = constant * GFLOPs^a * parameters^b * access^c``."""
+
+    name = "power-law"
+    reads: ClassVar[tuple[str, ...]] = ("static",)
+    config_class = PowerLawConfig
+
+    def learn(self, data: NetworkLatencies, seed: int, progress: Any) -> None:
+        columns = _columns(data.graphs)
+        drawn = self.config.strength * np.eye(columns.shape[1])
+        self._weights = np.linalg.solve(columns.T @ columns + drawn, columns.T @ np.log(data.latency_ms))
+
+    def estimate(self, graphs: Graphs) -> tuple[np.ndarray, None]:
+        return np.exp(_columns(graphs) @ self._weights), None
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {"weights": torch.from_numpy(self._weights)}
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
+        self._weights = tensors["weights"].numpy()
+        if self._weights.shape != (4,):
+            raise DataError(f"weights of shape {self._weights.shape}; expected four")
+
+
+def _columns(graphs: Graphs) -> np.ndarray:
+    """Logarithms of GFLOPs, parameters and memory access, and a constant ``(G, 4)``."""
+    static = np.maximum(np.asarray(graphs.static, np.float64)[:, 1:], 1e-9)
+    return np.column_stack([np.log(static), np.ones(len(static))])
