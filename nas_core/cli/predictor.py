@@ -51,7 +51,7 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
-_READER = f"What the architectures are: one of {', '.join(READERS)}."
+_READER = f"What the architectures are: one of {', '.join(READERS.names())}."
 _RECIPE = (
     f"One of {', '.join(list_recipes())}. Paper: NN-Former alone; statistics: none of it; best: a mixture of both, .10"
     " NN-Former at 100 records and .70 from 1,233 on."

@@ -82,7 +82,7 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
         raise DataError(f"expected either a field 'graph' or a field 'architecture'; got {got}")
     if "architecture" in record:
         if reader is None:
-            raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(READERS)}")
+            raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(READERS.names())}")
         return reader.from_json(record["architecture"])
     graph = Graph.from_dict(record["graph"])
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):

@@ -89,7 +89,7 @@ def reader_of(space: SearchSpace) -> Reader:
         ConfigError: there is none.
     """
     reasons: list[Any] = []
-    for reader in READERS.values():
+    for _, reader in READERS.items():
         if reader.genes:
             try:
                 reader.read(space.smallest())

@@ -1,0 +1,23 @@
+"""The project's graph readers: benchmarks, its own translation spaces, ONNX files."""
+
+from __future__ import annotations
+
+from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
+from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
+from nas_core.models.translation import graph as translation
+from nas_core.predictor.readers import Reader
+
+NASBENCH101 = Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS)
+NASBENCH201 = Reader("nasbench201", nasbench201.nasbench201_graph, nasbench201.OPERATIONS)
+NASBENCH201_UNPRUNED = Reader("nasbench201_unpruned", nasbench201.nasbench201_unpruned, nasbench201.OPERATIONS)
+NASBENCH301 = Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS)
+TRANSNASBENCH_MICRO = Reader(
+    "transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS
+)
+TRANSNASBENCH_MACRO = Reader(
+    "transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS
+)
+TRANSLATION = Reader(
+    "translation", translation.translation_graph, translation.OPERATIONS, translation.ATTRIBUTES, genes=True
+)
+ONNX = Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES)
