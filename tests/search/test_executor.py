@@ -31,7 +31,8 @@ from nas_core.search import (
 from nas_core.search.executor import SubmititExecutor
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, limit
-from tests.search.toy_host import ROOT, ToySupernet, make_visible
+from tests.search.toy_host import make_visible, troubled
+from tests.toys import ROOT
 
 FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
 SMALL = EvolutionConfig(iterations=3, population=12, parents=4, mutations=5, crossovers=3)
@@ -51,12 +52,7 @@ def strategies(name: str = "evolution") -> dict[str, Strategy]:
     return {f"latency_ms<={value:g}": STRATEGIES[name](value) for value in (3000.0, 2500.0)}
 
 
-def evaluate(architecture: Architecture) -> dict[str, float]:
-    return ToySupernet.evaluate(failing, architecture)
-
-
-failing = ToySupernet.__new__(ToySupernet)
-failing.settings = {"fail": True}
+evaluate = troubled({"fail": True})
 
 
 def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
