@@ -10,7 +10,7 @@ from nas_core.predictor import Batch, NNFormer, NNFormerConfig
 from nas_core.predictor.nn_former.cuda_graph import StaticForward
 from nas_core.predictor.nn_former.scorer import _Frozen, score
 from tests.predictor.graphs import random_graphs
-from tests.predictor.nn_former.test_model import lively
+from tests.predictor.nn_former.lively import lively
 
 CPU = torch.device("cpu")
 

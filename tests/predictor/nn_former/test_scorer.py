@@ -12,7 +12,7 @@ from nas_core.predictor.nn_former import scorer as inference_module
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer, score
 from tests.predictor.graphs import random_graphs
-from tests.predictor.nn_former.test_model import lively
+from tests.predictor.nn_former.lively import lively
 
 SMALL = {"dim": 32, "depth": 3}
 
