@@ -64,8 +64,8 @@ def test_attention_alone_decodes_what_it_computes_at_once() -> None:
 def test_a_predictor_learns_the_formula_and_a_table(tmp_path: Path) -> None:
     assert float(run("accuracy_predictor.py").split()[2]) > 0.5
     cells = np.random.default_rng(1).integers(0, 5, (60, 6))
-    accuracies = 0.5 + 0.05 * (cells == 3).sum(1)
-    rows = [{"architecture": nasbench201_string(cell), "accuracy": a} for cell, a in zip(cells, accuracies, strict=True)]
+    pairs = zip(cells, 0.5 + 0.05 * (cells == 3).sum(1), strict=True)
+    rows = [{"architecture": nasbench201_string(cell), "accuracy": accuracy} for cell, accuracy in pairs]
     (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = run("accuracy_predictor.py", "--table", tmp_path / "table.jsonl", "--learn", 40)
     assert float(said.split()[2]) > 0.3 and "on 20 cells, learned from 40" in said
