@@ -76,7 +76,7 @@ def by_default(npz: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def evaluated_on(checkpoint: Path, **options: Any) -> int:
-    return len(HOST.open(checkpoint, **options)._validation_set())
+    return len(HOST.open(checkpoint, **options).validation_set())
 
 
 def test_which_images_are_evaluated(by_default: Path, run: Path, npz: Path, folder: Path, tmp_path: Path) -> None:

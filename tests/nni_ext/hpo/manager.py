@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nas_core.search.strategies.steady import SteadySearch
 from nas_core.space import get_space
 from nni_ext import architecture_of
 from nni_ext.hpo.search_space import nni_search_space
@@ -48,6 +49,12 @@ class Manager:
         tuner.update_search_space(search_space)
         self.started: dict[int, dict[str, Any]] = {}
         self.results: list[tuple[dict[str, Any], float]] = []
+
+    @property
+    def search(self) -> SteadySearch:
+        search: SteadySearch | None = self.tuner._search  # private: NNI is told its proposals alone
+        assert search is not None
+        return search
 
     def start(self) -> dict[str, Any] | None:
         try:

@@ -84,8 +84,7 @@ def test_trials_that_end_without_a_result_count_as_failed() -> None:
     for number in range(14, 40):  # all of the first generation was told, so that there are no spares for ever
         assert manager.start() is not None
         manager.end(number, 1.0)
-    assert manager.tuner._search is not None
-    assert manager.tuner._search.strategy.generation > 1
+    assert manager.search.strategy.generation > 1
 
 
 def test_lost_results_are_asked_for_once_more() -> None:
@@ -107,8 +106,7 @@ def test_a_result_may_come_after_the_end_of_its_trial() -> None:
     manager.tuner.trial_end(0, True)
     manager.start()
     manager.tuner.receive_trial_result(0, parameters, 0.25)
-    assert manager.tuner._search is not None
-    best = manager.tuner._search.strategy.best()
+    best = manager.search.strategy.best()
     assert best is not None
     assert best[1] == 0.25
 
@@ -126,8 +124,7 @@ def test_local_trials_that_took_each_others_parameters() -> None:
         manager.start()
     manager.tuner.receive_trial_result(0, first, 1.0)
     manager.tuner.trial_end(1, True)
-    assert manager.tuner._search is not None
-    assert manager.tuner._search.strategy.best() == (architecture_of(SPACE, first), 1.0)
+    assert manager.search.strategy.best() == (architecture_of(SPACE, first), 1.0)
 
 
 def test_a_failed_trial_that_ran_beside_others() -> None:
@@ -136,10 +133,9 @@ def test_a_failed_trial_that_ran_beside_others() -> None:
     assert failed is not None
     assert other is not None
     manager.tuner.trial_end(0, False)
-    assert manager.tuner._search is not None
-    assert architecture_of(SPACE, failed) not in manager.tuner._search.told
+    assert architecture_of(SPACE, failed) not in manager.search.told
     manager.end(1, 1.0)
-    assert architecture_of(SPACE, failed) in manager.tuner._search.told
+    assert architecture_of(SPACE, failed) in manager.search.told
 
 
 @pytest.mark.parametrize("value", [float("nan"), "text", {"other": 1.0}, {"default": None}, [1.0]])
