@@ -9,12 +9,21 @@ from nas_core.errors import ArchitectureError, CheckpointError, DataError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet, hosts
+from tests.contracts.host import HostContract
 from tests.fairseq_ext.running import SPACE, USER_DIR, run, subnet
 
 
 @pytest.fixture(scope="module")
 def supernet(trained):
     return open_supernet(trained("neuron"))
+
+
+class TestFairseqHost(HostContract):
+    host = "fairseq"
+
+    @pytest.fixture
+    def checkpoint(self, trained):
+        return trained("neuron")
 
 
 def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
