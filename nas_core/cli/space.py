@@ -15,6 +15,8 @@ from nas_core.errors import unknown_choice
 from nas_core.files import write_atomic
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
 
+__all__ = ["FORMATS", "app", "export_command", "list_command", "show_command"]
+
 FORMATS = "nas_ext.space_formats"
 """Entry points of functions that write a `SearchSpace` as text, under the format's name."""
 

@@ -34,8 +34,8 @@ RANKING = Recipe(
 tables no better. The logistic loss of all pairs is RankNAS's; targets by rank make the values' scale irrelevant."""
 
 THREADS = 1
-"""Of torch: matrices this small gain nothing from more, and the order of a ranking must not depend on their number, or
-an interrupted search could not be continued on another machine."""
+"""Threads of torch: matrices this small gain nothing from more, and the order of a ranking must not depend on their
+number, or an interrupted search could not be continued on another machine."""
 
 
 class NNFormerRanker:
@@ -64,8 +64,10 @@ class NNFormerRanker:
         )
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Raises:
-        DataError: fewer than two different values.
+        """Fit the ranker to architectures and the values they got.
+
+        Raises:
+            DataError: fewer than two different values.
         """
         if len(np.unique(values)) < 2:
             raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")

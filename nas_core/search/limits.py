@@ -46,7 +46,9 @@ def cost_limits(space: SearchSpace, limits: Mapping[str, float | None]) -> list[
 
 
 def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:
-    """Raises:
-    ConstraintError: a limit that is not above 0.
+    """Make a constraint of a latency model and a limit.
+
+    Raises:
+        ConstraintError: a limit that is not above 0.
     """
     return Constraint("latency_ms", limit_ms, model.predict_rows)

@@ -41,7 +41,7 @@ class SubmititMeasurements:
         self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
-        """Of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
+        """Yield the measurement of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
         genes = [architecture.to_dict() for architecture in architectures]
         for outcome in self._pool.map(open_workload, self._arguments, genes):
             if isinstance(outcome, Failure):

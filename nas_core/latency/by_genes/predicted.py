@@ -61,7 +61,7 @@ class PredictedMeasurements:
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:
-        """Of each architecture in order.
+        """Yield the prediction for each architecture in order.
 
         Raises:
             GraphError: torch cannot export one. SpaceError: the space's networks are of a kind of their own.
