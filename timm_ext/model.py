@@ -118,8 +118,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> VisionModel:
-        """Raises:
-        CheckpointError: the settings are of another kind or of a newer version.
+        """A model from what :meth:`settings` gave.
+
+        Raises:
+            CheckpointError: the settings are of another kind or of a newer version.
         """
         try:
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])

@@ -13,8 +13,12 @@ from nas_core.layers.mos import NONE, MoSConfig, MoSLinear
 from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
 
+__all__ = ["ElasticFeedForward", "FeedForwardWeights", "feed_forward"]
+
 
 class FeedForwardWeights(NamedTuple):
+    """The weights of both linear layers for one architecture."""
+
     fc1: Affine
     fc2: Affine
 

@@ -7,6 +7,17 @@ from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
 from nas_core.models.translation import graph as translation
 from nas_core.predictor.readers import Reader
 
+__all__ = [
+    "NASBENCH101",
+    "NASBENCH201",
+    "NASBENCH201_UNPRUNED",
+    "NASBENCH301",
+    "ONNX",
+    "TRANSLATION",
+    "TRANSNASBENCH_MACRO",
+    "TRANSNASBENCH_MICRO",
+]
+
 NASBENCH101 = Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS)
 NASBENCH201 = Reader("nasbench201", nasbench201.nasbench201_graph, nasbench201.OPERATIONS)
 NASBENCH201_UNPRUNED = Reader("nasbench201_unpruned", nasbench201.nasbench201_unpruned, nasbench201.OPERATIONS)
