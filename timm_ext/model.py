@@ -42,9 +42,9 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         dynamic_img_size: unlike in timm True by default; without it, images of other sizes are refused.
         drop_rate: after the embedding and each sublayer. ``attn_drop_rate``, ``act_drop_rate`` and ``drop_path_rate``
             are on attention weights, hidden units and whole sublayers.
-        mos: experts of the feed-forward layers: none, layer or neuron; a static network has none. ``mos_experts``,
-            ``mos_router_hidden``, ``mos_router_layers`` and ``mos_router_dropout`` as in
-            :class:`nas_core.layers.MoSConfig`.
+        mos: experts of the feed-forward layers: none, layer, neuron or another of ``nas_core.layers.mixtures()``; a
+            static network has none. ``mos_experts``, ``mos_router_hidden``, ``mos_router_layers`` and
+            ``mos_router_dropout`` as in :class:`nas_core.layers.MoSConfig`.
         architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
     """
 
