@@ -71,10 +71,8 @@ def show_command(
         typer.echo(f"  {choice.name:26} {options}{repeated}")
     for gene, value in space.fixed.items():
         typer.echo(f"  {gene:26} {value} (fixed)")
-    if "decoder.arbitrary_cross" in space.largest():
-        from nas_core.models import params_m
-        from nas_core.models.translation.genes import check_translation_space
+    from nas_core.models.kind import fitting_kind  # torch, which takes seconds to import
 
-        check_translation_space(space)
-        smallest, largest = params_m(space.smallest()), params_m(space.largest())
-        typer.echo(f"  parameters without embeddings: {smallest:.2f} to {largest:.2f} M")
+    if (kind := fitting_kind(space)) is not None:
+        smallest, largest = kind.params_m(space.smallest()), kind.params_m(space.largest())
+        typer.echo(f"  {kind.counted}: {smallest:.2f} to {largest:.2f} M")

@@ -1,10 +1,9 @@
-"""The project's graph readers: benchmarks, its own translation spaces, ONNX files."""
+"""The project's graph readers: benchmarks and ONNX files. Kinds of network read their own architectures."""
 
 from __future__ import annotations
 
 from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
-from nas_core.models.translation import graph as translation
 from nas_core.predictor.readers import Reader
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "NASBENCH201_UNPRUNED",
     "NASBENCH301",
     "ONNX",
-    "TRANSLATION",
     "TRANSNASBENCH_MACRO",
     "TRANSNASBENCH_MICRO",
 ]
@@ -27,8 +25,5 @@ TRANSNASBENCH_MICRO = Reader(
 )
 TRANSNASBENCH_MACRO = Reader(
     "transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS
-)
-TRANSLATION = Reader(
-    "translation", translation.translation_graph, translation.OPERATIONS, translation.ATTRIBUTES, genes=True
 )
 ONNX = Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES)

@@ -1,4 +1,4 @@
-"""Graph readers by name. A new one is an object in :mod:`nas_core.predictor.own_readers` and a line here."""
+"""The readers by name: of benchmarks, each a file of its own and a line here, and of the kinds of network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
+from nas_core.models.kind import KINDS, ModelKind
 from nas_core.registry import Registry
 from nas_core.space.architecture import Architecture
 
-__all__ = ["READERS", "Reader", "reader_for"]
+__all__ = ["READERS", "Reader", "reader_for", "reader_names", "reader_of_kind"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +60,31 @@ READERS: Registry[Reader] = Registry(
         "nasbench301": "nas_core.predictor.own_readers:NASBENCH301",
         "transnasbench_micro": "nas_core.predictor.own_readers:TRANSNASBENCH_MICRO",
         "transnasbench_macro": "nas_core.predictor.own_readers:TRANSNASBENCH_MACRO",
-        "translation": "nas_core.predictor.own_readers:TRANSLATION",
         "onnx": "nas_core.predictor.own_readers:ONNX",
     },
 )
+"""Those that read no architectures of search spaces; :func:`reader_for` knows the kinds of network too."""
+
+
+def reader_names() -> list[str]:
+    """Names that :func:`reader_for` knows: of benchmarks and of kinds of network."""
+    known = READERS.names()
+    return [*known, *(name for name in KINDS.names() if name not in known)]
+
+
+def reader_of_kind(kind: ModelKind) -> Reader:
+    """The reader of the architectures of a kind of network."""
+    return Reader(kind.name, kind.graph, kind.operations, kind.attributes, genes=True)
 
 
 def reader_for(name: str) -> Reader:
-    """The reader of that name.
+    """The reader of that name; a kind of network has one under the kind's name.
 
     Raises:
         UnknownChoiceError: there is none; the message lists them.
     """
-    return READERS.get(name)
+    if name in READERS.names():
+        return READERS.get(name)
+    if name not in KINDS.names():
+        raise unknown_choice("graph reader", name, reader_names())
+    return reader_of_kind(KINDS.get(name))
