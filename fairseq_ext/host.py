@@ -45,32 +45,33 @@ class TranslationSupernet:
         self.path, self._subset, self._sentences = path, valid_subset, valid_sentences
         self.device = usable_device(device)
         self._state = read_checkpoint(path)
-        self._task, model = load_network(path, self._state, data)
-        self._model = model.to(self.device)
+        self.fairseq_task, model = load_network(path, self._state, data)
+        self.model = model.to(self.device)
         self._batches: list[dict[str, Any]] | None = None
-        self.space: SearchSpace = self._model.space
+        self.space: SearchSpace = self.model.space
         self.task = {
             "kind": "translation",
-            "source_vocab": len(self._task.source_dictionary),
-            "target_vocab": len(self._task.target_dictionary),
+            "source_vocab": len(self.fairseq_task.source_dictionary),
+            "target_vocab": len(self.fairseq_task.target_dictionary),
         }
 
-    def _validation(self) -> list[dict[str, Any]]:
+    def validation(self) -> list[dict[str, Any]]:
+        """The batches of the sentences that are evaluated, read once."""
         from fairseq import utils
         from fairseq.data import data_utils
 
         if self._batches is None:
             try:
-                self._task.load_dataset(self._subset, combine=False, epoch=1)
+                self.fairseq_task.load_dataset(self._subset, combine=False, epoch=1)
             except FileNotFoundError:
                 raise DataError(
-                    f"no split {self._subset!r} in {self._task.cfg.data}; give another --valid-subset or --data"
+                    f"no split {self._subset!r} in {self.fairseq_task.cfg.data}; give another --valid-subset or --data"
                 ) from None
             except ValueError as error:
                 if message := wrong_input(error):
                     raise DataError(message) from None
                 raise
-            dataset = self._task.dataset(self._subset)
+            dataset = self.fairseq_task.dataset(self._subset)
             with data_utils.numpy_seed(0):  # sentences of equal length come in random order
                 indices = dataset.ordered_indices()
             if self._sentences is not None and self._sentences < len(indices):
@@ -87,7 +88,7 @@ class TranslationSupernet:
 
     def _readable(self, dataset: Any, indices: Any) -> Any:
         """Without the sentences that the decoder's linear attention cannot read, and how many those are."""
-        kept, longer = dataset.filter_indices_by_size(indices, self._model.max_positions())
+        kept, longer = dataset.filter_indices_by_size(indices, self.model.max_positions())
         if len(longer):
             _log.warning(
                 "%d of %d sentences of split %r are longer than this network reads, %s tokens of source and target, and"
@@ -95,7 +96,7 @@ class TranslationSupernet:
                 len(longer),
                 len(indices),
                 self._subset,
-                self._model.max_positions(),
+                self.model.max_positions(),
             )
         return kept
 
@@ -104,13 +105,13 @@ class TranslationSupernet:
         once for all batches."""
         from nas_core.layers.smoothed_loss import projected_smoothed_loss
 
-        batches = self._validation()
+        batches = self.validation()
         smoothing = float(getattr(self._state["cfg"]["criterion"], "label_smoothing", None) or self._smoothing())
-        padding = self._task.target_dictionary.pad()
+        padding = self.fairseq_task.target_dictionary.pad()
         loss = nll = tokens = 0.0
-        with torch.no_grad(), self._model.using(self.space.validate(architecture), freeze=True):
+        with torch.no_grad(), self.model.using(self.space.validate(architecture), freeze=True):
             for index, batch in enumerate(batches, start=1):
-                features, extra = self._model(**batch["net_input"], features_only=True)
+                features, extra = self.model(**batch["net_input"], features_only=True)
                 part = projected_smoothed_loss(
                     features.flatten(0, 1), extra["output"], batch["target"].view(-1), smoothing, padding
                 )
@@ -129,7 +130,7 @@ class TranslationSupernet:
         from fairseq_ext.checkpoint import write_subnet
 
         architecture = self.space.validate(architecture)
-        weights = self._model.net.static_state(architecture)
+        weights = self.model.net.static_state(architecture)
         write_subnet(self._state, weights, architecture, Path(path))
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
@@ -137,7 +138,7 @@ class TranslationSupernet:
         """The subnet's encoder and decoding step, with its dictionaries."""
         from fairseq_ext.exporting import exportable
 
-        return exportable(self._model, self._task, self.space.validate(architecture))
+        return exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
 class FairseqHost:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -28,7 +26,7 @@ from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Memory, Subnet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.sampling import draw
+from nas_core.supernet.active import SubnetHolder
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +101,7 @@ def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
 
 
 @register_model("mos_transformer")
-class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
+class TranslationModel(SubnetHolder[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
     """A supernet over a search space, or (with ``--subnet``) the static network of one architecture.
 
     The architecture in use is :attr:`architecture`. While training, ``set_num_updates``, which fairseq calls before
@@ -115,12 +113,9 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
         super().__init__(Encoder(self, source_dictionary), Decoder(self, target_dictionary))
         self.args = args
         self.net = net
-        self.space: SearchSpace = net.space
-        self.train_architecture = self.eval_architecture = self.space.largest()
+        self.start(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
         if getattr(args, "eval_subnet", None):
             self.eval_architecture = self.space.validate(Architecture.load(args.eval_subnet))
-        self._held: Architecture | None = None
-        self._held_subnet: Subnet | None = None
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
@@ -155,35 +150,12 @@ class TranslationModel(FairseqEncoderDecoderModel):  # type: ignore[misc]
 
     # -- the architecture in use ---------------------------------------------------------------------------------------
 
-    @property
-    def architecture(self) -> Architecture:
-        if self._held is not None:
-            return self._held
-        return self.train_architecture if self.training else self.eval_architecture
-
-    def draw(self, update: int) -> Architecture:
-        """The random architecture of this update."""
-        return draw(self.space, update, int(getattr(self.args, "seed", 1)), self.args.architecture_draw)
+    def select(self, architecture: Architecture) -> Subnet:
+        return self.net.select(architecture)
 
     def set_num_updates(self, num_updates: int) -> None:
         super().set_num_updates(num_updates)
         self.train_architecture = self.draw(num_updates)
-
-    @contextmanager
-    def using(self, architecture: Architecture, freeze: bool = False) -> Iterator[None]:
-        """Run with this architecture; ``freeze`` mixes and slices its weights once for the whole block, which is right
-        only while no weight changes."""
-        previous = self._held, self._held_subnet
-        self._held, self._held_subnet = architecture, None
-        if freeze:
-            self._held_subnet = self.net.select(architecture)
-        try:
-            yield
-        finally:
-            self._held, self._held_subnet = previous
-
-    def active_subnet(self) -> Subnet:
-        return self._held_subnet if self._held_subnet is not None else self.net.select(self.architecture)
 
     # -- fairseq's interface -------------------------------------------------------------------------------------------
 

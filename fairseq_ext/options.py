@@ -7,10 +7,9 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
-from nas_core.layers import MoSConfig
+from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import NORMALIZE
-from nas_core.layers.mos import KINDS
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.supernet.sampling import DRAWS, EXTREMES
@@ -21,12 +20,12 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--search-space", metavar="NAME|FILE", help="a space of 'nas-ext space list' or a YAML file")
     add("--subnet", metavar="ARCH.json", help="train this one architecture of the space as a static network")
-    add("--mos", choices=KINDS, help="experts of feed-forward layers: none, mixed per layer, or mixed per neuron")
+    add("--mos", choices=mixtures(), help="experts of feed-forward layers: none, or mixed per layer, per neuron, ..")
     add("--mos-experts", type=int, metavar="M", help="experts per linear layer")
     add("--mos-router-hidden", type=int, metavar="N", help="width of the routers' hidden layers")
     add("--mos-router-layers", type=int, metavar="N", help="linear layers of a router")
     add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
-    add("--mos-own-router", action="store_true", default=None, help="layer-wise: one router per linear, not per layer")
+    add("--mos-own-router", action="store_true", default=None, help="one router per linear where two could share one")
     add("--architecture-draw", choices=DRAWS, help="draw each gene uniformly, or architectures, or HAT's random stream")
     add(
         "--extremes",

@@ -16,7 +16,7 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.hat_tables import COLUMNS, read_hat_table
 from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.space import Choice
-from tests.latency.by_graph.test_data import data
+from tests.latency.by_graph.networks import data
 
 
 def altered(content: bytes, count: int) -> Iterator[bytes]:

@@ -209,7 +209,7 @@ def open_splits(
             raise ConfigError(
                 f"--val-count {held_out} of {len(order)} images; expected fewer, or give --val-data a set of its own"
             )
-        chosen = _some_of_each_class(source, order) if not held_out else order[:held_out]
+        chosen = some_of_each_class(source, order) if not held_out else order[:held_out]
         if not len(chosen):
             raise ConfigError(
                 f"{len(order)} images of {source.classes} classes in {train} are too few to hold some out; give"
@@ -221,7 +221,7 @@ def open_splits(
     return ImageSet(source, np.sort(rest[: train_count or None])), held
 
 
-def _some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
+def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Take the first images of each class, in this order."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     taken = []

@@ -63,7 +63,7 @@ class ImageSupernet:
         from timm_ext.data import ImageSet
 
         if self._batches is None:
-            images = self._validation_set()
+            images = self.validation_set()
             if self._images is not None and self._images < len(images):
                 chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
                 images = ImageSet(images.source, images.indices[chosen])
@@ -85,7 +85,8 @@ class ImageSupernet:
             self._batches = list(loader) if 4 * pixels <= _KEPT_BYTES else loader
         return self._batches
 
-    def _validation_set(self) -> Any:
+    def validation_set(self) -> Any:
+        """The images that are evaluated, before a smaller number of them is chosen."""
         from timm_ext.data import ImageSet, has_training_images, open_images, open_splits, open_subset
 
         run = self._state.get("train") or {}

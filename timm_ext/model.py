@@ -5,8 +5,7 @@ Shapes: B batch, N tokens, C channels, K classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.sampling import SAMPLINGS
-from nas_core.supernet.sampling import draw
+from nas_core.supernet.active import SubnetHolder
 from timm_ext.requests import check_arguments, check_traceable, taken_layers
 
 __all__ = ["VisionModel", "image_pair"]
@@ -27,7 +26,7 @@ __all__ = ["VisionModel", "image_pair"]
 _NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
 
 
-class VisionModel(nn.Module):
+class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """A supernet over a search space, or the static network of a space with one architecture.
 
     The architecture in use is :attr:`architecture`. A supernet in training mode draws one at random for each forward
@@ -43,9 +42,9 @@ class VisionModel(nn.Module):
         dynamic_img_size: unlike in timm True by default; without it, images of other sizes are refused.
         drop_rate: after the embedding and each sublayer. ``attn_drop_rate``, ``act_drop_rate`` and ``drop_path_rate``
             are on attention weights, hidden units and whole sublayers.
-        mos: experts of the feed-forward layers: none, layer or neuron; a static network has none. ``mos_experts``,
-            ``mos_router_hidden``, ``mos_router_layers`` and ``mos_router_dropout`` as in
-            :class:`nas_core.layers.MoSConfig`.
+        mos: experts of the feed-forward layers: none, layer, neuron or another of ``nas_core.layers.mixtures()``; a
+            static network has none. ``mos_experts``, ``mos_router_hidden``, ``mos_router_layers`` and
+            ``mos_router_dropout`` as in :class:`nas_core.layers.MoSConfig`.
         architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
     """
 
@@ -84,7 +83,7 @@ class VisionModel(nn.Module):
             router_layers=mos_router_layers,
             router_dropout=mos_router_dropout,
         )
-        self.arguments, self.space, self.is_supernet = arguments, space, space.cardinality() > 1
+        self.arguments, self.is_supernet = arguments, space.cardinality() > 1
         config = VisionConfig(
             classes=num_classes,
             channels=in_chans,
@@ -99,12 +98,9 @@ class VisionModel(nn.Module):
             mos=experts if self.is_supernet else MoSConfig(),
         )
         self.net = VisionNet(space, config)
-        self.seed, self.how = architecture_seed, architecture_draw
-        self.train_architecture = self.eval_architecture = space.largest()
+        self.start(space, architecture_seed, architecture_draw)
         if self.is_supernet:
             self.register_buffer("updates", torch.zeros((), dtype=torch.long))
-        self._held: Architecture | None = None
-        self._held_subnet: VisionSubnet | None = None
         self.in_chans, self.num_classes = in_chans, num_classes
         self.num_features = self.head_hidden_size = self.embed_dim = self.net.embed_dim
         self.feature_info = [
@@ -122,8 +118,10 @@ class VisionModel(nn.Module):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> VisionModel:
-        """Raises:
-        CheckpointError: the settings are of another kind or of a newer version.
+        """A model from what :meth:`settings` gave.
+
+        Raises:
+            CheckpointError: the settings are of another kind or of a newer version.
         """
         try:
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])
@@ -134,36 +132,15 @@ class VisionModel(nn.Module):
 
     # -- the architecture in use ---------------------------------------------------------------------------------------
 
-    @property
-    def architecture(self) -> Architecture:
-        if self._held is not None:
-            return self._held
-        return self.train_architecture if self.training else self.eval_architecture
-
-    def draw(self, update: int) -> Architecture:
-        """The random architecture of an update."""
-        return draw(self.space, update, self.seed, self.how)
-
-    @contextmanager
-    def using(self, architecture: Architecture, freeze: bool = False) -> Iterator[None]:
-        """Run with this architecture; ``freeze`` mixes and slices its weights once for the whole block, which is right
-        only while no weight changes."""
-        previous = self._held, self._held_subnet
-        self._held = self.space.validate(architecture)
-        self._held_subnet = self.net.select(self._held, known=True) if freeze else None
-        try:
-            yield
-        finally:
-            self._held, self._held_subnet = previous
+    def select(self, architecture: Architecture) -> VisionSubnet:
+        return self.net.select(architecture, known=True)
 
     def active_subnet(self) -> VisionSubnet:
         """The weights of the architecture in use; while training a supernet, of the next draw."""
-        if self._held_subnet is not None:
-            return self._held_subnet
-        if self.training and self.is_supernet and self._held is None:
+        if self.training and self.is_supernet and self.held is None:
             self.train_architecture = self.draw(int(self.updates))
             self.updates += 1
-        return self.net.select(self.architecture, known=True)
+        return super().active_subnet()
 
     # -- timm's interface ----------------------------------------------------------------------------------------------
 

@@ -134,7 +134,7 @@ class Trainer:
             images, labels = images.to(self.device), labels.to(self.device)
             if self.mixup is not None:
                 images, labels = self.mixup(images, labels)
-            loss = self._update(images, labels, update)
+            loss = self.train_step(images, labels, update)
             update, total = update + 1, total + loss
             if self.average is not None:
                 self.average.update(self.model, step=update)
@@ -143,8 +143,9 @@ class Trainer:
         bar.close()
         return total / count
 
-    def _update(self, images: torch.Tensor, labels: torch.Tensor, update: int) -> float:
-        architectures = self._architectures(update)
+    def train_step(self, images: torch.Tensor, labels: torch.Tensor, update: int) -> float:
+        """One update on a batch, of each architecture that the rule trains; the loss."""
+        architectures = self.architectures_of(update)
         self.optimizer.zero_grad()
         total = 0.0
         for architecture in architectures:
@@ -159,7 +160,8 @@ class Trainer:
         self.optimizer.step()
         return total
 
-    def _architectures(self, update: int) -> list[Architecture]:
+    def architectures_of(self, update: int) -> list[Architecture]:
+        """The architectures that an update trains: one drawn, or the sandwich's three."""
         model = self.model
         if not model.is_supernet:
             return [model.architecture]

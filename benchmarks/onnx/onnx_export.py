@@ -100,7 +100,7 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
     translator = Translator(folder)
     net: Any = model.parts[0].module.net
     pad, eos = translator.pad, translator.eos
-    sentences = sentences_of(opened._task, arguments.sentences, arguments.split)
+    sentences = sentences_of(opened.fairseq_task, arguments.sentences, arguments.split)
 
     def by_onnx(batch: int, some: Tokens) -> Tokens:
         return [tokens for part in parts_of(some, batch) for tokens in translator.greedy(part, LONGEST)]
@@ -111,7 +111,7 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
     ours = by_onnx(32, sentences)
     theirs = {
         "torch": by_torch(32, sentences),
-        "fairseq": fairseq_greedy(opened._task, opened._model, sentences, 32),
+        "fairseq": fairseq_greedy(opened.fairseq_task, opened.model, sentences, 32),
         "onnx_one_by_one": by_onnx(1, sentences),
     }
     some = sentences[:: max(1, len(sentences) // arguments.timed)][: arguments.timed]

@@ -20,7 +20,7 @@ from nas_core.latency.by_genes import LatencyDataset
 from nas_core.models import params_m
 from nas_core.report import read_run
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import open_supernet
+from nas_core.supernet import open_supernet
 
 EXAMPLES = 6
 

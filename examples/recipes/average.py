@@ -36,10 +36,10 @@ def average(folder: Path, last: int, out: Path) -> list[Path]:
             " (--keep-last-epochs), or average fewer"
         )
     paths = [path for _, path in found[-last:]]
-    result = _read(paths[-1])
+    result = read_checkpoint(paths[-1])
     sums = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in result["model"].items()}
     for path in paths[:-1]:
-        weights = _read(path)["model"]
+        weights = read_checkpoint(path)["model"]
         if {name: tensor.shape for name, tensor in weights.items()} != {name: one.shape for name, one in sums.items()}:
             raise CheckpointError(f"{path} is of another network than {paths[-1]}; give a folder of one training")
         for name, tensor in weights.items():
@@ -53,7 +53,8 @@ def average(folder: Path, last: int, out: Path) -> list[Path]:
     return paths
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint of fairseq, read without running anything that stands in it."""
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)

@@ -50,7 +50,7 @@ HOSTS = (
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
     """Show which hosts and accelerators are usable, with versions and the pip line for what is not."""
     findings = diagnose()
-    typer.echo(json.dumps(findings, indent=2) if as_json else _table(findings))
+    typer.echo(json.dumps(findings, indent=2) if as_json else findings_table(findings))
 
 
 def diagnose() -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _examine(host: Host, install: str) -> dict[str, Any]:
     }
     if not finding["installed"]:
         return finding
-    answer = _run_probe(host.modules)
+    answer = run_probe(host.modules)
     finding["version"] = finding["version"] or answer.get("version")
     finding["error"] = answer.get("error")
     finding["importable"] = finding["error"] is None
@@ -110,7 +110,7 @@ def _version(distributions: tuple[str, ...]) -> str | None:
     return None
 
 
-def _run_probe(modules: tuple[str, ...]) -> Mapping[str, Any]:
+def run_probe(modules: tuple[str, ...]) -> Mapping[str, Any]:
     """What `probe` finds in a fresh interpreter with the search path of this one."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     code = f"from nas_core.cli.doctor import probe; probe({modules!r})"
@@ -176,7 +176,8 @@ def _adds(kind: str) -> bool:
         return False
 
 
-def _table(findings: Mapping[str, Any]) -> str:
+def findings_table(findings: Mapping[str, Any]) -> str:
+    """The findings as people read them."""
     accelerators = [f"{device['kind']} ({device['name']})" for device in findings["accelerators"]]
     lines = [
         f"{'nas-ext':<12} {findings['nas_ext']}",

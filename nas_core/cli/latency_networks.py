@@ -138,13 +138,15 @@ def predict(
 def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> GraphLatencyModel:
     start = time.perf_counter()
     with tqdm(desc=f"training {model.name}", unit="step", disable=None) as bar:
-        model.fit(networks, seed=seed, progress=_shown(bar))
+        model.fit(networks, seed=seed, progress=shown_in(bar))
     model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
     model.info["fit_s"] = round(time.perf_counter() - start, 1)
     return model
 
 
-def _shown(bar: Any) -> Progress:
+def shown_in(bar: Any) -> Progress:
+    """Progress of a fit, shown in a bar."""
+
     def progress(step: int, steps: int, loss: float) -> None:
         if bar.total is None or step <= bar.n:  # the first member, or the next
             bar.reset(steps)

@@ -1,10 +1,12 @@
 """What a layer computes: elastic layers, and feed-forward layers whose experts are mixed for the architecture."""
 
 from nas_core.layers.linear import ElasticEmbedding, ElasticLayerNorm, ElasticLinear
-from nas_core.layers.mos import MoSConfig, MoSLinear, Router
+from nas_core.layers.mos import MoSConfig, MoSLinear, mixtures
+from nas_core.layers.routers import ROUTERS, Router
 from nas_core.layers.transformer import ElasticDecoderLayer, ElasticEncoderLayer
 
 __all__ = [
+    "ROUTERS",
     "ElasticDecoderLayer",
     "ElasticEmbedding",
     "ElasticEncoderLayer",
@@ -13,4 +15,5 @@ __all__ = [
     "MoSConfig",
     "MoSLinear",
     "Router",
+    "mixtures",
 ]

@@ -9,11 +9,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.layers.linear import ElasticLinear
-from nas_core.layers.mos import MoSConfig, MoSLinear, Router
+from nas_core.layers.mos import NONE, MoSConfig, MoSLinear
+from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
+
+__all__ = ["ElasticFeedForward", "FeedForwardWeights", "feed_forward"]
 
 
 class FeedForwardWeights(NamedTuple):
+    """The weights of both linear layers for one architecture."""
+
     fc1: Affine
     fc2: Affine
 
@@ -26,14 +31,14 @@ class ElasticFeedForward(nn.Module):
         self.fc1: ElasticLinear | MoSLinear
         self.fc2: ElasticLinear | MoSLinear
         self.routers = nn.ModuleList()
-        if mos.kind == "none":
+        if mos.kind == NONE:
             self.fc1, self.fc2 = ElasticLinear(embed_dim, ffn_dim), ElasticLinear(ffn_dim, embed_dim)
             return
         self.fc1, self.fc2 = MoSLinear(embed_dim, ffn_dim, mos), MoSLinear(ffn_dim, embed_dim, mos)
-        if mos.kind == "neuron":
-            self.routers.extend([Router(features, mos, ffn_dim), Router(features, mos, embed_dim)])
-        else:
-            self.routers.extend(Router(features, mos) for _ in range(1 if mos.shared else 2))
+        router = ROUTERS.get(mos.kind)
+        self.routers.extend(
+            router(features, mos, rows) for rows in ((ffn_dim,) if mos.shared else (ffn_dim, embed_dim))
+        )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
         """Coefficients of fc1 and of fc2 (the same tensor if the router is shared); empty without experts."""

@@ -1,4 +1,4 @@
-"""Linear layers whose experts are mixed by a router that reads the architecture.
+"""Linear layers whose experts are mixed by coefficients that a router makes from the architecture.
 
 Mixture-of-Supernets, equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments the bias is mixed by
 the same coefficients as its row, and sizes are sliced before mixing. For a fixed architecture the mixture is a constant
@@ -8,7 +8,6 @@ matrix: it is computed once per architecture and step, and once for all at extra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -16,17 +15,26 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.linear import ElasticLinear, prefix
+from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
 
-KINDS = ("none", "layer", "neuron")
+__all__ = ["MoSConfig", "MoSLinear", "mix", "mixtures", "naive_mix"]
+
+NONE = "none"
+"""Plain weight sharing: no experts and no router."""
+
+
+def mixtures() -> list[str]:
+    """Every value of :attr:`MoSConfig.kind`: ``none`` and the routers' names."""
+    return [NONE, *ROUTERS.names()]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoSConfig:
     """What a Mixture-of-Supernets adds to an elastic feed-forward layer."""
 
-    kind: str = "none"
-    """``none`` (plain weight sharing), ``layer`` (one mixture per matrix) or ``neuron`` (one per row)."""
+    kind: str = NONE
+    """``none`` (plain weight sharing) or a router: ``layer`` (one mixture per matrix), ``neuron`` (one per row), .."""
     experts: int = 2
     """Number of full-size experts per linear layer, M (paper: 2)."""
     router_hidden: int = 128
@@ -36,55 +44,33 @@ class MoSConfig:
     router_dropout: float = 0.0
     """Dropout after each hidden layer of the router, in training."""
     share_router: bool | None = None
-    """One router for both linears of a feed-forward layer; default: shared if layer-wise, own if neuron-wise."""
+    """One router for both linears of a feed-forward layer; default: where the kind of router can be shared."""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown_choice("kind of mixture (--mos)", self.kind, KINDS)
-        if self.kind != "none" and (self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1):
+        if self.kind == NONE:
+            return
+        if self.kind not in ROUTERS.names():
+            raise unknown_choice(ROUTERS.what, self.kind, mixtures())
+        if self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1:
             raise ConfigError(
                 f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers}:"
                 " each must be at least 1"
             )
-        if self.kind == "neuron" and self.share_router:
-            raise ConfigError("neuron-wise routers have one output per row and cannot be shared; drop share_router")
+        if self.share_router and not ROUTERS.get(self.kind).shareable:
+            raise ConfigError(
+                f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
+            )
 
     @property
     def shared(self) -> bool:
-        return self.kind == "layer" and self.share_router is not False
+        """Whether one router serves both linear layers of a feed-forward layer."""
+        return self.kind != NONE and ROUTERS.get(self.kind).shareable and self.share_router is not False
 
 
-class Router(nn.Module):
-    """An MLP from an architecture's encoding ``(F,)`` to mixing coefficients.
-
-    Layer-wise: ``(M,)``, one softmax. Neuron-wise: ``(O, M)``, a softmax per row; of its last linear only the rows of
-    the neurons in use are computed. The last linear of a neuron-wise router starts xavier-uniform with zero bias, all
-    others as torch does, like the authors'.
-    """
-
-    def __init__(self, features: int, config: MoSConfig, neurons: int | None = None) -> None:
-        super().__init__()
-        self.experts = config.experts
-        self.neurons = neurons
-        widths = [features] + [config.router_hidden] * (config.router_layers - 1)
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.out = nn.Linear(widths[-1], config.experts * (neurons or 1))
-        self.dropout = config.router_dropout
-        if neurons is not None:
-            nn.init.xavier_uniform_(self.out.weight)
-            nn.init.zeros_(self.out.bias)
-
-    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
-        x = encoding.to(self.out.weight.dtype)
-        for layer in self.hidden:
-            x = nn.functional.dropout(torch.relu(layer(x)), self.dropout, self.training)
-        if self.neurons is None:
-            logits = self.out(x)
-        else:
-            rows = self.experts * out_features
-            logits = nn.functional.linear(x, prefix(self.out.weight, rows), prefix(self.out.bias, rows))
-            logits = logits.view(out_features, self.experts)
-        return torch.softmax(logits.float(), dim=-1).to(x.dtype)
+def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
+    """Experts ``(M, O, I)`` and coefficients ``(M,)`` or ``(O, M)`` to one matrix of the sizes that are asked for."""
+    mixed: Tensor = _Mix.apply(experts, coefficients, out_features, in_features)  # type: ignore[no-untyped-call]
+    return mixed
 
 
 class _Mix(torch.autograd.Function):
@@ -136,7 +122,7 @@ class MoSLinear(nn.Module):
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
         """The mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
         coefficients = coefficients.to(self.weight.dtype)  # autocast gives half-precision coefficients
-        weight = _Mix.apply(self.weight, coefficients, out_features, in_features)  # type: ignore[no-untyped-call]
+        weight = mix(self.weight, coefficients, out_features, in_features)
         by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
         bias = prefix(self.bias, len(self.bias), out_features)
         mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)
@@ -144,7 +130,7 @@ class MoSLinear(nn.Module):
 
 
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Equations 4 and 5 as written, in float32: the reference of :class:`MoSLinear`."""
+    """Equations 4 and 5 as written, in float32: the reference of :func:`mix`."""
     used = experts[:, :out_features, :in_features].float()
     if coefficients.dim() == 1:
         return torch.einsum("m,moi->oi", coefficients.float(), used)

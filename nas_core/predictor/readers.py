@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nas_core.errors import unknown_choice
-from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.graph import Graph, GraphError
-from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
 from nas_core.models.kind import KINDS, ModelKind
+from nas_core.registry import Registry
 from nas_core.space.architecture import Architecture
 
 __all__ = ["READERS", "Reader", "reader_for", "reader_names", "reader_of_kind"]
@@ -51,24 +50,26 @@ class Reader:
         return self.read(*bound.args, **bound.kwargs)
 
 
-READERS: dict[str, Reader] = {
-    reader.name: reader
-    for reader in (
-        Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS),
-        Reader("nasbench201", nasbench201.nasbench201_graph, nasbench201.OPERATIONS),
-        Reader("nasbench201_unpruned", nasbench201.nasbench201_unpruned, nasbench201.OPERATIONS),
-        Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS),
-        Reader("transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS),
-        Reader("transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS),
-        Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES),
-    )
-}
+READERS: Registry[Reader] = Registry(
+    "graph reader",
+    "nas_ext.graph_readers",
+    {
+        "nasbench101": "nas_core.predictor.own_readers:NASBENCH101",
+        "nasbench201": "nas_core.predictor.own_readers:NASBENCH201",
+        "nasbench201_unpruned": "nas_core.predictor.own_readers:NASBENCH201_UNPRUNED",
+        "nasbench301": "nas_core.predictor.own_readers:NASBENCH301",
+        "transnasbench_micro": "nas_core.predictor.own_readers:TRANSNASBENCH_MICRO",
+        "transnasbench_macro": "nas_core.predictor.own_readers:TRANSNASBENCH_MACRO",
+        "onnx": "nas_core.predictor.own_readers:ONNX",
+    },
+)
 """Those that read no architectures of search spaces; :func:`reader_for` knows the kinds of network too."""
 
 
 def reader_names() -> list[str]:
     """Names that :func:`reader_for` knows: of benchmarks and of kinds of network."""
-    return [*READERS, *(name for name in KINDS.names() if name not in READERS)]
+    known = READERS.names()
+    return [*known, *(name for name in KINDS.names() if name not in known)]
 
 
 def reader_of_kind(kind: ModelKind) -> Reader:
@@ -82,8 +83,8 @@ def reader_for(name: str) -> Reader:
     Raises:
         UnknownChoiceError: there is none; the message lists them.
     """
-    if name in READERS:
-        return READERS[name]
+    if name in READERS.names():
+        return READERS.get(name)
     if name not in KINDS.names():
         raise unknown_choice("graph reader", name, reader_names())
     return reader_of_kind(KINDS.get(name))

@@ -36,12 +36,12 @@ def axes_of(run: SearchRun) -> list[dict[str, Any]]:
     weight = importance(run).get(run.metric, {})
     genes = searched_genes(run)
     for name in sorted(genes, key=lambda name: (-weight.get(name, 0.0), genes.index(name))):
-        if (axis := _gene(name, [one.get("genes", {}).get(name) for one in good])) is not None:
+        if (axis := gene_axis(name, [one.get("genes", {}).get(name) for one in good])) is not None:
             axes.append(axis)
     return [axis for axis in axes if len(set(axis["values"])) > 1][:MOST]
 
 
-def _gene(name: str, values: Sequence[Any]) -> dict[str, Any] | None:
+def gene_axis(name: str, values: Sequence[Any]) -> dict[str, Any] | None:
     """Numbers as they are, of layers their mean; names by their places, of layers the share of the last one."""
     flat = [option for value in values for option in (value if isinstance(value, list) else [value])]
     if None in flat or any(value == [] for value in values):

@@ -103,7 +103,7 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
     finally:  # NNI leaves the folder of a file that it did not take as the base of all later paths
         nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
     settings = {} if config.tuner is None else config.tuner.json()
-    tuner = _made(path, settings, import_code)
+    tuner = made_tuner(path, settings, import_code)
     try:
         tuner.update_search_space(config.search_space)
         first: dict[str, Any] = tuner.generate_parameters(0)
@@ -112,7 +112,7 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
     return Checked(first, experiment_warnings(settings.get("classArgs") or {}, tuner.metric, tuner.mode, config))
 
 
-def _made(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:
+def made_tuner(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:
     """The tuner of a YAML's ``tuner``, with its arguments."""
     from nni_ext.hpo import tuners
     from nni_ext.hpo.tuner import SearchTuner

@@ -81,7 +81,7 @@ def test_table_says_the_same(fake_hosts):
 
 def test_absent_host(monkeypatch):
     monkeypatch.setattr(doctor, "HOSTS", (doctor.Host("nni", ("absent-host",), ("absent_host",)),))
-    monkeypatch.setattr(doctor, "_run_probe", lambda modules: {"version": "1", "accelerators": []})
+    monkeypatch.setattr(doctor, "run_probe", lambda modules: {"version": "1", "accelerators": []})
     finding = doctor.diagnose()["hosts"]["nni"]
     assert finding == {
         "installed": False,
@@ -97,7 +97,7 @@ def test_hanging_import_is_cut_off(tmp_path, monkeypatch):
     (tmp_path / "hangs" / "__init__.py").write_text("import time; time.sleep(100)")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(doctor, "_IMPORT_TIMEOUT_S", 2)
-    assert "did not end within 2 s" in doctor._run_probe(("hangs",))["error"]
+    assert "did not end within 2 s" in doctor.run_probe(("hangs",))["error"]
 
 
 def test_user_dir_is_found_without_importing_it(tmp_path):
@@ -175,6 +175,6 @@ def test_repair_of_torchvision_is_told(everywhere):
     usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
     timm = {**usable, "torchvision_fix": True, "torchvision_fix_everywhere": everywhere}
     findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": [], "torch": usable}
-    shown = doctor._table({**findings, "hosts": {"timm": timm, "onnx": usable}})
+    shown = doctor.findings_table({**findings, "hosts": {"timm": timm, "onnx": usable}})
     assert "CUDA build beside a CPU torch: repaired on import" in shown
     assert ("python -m nas_core.torchvision_fix" in shown) == (not everywhere)

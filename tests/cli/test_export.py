@@ -16,6 +16,7 @@ from nas_core.export import Exportable, Part
 from nas_core.export.parts import OpenDim, Value
 from nas_core.space import Architecture, get_space
 from nas_core.supernet import host as module
+from tests.toys import ToyHost
 
 SPACE = get_space("hat_small")
 
@@ -35,33 +36,22 @@ class ToyModel:
         return Exportable((Part("model", Doubled(), values[0], values[1], (OpenDim("batch"),)),), {"kind": "toy"})
 
 
-class ToyHost:
-    name = "toy"
+class ExportingHost(ToyHost):
+    """Opens its checkpoints for export too."""
 
-    def __init__(self, model: ToyModel) -> None:
-        self.model, self.options = model, dict[str, Any]()
-
-    def recognises(self, checkpoint: Path) -> bool:
-        return checkpoint.read_bytes() == b"weights"
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = ToyModel()
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ToyModel:
         self.options = options
         return self.model
 
 
-class OldHost:
-    """A third party's, from before there was an export."""
-
-    name = "old"
-
-    def recognises(self, checkpoint: Path) -> bool:
-        return checkpoint.read_bytes() == b"old weights"
-
-
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> ToyHost:
-    toy = ToyHost(ToyModel())
-    monkeypatch.setattr(module, "each_host", lambda: iter([("old", OldHost()), ("toy", toy)]))
+def host(monkeypatch: pytest.MonkeyPatch) -> ExportingHost:
+    toy, old = ExportingHost(), ToyHost("old", b"old weights")
+    monkeypatch.setattr(module, "each_host", lambda: iter([("old", old), ("toy", toy)]))
     return toy
 
 
@@ -69,7 +59,7 @@ Export = Callable[..., int]
 
 
 @pytest.fixture
-def export(tmp_path: Path, host: ToyHost) -> Export:
+def export(tmp_path: Path, host: ExportingHost) -> Export:
     (tmp_path / "subnet.pt").write_bytes(b"weights")
     (tmp_path / "old.pt").write_bytes(b"old weights")
     (tmp_path / "other.pt").write_bytes(b"something else")
@@ -82,7 +72,7 @@ def export(tmp_path: Path, host: ToyHost) -> Export:
 
 @pytest.mark.parametrize("arch", ["smallest", "largest", "file"])
 def test_the_subnet_that_was_asked_for(
-    arch: str, export: Export, host: ToyHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arch: str, export: Export, host: ExportingHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = SPACE.largest() if arch == "largest" else SPACE.smallest()
     SPACE.smallest().save(tmp_path / "file")
@@ -126,7 +116,7 @@ def test_wrong_input(
 
 
 def test_onnx_needs_its_packages(
-    export: Export, host: ToyHost, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    export: Export, host: ExportingHost, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     pytest.importorskip("onnx")

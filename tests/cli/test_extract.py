@@ -12,49 +12,24 @@ import pytest
 from nas_core.cli import main
 from nas_core.space import Architecture, get_space
 from nas_core.supernet import host as module
+from tests.toys import ToyHost, ToySupernet
 
 SPACE = get_space("hat_small")
-
-
-class ToySupernet:
-    space = SPACE
-
-    def __init__(self) -> None:
-        self.task: dict[str, Any] = {}
-        self.extracted: list[Architecture] = []
-        self.options: dict[str, Any] = {}
-
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
-        raise NotImplementedError
-
-    def extract(self, architecture: Architecture, path: Path) -> int:
-        self.extracted.append(architecture)
-        path.write_text(architecture.key)
-        return 1_234_567
-
-
-class ToyHost:
-    name = "toy"
-
-    def __init__(self, supernet: ToySupernet) -> None:
-        self.supernet = supernet
-
-    def recognises(self, checkpoint: Path) -> bool:
-        return checkpoint.read_bytes() == b"weights"
-
-    def open(self, checkpoint: Path, **options: Any) -> ToySupernet:
-        self.supernet.options = options
-        return self.supernet
 
 
 Extract = Callable[..., int]
 
 
 @pytest.fixture
-def supernet(monkeypatch: pytest.MonkeyPatch) -> ToySupernet:
-    toy = ToySupernet()
-    monkeypatch.setattr(module, "each_host", lambda: iter([("toy", ToyHost(toy))]))
+def host(monkeypatch: pytest.MonkeyPatch) -> ToyHost:
+    toy = ToyHost()
+    monkeypatch.setattr(module, "each_host", lambda: iter([("toy", toy)]))
     return toy
+
+
+@pytest.fixture
+def supernet(host: ToyHost) -> ToySupernet:
+    return host.supernet
 
 
 @pytest.fixture
@@ -71,12 +46,12 @@ def extract(tmp_path: Path, supernet: ToySupernet) -> Extract:
 
 @pytest.mark.parametrize("name", ["smallest", "largest"])
 def test_named_architectures(
-    name: str, extract: Extract, supernet: ToySupernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, extract: Extract, host: ToyHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = SPACE.smallest() if name == "smallest" else SPACE.largest()
     assert extract(name, "--data", "elsewhere") == 0
-    assert supernet.extracted == [expected]
-    assert supernet.options["data"] == "elsewhere"
+    assert host.supernet.extracted == [expected]
+    assert host.options["data"] == "elsewhere"
     assert (tmp_path / "out.pt").read_text() == expected.key
     assert expected.key in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ import pytest
 from tqdm import tqdm
 
 from nas_core.cli import main
-from nas_core.cli.latency_networks import _shown
+from nas_core.cli.latency_networks import shown_in
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import load_latency_model
@@ -101,7 +101,7 @@ def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any
 def test_the_bar_begins_anew_for_each_member() -> None:
     written = io.StringIO()
     with tqdm(file=written) as bar:
-        progress = _shown(bar)
+        progress = shown_in(bar)
         for steps in (3, 5):
             for step in range(1, steps + 1):
                 progress(step, steps, 0.5)

@@ -22,6 +22,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.report import write_report
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
+from tests.toys import ToySupernet
 
 SPACE = translation_space(
     "toy",
@@ -36,27 +37,15 @@ WORKLOAD = TranslationWorkloadConfig(source_vocab=20, target_vocab=24, source_le
 SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "6", "--crossovers", "6", "--finalists", "4"]
 
 
-class ToySupernet:
+def score(architecture: Architecture) -> dict[str, float]:
     """Larger is better, up to noise that the architecture decides."""
-
-    space = SPACE
-
-    def __init__(self) -> None:
-        self.task = {"kind": "translation", "source_vocab": 20, "target_vocab": 24}
-        self.evaluated: list[Architecture] = []
-
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
-        self.evaluated.append(architecture)
-        noise = int(architecture.key, 16) % 1000 / 1e5
-        return {"loss": 5.0 - 0.1 * float(self.space.encode(architecture).sum()) + noise, "nll_loss": 4.0}
-
-    def extract(self, architecture: Architecture, path: Path) -> None:
-        raise NotImplementedError
+    noise = int(architecture.key, 16) % 1000 / 1e5
+    return {"loss": 5.0 - 0.1 * float(SPACE.encode(architecture).sum()) + noise, "nll_loss": 4.0}
 
 
 @pytest.fixture
 def supernet(monkeypatch: pytest.MonkeyPatch) -> ToySupernet:
-    toy = ToySupernet()
+    toy = ToySupernet(SPACE, score, {"kind": "translation", "source_vocab": 20, "target_vocab": 24})
 
     def open_supernet(path: Path, **options: Any) -> ToySupernet:
         assert set(options) == {"data", "valid_subset", "valid_sentences", "device"}

@@ -50,7 +50,8 @@ def in_another_process(test: type, function: str) -> Any:
         f"import json; from {module} import {name}; from {test.__module__} import {test.__name__};"
         f" print(json.dumps({name}({test.__name__}())))"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": "4321", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONHASHSEED": "4321", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
     )

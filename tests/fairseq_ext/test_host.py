@@ -9,12 +9,21 @@ from nas_core.errors import ArchitectureError, CheckpointError, DataError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet, hosts
+from tests.contracts.host import HostContract
 from tests.fairseq_ext.running import SPACE, USER_DIR, run, subnet
 
 
 @pytest.fixture(scope="module")
 def supernet(trained):
     return open_supernet(trained("neuron"))
+
+
+class TestFairseqHost(HostContract):
+    host = "fairseq"
+
+    @pytest.fixture
+    def checkpoint(self, trained):
+        return trained("neuron")
 
 
 def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
@@ -51,9 +60,9 @@ def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
     whole = open_supernet(trained("neuron"), valid_sentences=1000)
     loss = part.evaluate(subnet())
     assert loss == again.evaluate(subnet()) != supernet.evaluate(subnet()) == whole.evaluate(subnet())
-    ids = torch.cat([batch["id"] for batch in part._validation()])
+    ids = torch.cat([batch["id"] for batch in part.validation()])
     assert len(ids) == 7 == len(set(ids.tolist()))
-    assert sum(len(batch["id"]) for batch in whole._validation()) == len(pair.dataset("valid"))
+    assert sum(len(batch["id"]) for batch in whole.validation()) == len(pair.dataset("valid"))
 
 
 def test_another_split_and_another_folder(trained, corpus, tmp_path, supernet):
@@ -61,12 +70,12 @@ def test_another_split_and_another_folder(trained, corpus, tmp_path, supernet):
     moved.symlink_to(corpus)
     test = open_supernet(trained("neuron"), data=str(moved), valid_subset="test")
     assert test.evaluate(subnet()) != supernet.evaluate(subnet())
-    assert test._task.cfg.data == str(moved)
+    assert test.fairseq_task.cfg.data == str(moved)
 
 
 def test_the_device_is_the_one_asked_for(trained, supernet):
     cpu = open_supernet(trained("neuron"), device="cpu")
-    assert {parameter.device.type for parameter in cpu._model.parameters()} == {"cpu"}
+    assert {parameter.device.type for parameter in cpu.model.parameters()} == {"cpu"}
     assert cpu.evaluate(subnet()) == supernet.evaluate(subnet())
 
 

@@ -95,7 +95,7 @@ def test_the_decoders_scale_is_that_of_the_data_and_part_of_the_checkpoint(check
 
 
 def opened(checkpoint, corpus):
-    return HOST.open(checkpoint, data=str(corpus))._model
+    return HOST.open(checkpoint, data=str(corpus)).model
 
 
 def test_what_is_read_and_decoded_ends_where_linear_attention_does(checkpoint, corpus, tmp_path):
@@ -174,7 +174,7 @@ def test_references_and_evaluation_beyond_the_scale(command, corpus, tmp_path, c
     supernet = HOST.open(trained, data=str(corpus))
     assert supernet.evaluate(supernet.space.largest())["loss"] > 0
     assert "are longer than this network reads, (64, 8) tokens" in caplog.text
-    assert sum(batch["nsentences"] for batch in supernet._validation()) < 40
+    assert sum(batch["nsentences"] for batch in supernet.validation()) < 40
 
 
 def test_a_scale_far_above_most_sentences_is_told(monkeypatch, caplog):

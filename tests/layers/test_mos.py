@@ -1,4 +1,4 @@
-"""Linear layers of experts and the routers that mix them."""
+"""Linear layers of experts, mixed by given coefficients, and the settings of mixtures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.layers import ElasticLinear, MoSConfig, MoSLinear, Router
-from nas_core.layers.mos import _Mix, naive_mix
+from nas_core.layers import ROUTERS, ElasticLinear, MoSConfig, MoSLinear
+from nas_core.layers.mos import mix, naive_mix
 from tests.contracts.elastic import ElasticCase, ElasticContract
 
 SIZES = [(7, 5), (7, 3), (4, 5), (3, 2)]
@@ -60,7 +60,7 @@ def test_mixture_equals_the_equations(kind: str, experts: int, columns: int, row
     mixing = coefficients(kind, experts, rows)
     ours = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
     theirs = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
-    mixed, expected = _Mix.apply(*ours, rows, columns), naive_mix(*theirs, rows, columns)
+    mixed, expected = mix(*ours, rows, columns), naive_mix(*theirs, rows, columns)
     assert mixed.shape == (rows, columns)
     torch.testing.assert_close(mixed, expected, atol=1e-6, rtol=1e-6)
     weighting = torch.randn(rows, columns)
@@ -76,7 +76,7 @@ def test_gradients_in_double_precision(kind: str, columns: int, rows: int) -> No
     torch.manual_seed(0)
     weights = torch.randn(3, 5, 7, dtype=torch.double, requires_grad=True)
     mixing = coefficients(kind, 3, rows, torch.double).requires_grad_()
-    assert torch.autograd.gradcheck(lambda w, c: _Mix.apply(w, c, rows, columns), (weights, mixing))
+    assert torch.autograd.gradcheck(lambda w, c: mix(w, c, rows, columns), (weights, mixing))
 
 
 @pytest.mark.parametrize("kind", ["layer", "neuron"])
@@ -85,7 +85,7 @@ def test_half_precision(kind: str) -> None:
     weights, mixing = torch.randn(2, 5, 7).bfloat16(), coefficients(kind, 2, 3).bfloat16()
     ours = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
     theirs = [tensor.float().requires_grad_() for tensor in (weights, mixing)]
-    mixed, expected = _Mix.apply(*ours, 3, 4), naive_mix(*theirs, 3, 4)
+    mixed, expected = mix(*ours, 3, 4), naive_mix(*theirs, 3, 4)
     assert mixed.dtype == torch.bfloat16
     mixed.float().square().sum().backward()
     expected.square().sum().backward()
@@ -125,7 +125,7 @@ def test_one_expert_is_the_plain_layer_to_the_bit() -> None:
         layer, plain = MoSLinear(7, 5, config), ElasticLinear(7, 5)
         nn.init.normal_(layer.bias)
         plain.load_state_dict({"weight": layer.weight[0].detach(), "bias": layer.bias[0].detach()})
-        router = Router(10, config, 5 if kind == "neuron" else None)
+        router = ROUTERS.get(kind)(10, config, 5)
         mixed, selected = layer.select(6, 3, router(torch.rand(10), 3)), plain.select(6, 3)
         assert torch.equal(mixed.weight, selected.weight)
         assert torch.equal(mixed.bias, selected.bias)
@@ -162,83 +162,6 @@ def test_experts_start_independently() -> None:
     for index in range(3):
         assert 0.9 * bound < float(layer.weight[index].detach().abs().max()) <= bound
         assert not torch.allclose(layer.weight[index], layer.weight[index - 1])
-
-
-# -- routers -----------------------------------------------------------------------------------------------------------
-
-
-def by_hand(router: Router, encoding: Tensor) -> Tensor:
-    """All logits of a router without dropout."""
-    x = encoding
-    for layer in router.hidden:
-        x = (layer.weight @ x + layer.bias).clamp(min=0)
-    return router.out.weight @ x + router.out.bias
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@pytest.mark.parametrize("neurons", [None, 6])
-def test_router_depth_and_output(depth: int, neurons: int | None) -> None:
-    torch.manual_seed(0)
-    kind = "layer" if neurons is None else "neuron"
-    router = Router(10, MoSConfig(kind=kind, experts=3, router_hidden=8, router_layers=depth), neurons)
-    linears = [module for module in router.modules() if isinstance(module, nn.Linear)]
-    assert len(linears) == depth
-    encoding = torch.rand(10)
-    mixing = router(encoding, 4)
-    logits = by_hand(router, encoding)
-    expected = logits.softmax(0) if neurons is None else logits[: 3 * 4].view(4, 3).softmax(1)
-    torch.testing.assert_close(mixing, expected)
-
-
-def test_only_the_logits_of_neurons_in_use_matter_and_their_blocks_are_contiguous() -> None:
-    torch.manual_seed(0)
-    router = Router(10, MoSConfig(kind="neuron", experts=2, router_hidden=8), 6)
-    encoding = torch.rand(10)
-    before = router(encoding, 4)
-    with torch.no_grad():
-        router.out.weight[8:] += 1.0
-        router.out.bias[8:] -= torch.arange(4.0)
-    assert torch.equal(router(encoding, 4), before)
-    assert not torch.allclose(router(encoding, 6)[4:], router(encoding, 4)[:2])
-    with torch.no_grad():
-        router.out.bias[2 * 2 + 1] += 50.0  # expert 2 of neuron 3
-    after = router(encoding, 4)
-    torch.testing.assert_close(after[2], torch.tensor([0.0, 1.0]))
-    assert torch.equal(after[[0, 1, 3]], before[[0, 1, 3]])
-    router(encoding, 4)[:, 0].sum().backward()
-    gradient = router.out.weight.grad
-    assert gradient is not None
-    assert gradient[:8].any()
-    assert not gradient[8:].any()
-
-
-def test_routers_start_like_the_authors() -> None:
-    torch.manual_seed(0)
-    config = MoSConfig(kind="neuron", experts=2, router_hidden=100)
-    neuron, layer = Router(10, config, 300), Router(10, MoSConfig(kind="layer", router_hidden=100))
-    assert not neuron.out.bias.any()
-    bound = (6 / (100 + 600)) ** 0.5
-    assert 0.98 * bound < float(neuron.out.weight.detach().abs().max()) <= bound
-    for router in (neuron, layer):
-        assert 0.9 * 10**-0.5 < float(router.hidden[0].weight.detach().abs().max()) <= 10**-0.5  # torch's default
-        assert router.hidden[0].bias.any()
-    assert layer.out.bias.any()
-    assert 0.08 < float(layer.out.weight.detach().abs().max()) <= 0.1
-    mixing = neuron(torch.full((10,), 0.9), 300).detach()
-    assert 0.0 < float((mixing - 0.5).abs().max()) < 0.2
-
-
-@pytest.mark.parametrize("neurons", [None, 5])
-def test_router_dropout_acts_in_training_only(neurons: int | None) -> None:
-    torch.manual_seed(0)
-    kind = "layer" if neurons is None else "neuron"
-    router = Router(10, MoSConfig(kind=kind, router_dropout=0.5, router_hidden=64), neurons)
-    encoding = torch.rand(10)
-    assert not torch.equal(router(encoding, 5), router(encoding, 5))
-    router.eval()
-    assert torch.equal(router(encoding, 5), router(encoding, 5))
-    logits = by_hand(router, encoding)
-    torch.testing.assert_close(router(encoding, 5).flatten(), logits.view(-1, 2).softmax(1).flatten())
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
     monkeypatch.setattr("naslib_ext.predictor.REMEMBERED", 5)
     predictor, architectures = fitted(), sampled("nasbench201", 12, seed=1)
     expected = predictor.query(architectures)
-    assert len(predictor._predicted) <= 5
+    assert len(predictor._predicted) <= 5  # private: what it keeps is bounded
     for start in range(0, 12, 3):
         np.testing.assert_allclose(predictor.query(architectures[start : start + 3]), expected[start : start + 3], 1e-5)
-        assert len(predictor._predicted) <= 5
+        assert len(predictor._predicted) <= 5  # private: what it keeps is bounded

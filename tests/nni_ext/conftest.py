@@ -82,3 +82,10 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any
         return made
 
     return run
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a tuner's run, with the variables that NNI's manager sets for its dispatcher."""
+    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "abc" / "log"))
+    return tmp_path / "abc" / "nas-ext"

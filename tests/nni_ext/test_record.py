@@ -11,10 +11,8 @@ from nas_core.errors import DataError, NasExtError
 from nas_core.models import params_m
 from nas_core.report import read_run, write_report
 from nni_ext.hpo.search_space import parameters_of
-from tests.nni_ext.hpo.test_tuner import SPACE, Manager, evolution, experiment, quality
+from tests.nni_ext.hpo.manager import SPACE, Manager, evolution, quality
 from tests.report.pages import ReadPage
-
-__all__ = ["experiment"]
 
 
 def test_what_is_over_a_limit_is_no_finalist(experiment: Path) -> None:

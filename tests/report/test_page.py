@@ -159,11 +159,11 @@ def test_parallel_coordinates(run: Run) -> None:
 
 
 def test_genes_that_are_names_have_their_words_as_ticks(tmp_path: Path) -> None:
-    from nas_core.report.parallel import _gene
+    from nas_core.report.parallel import gene_axis
 
-    assert _gene("kind", ["b", "a", "b"]) == {"label": "kind", "values": [1, 0, 1], "ticks": {0: "a", 1: "b"}}
-    assert _gene("kinds", [["a", "b"], ["b"]]) == {"label": "kinds, share of b", "values": [0.5, 1.0]}
-    assert _gene("layers", [[1], []]) is None
+    assert gene_axis("kind", ["b", "a", "b"]) == {"label": "kind", "values": [1, 0, 1], "ticks": {0: "a", 1: "b"}}
+    assert gene_axis("kinds", [["a", "b"], ["b"]]) == {"label": "kinds, share of b", "values": [0.5, 1.0]}
+    assert gene_axis("layers", [[1], []]) is None
 
 
 def test_text_of_a_run_cannot_become_script(run: Run) -> None:

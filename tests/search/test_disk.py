@@ -18,7 +18,7 @@ import pytest
 from nas_core.errors import NasExtError
 from nas_core.search import search
 from tests.contracts.strategy import quality
-from tests.search.test_executor import FILES, evaluate, one_limit, same_files
+from tests.search.small import FILES, evaluate, one_limit, same_files
 from tests.search.toy_host import make_visible
 
 SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "5", "--crossovers", "3", "--no-measure"]

@@ -8,55 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.jobs import Failure, JobsConfig
+from nas_core.jobs import Failure
 from nas_core.search import (
-    EvolutionConfig,
-    HATEvolution,
-    MultiObjectiveConfig,
-    MultiObjectiveEvolution,
-    RandomConfig,
-    RandomSearch,
-    RankNAS,
-    RankNASConfig,
     Strategy,
     search,
 )
-from nas_core.search.executor import SubmititExecutor
 from nas_core.space import Architecture
-from tests.contracts.strategy import SPACE, limit
-from tests.search.toy_host import ROOT, ToySupernet, make_visible
-
-FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
-SMALL = EvolutionConfig(iterations=3, population=12, parents=4, mutations=5, crossovers=3)
-STRATEGIES: dict[str, Callable[[float], Strategy]] = {
-    "evolution": lambda value: HATEvolution(SPACE, [limit(value)], SMALL, seed=1),
-    "random": lambda value: RandomSearch(SPACE, [limit(value)], RandomConfig(evaluations=40, batch=15), seed=1),
-    "ranknas": lambda value: RankNAS(
-        SPACE, [limit(value)], RankNASConfig(samples=20, rounds=2, finalists=6, candidates=50, iterations=2), seed=1
-    ),
-    "multi-objective": lambda value: MultiObjectiveEvolution(
-        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, parents=8, mutations=5, crossovers=5), seed=1
-    ),
-}
+from tests.search.small import SMALL, STRATEGIES, evaluate, in_jobs, one_limit, same_files
+from tests.search.toy_host import make_visible
+from tests.toys import ROOT
 
 
 def strategies(name: str = "evolution") -> dict[str, Strategy]:
     return {f"latency_ms<={value:g}": STRATEGIES[name](value) for value in (3000.0, 2500.0)}
-
-
-def evaluate(architecture: Architecture) -> dict[str, float]:
-    return ToySupernet.evaluate(failing, architecture)
-
-
-failing = ToySupernet.__new__(ToySupernet)
-failing.settings = {"fail": True}
 
 
 def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
@@ -65,11 +35,6 @@ def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | 
             yield evaluate(architecture)
         except RuntimeError as error:
             yield Failure.of(error)
-
-
-def same_files(one: Path, other: Path) -> None:
-    for name in FILES:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -124,18 +89,6 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     return make
 
 
-def one_limit(iterations: int) -> dict[str, Strategy]:
-    config = replace(SMALL, iterations=iterations)
-    return {"latency_ms<=3000": HATEvolution(SPACE, [limit(3000.0)], config, seed=1)}
-
-
-def in_jobs(path: Path, folder: Path, iterations: int = 1, **jobs: Any) -> None:
-    config = JobsConfig(**{"jobs": 2, "per_job": 20, **jobs})
-    evaluations = SubmititExecutor(path, {"device": "cpu"}, config, folder / "jobs")
-    options: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
-    search(one_limit(iterations), None, folder, **options)
-
-
 def test_an_architecture_that_kills_its_jobs_is_recorded_as_failed(
     tmp_path: Path, checkpoint: Callable[..., Path]
 ) -> None:
@@ -151,7 +104,7 @@ def test_an_architecture_that_kills_its_jobs_is_recorded_as_failed(
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.search.test_executor import in_jobs
+from tests.search.small import in_jobs
 in_jobs(Path(sys.argv[1]), Path(sys.argv[2]), 2)
 """
 

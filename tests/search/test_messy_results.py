@@ -14,7 +14,7 @@ from nas_core.errors import DataError
 from nas_core.search import Strategy, search
 from nas_core.space import Architecture
 from tests.contracts.strategy import quality
-from tests.search.test_executor import STRATEGIES, one_limit
+from tests.search.small import STRATEGIES, one_limit
 
 NO_NUMBERS = (math.nan, math.inf, -math.inf, None, "much")
 

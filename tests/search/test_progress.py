@@ -12,7 +12,7 @@ from nas_core.search import progress
 from nas_core.search.progress import Progress, duration
 from nas_core.space import Architecture
 from tests.contracts.strategy import quality
-from tests.search.test_run import journal, run
+from tests.search.runs import journal, run
 
 
 class Clock:

@@ -12,7 +12,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.search import EvolutionConfig
-from tests.search.test_run import CONFIG, run
+from tests.search.runs import CONFIG, run
 
 OTHER = EvolutionConfig(iterations=3, population=20, parents=5, mutations=8, crossovers=7)
 

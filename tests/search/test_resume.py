@@ -10,13 +10,17 @@ import sys
 import time
 from pathlib import Path
 
+from tests.search.runs import run
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
+
+from tests.search.runs import run
 from nas_core.search import search
-from tests.search.test_run import run
+from tests.search.runs import run
 from tests.contracts.strategy import quality
 
 def evaluate(architecture):
@@ -58,8 +62,6 @@ def test_killed_at_random_moments_it_ends_identically(tmp_path: Path) -> None:
 
 def test_cut_at_any_byte_the_journal_is_completed(tmp_path: Path) -> None:
     """What a kill or a full disk can leave: every prefix of the journal, with or without the files derived from it."""
-    from tests.search.test_run import run
-
     run(tmp_path / "whole")
     content = (tmp_path / "whole" / "journal.jsonl").read_bytes()
     moments = random.Random(1)

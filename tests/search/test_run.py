@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +10,11 @@ import pytest
 import yaml
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.search import EvolutionConfig, HATEvolution, InfeasibleError, SearchResult, search
+from nas_core.search import EvolutionConfig, InfeasibleError
 from nas_core.search.journal import Journal
 from nas_core.space import Architecture
-from tests.contracts.strategy import SPACE, limit, quality, size
-
-CONFIG = EvolutionConfig(iterations=4, population=20, parents=5, mutations=8, crossovers=7)
-LIMITS = (3000.0, 2500.0)
-
-
-def run(
-    folder: Path,
-    evaluate: Callable[[Architecture], Mapping[str, Any]] | None = None,
-    limits: tuple[float, ...] = LIMITS,
-    config: EvolutionConfig = CONFIG,
-    **options: Any,
-) -> SearchResult:
-    strategies = {limit(value).label: HATEvolution(SPACE, [limit(value)], config, seed=3) for value in limits}
-    return search(strategies, evaluate or (lambda a: {"loss": quality(a)}), folder, progress=False, **options)
-
-
-def journal(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+from tests.contracts.strategy import SPACE, quality, size
+from tests.search.runs import LIMITS, journal, run
 
 
 def test_the_folder_holds_the_whole_search(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A host whose supernets are files that say how they behave; found by other processes through its entry point."""
+"""A host whose supernets are files that say what goes wrong; found by other processes through its entry point."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +15,37 @@ import pytest
 
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, quality
+from tests.toys import ToyHost, ToySupernet, plug_in, show_other_processes
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["HOST", "make_visible", "troubled"]
 
 
-class ToySupernet:
-    """Settings: ``wait_s``, ``die`` (the key of an architecture), ``fail`` (some raise, some have no loss)."""
+def troubled(settings: Mapping[str, Any]) -> Callable[[Architecture], dict[str, float]]:
+    """Scores with ``wait_s``, ``die`` (the key of an architecture), ``fail`` (some raise, some have no loss)."""
 
-    space = SPACE
-    task: dict[str, Any] = {}  # noqa: RUF012 - the protocol's attribute
-
-    def __init__(self, path: Path, **options: Any) -> None:
-        self.settings = json.loads(path.read_text())
-        with (path.parent / "opened.txt").open("a") as file:
-            file.write(f"{os.getpid()} {options.get('device')}\n")
-
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
-        time.sleep(self.settings.get("wait_s", 0))
-        if architecture.key == self.settings.get("die"):
+    def score(architecture: Architecture) -> dict[str, float]:
+        time.sleep(settings.get("wait_s", 0))
+        if architecture.key == settings.get("die"):
             os.kill(os.getpid(), signal.SIGKILL)
-        digit = int(architecture.key, 16) % 7 if self.settings.get("fail") else 7
+        digit = int(architecture.key, 16) % 7 if settings.get("fail") else 7
         if digit == 0:
             raise RuntimeError("out of memory")
         return {"loss": math.nan if digit == 1 else quality(architecture), "nll_loss": 0.1 * quality(architecture)}
 
-
-class ToyHost:
-    name = "toy"
-
-    def recognises(self, checkpoint: Path) -> bool:
-        return checkpoint.suffix == ".toy"
-
-    def open(self, checkpoint: Path, **options: Any) -> ToySupernet:
-        return ToySupernet(checkpoint, **options)
+    return score
 
 
-HOST = ToyHost()
+def _opened(path: Path) -> ToySupernet:
+    """Notes beside the file which process opened it for which device."""
+    with (path.parent / "opened.txt").open("a") as file:
+        file.write(f"{os.getpid()} {HOST.options.get('device')}\n")
+    return ToySupernet(SPACE, troubled(json.loads(path.read_text())))
+
+
+HOST = ToyHost(prefix=b"{", opened=_opened)
 
 
 def make_visible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installs the host in a folder on the path of this process and those it starts."""
-    installed = folder / "toy_host-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-host\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text("[nas_ext.hosts]\ntoy = tests.search.toy_host:HOST\n")
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{ROOT}")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    """Install the host in a folder on the path of this process and those it starts."""
+    plug_in(folder, monkeypatch, "nas_ext.hosts", "toy", "tests.search.toy_host:HOST")
+    show_other_processes(folder, monkeypatch)

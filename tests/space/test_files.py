@@ -8,7 +8,7 @@ import pytest
 
 from nas_core.errors import DataError, SpaceError
 from nas_core.space import get_space, list_spaces, load_space, save_space
-from tests.space.test_space import tiny_space
+from tests.space.tiny import tiny_space
 
 WRITTEN = """
 fixed: {qkv_dim: 128}

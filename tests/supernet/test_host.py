@@ -4,40 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nas_core.errors import CheckpointError, DataError, MissingHostError
-from nas_core.space import Architecture, get_space
 from nas_core.supernet import Supernet, open_supernet
 from nas_core.supernet import host as module
 from nas_core.supernet.host import GROUP, hosts
-
-
-class ToySupernet:
-    space = get_space("hat_small")
-    task: dict[str, Any] = {}  # noqa: RUF012
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
-        return {"loss": 1.0}
-
-    def extract(self, architecture: Architecture, path: Path) -> None: ...
-
-
-class ToyHost:
-    def __init__(self, name: str, prefix: bytes) -> None:
-        self.name = name
-        self.prefix = prefix
-
-    def recognises(self, checkpoint: Path) -> bool:
-        return checkpoint.read_bytes().startswith(self.prefix)
-
-    def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        return ToySupernet(path=checkpoint, host=self.name, **options)
+from tests.toys import ToyHost, ToySupernet
 
 
 class Entry:
@@ -75,11 +49,11 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def test_the_host_that_recognises_it_opens_it(register: Register, checkpoint: Path) -> None:
-    register(absent=NO_FAIRSEQ, one=ToyHost("one", b"one"), two=ToyHost("two", b"two"))
+    one, two = ToyHost("one", b"one"), ToyHost("two", b"two")
+    register(absent=NO_FAIRSEQ, one=one, two=two)
     supernet = open_supernet(str(checkpoint), device="cpu")
-    assert isinstance(supernet, ToySupernet)
-    assert isinstance(supernet, Supernet)
-    assert supernet.options == {"path": checkpoint, "host": "two", "device": "cpu"}
+    assert isinstance(supernet, Supernet) and supernet is two.supernet
+    assert (two.checkpoint, two.options, one.checkpoint) == (checkpoint, {"device": "cpu"}, None)
 
 
 def test_a_foreign_checkpoint_names_the_usable_hosts(register: Register, checkpoint: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError
-from timm_ext.data import JpegFile, _some_of_each_class, open_images, open_splits, where_validated
+from timm_ext.data import JpegFile, open_images, open_splits, some_of_each_class, where_validated
 
 
 def test_npz_images(npz: Path) -> None:
@@ -74,7 +74,7 @@ def test_what_is_held_out_by_default_has_every_class(npz: Path, tmp_path: Path) 
     again, other = open_splits(npz, None, 0, seed=1)[1], open_splits(npz, None, 0, seed=2)[1]
     assert list(again.indices) == list(valid.indices) != list(other.indices)
     big = source_of([30_000, 40_000, 8, 1])
-    held = np.bincount(big.labels[_some_of_each_class(big, np.arange(len(big.labels)))])
+    held = np.bincount(big.labels[some_of_each_class(big, np.arange(len(big.labels)))])
     assert held.tolist() == [2142, 2856, 1]
     with pytest.raises(ConfigError, match=r"4 images of 2 classes .* too few to hold some out"):
         open_splits(few_images(npz, tmp_path), None, 0, seed=1)

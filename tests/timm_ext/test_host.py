@@ -17,6 +17,7 @@ from nas_core.errors import CheckpointError, DataError
 from nas_core.files import read_json
 from nas_core.space import space_to_dict
 from nas_core.supernet.host import Host, Supernet, hosts
+from tests.contracts.host import HostContract
 from tests.timm_ext.running import SPACE, space_file, train
 from timm_ext import load_model
 from timm_ext.host import HOST
@@ -28,6 +29,14 @@ def run(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("supernet") / "run"
     train(npz, folder, mos="neuron", ema=0.5)
     return folder
+
+
+class TestTimmHost(HostContract):
+    host = "timm"
+
+    @pytest.fixture
+    def checkpoint(self, run: Path) -> Path:
+        return run / "best.pt"
 
 
 def images() -> torch.Tensor:
@@ -76,7 +85,7 @@ def by_default(npz: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def evaluated_on(checkpoint: Path, **options: Any) -> int:
-    return len(HOST.open(checkpoint, **options)._validation_set())
+    return len(HOST.open(checkpoint, **options).validation_set())
 
 
 def test_which_images_are_evaluated(by_default: Path, run: Path, npz: Path, folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from timm_ext.options import TrainConfig, _docs, parse
+from timm_ext.options import TrainConfig, _docs, parse  # private: every option has its line
 
 NEEDED = ["--data", "d", "--model", "m", "--output", "o"]
 

@@ -58,9 +58,9 @@ def test_an_interrupted_run_continues_as_if_nothing_had_happened(
         updates += 1
         if updates == 5:
             raise KeyboardInterrupt
-        return Trainer._update(trainer, *arguments)
+        return Trainer.train_step(trainer, *arguments)
 
-    monkeypatch.setattr(trainer, "_update", interrupted)
+    monkeypatch.setattr(trainer, "train_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     torch.rand(7)  # a new process has other random states
@@ -91,12 +91,12 @@ def test_training_stops_when_the_ranking_of_subnets_is_stable(npz: Path, tmp_pat
 
 def test_spos_trains_the_drawn_architecture_and_sandwich_the_ends_too(npz: Path, tmp_path: Path) -> None:
     spos = Trainer(config(npz, tmp_path / "spos"))
-    assert spos._architectures(4) == [spos.model.draw(4)]
+    assert spos.architectures_of(4) == [spos.model.draw(4)]
     rule = Trainer(config(npz, tmp_path / "sandwich", sampling="sandwich"))
-    assert rule._architectures(4) == list(sandwich(SPACE, rule.model.draw(4)).values())
+    assert rule.architectures_of(4) == list(sandwich(SPACE, rule.model.draw(4)).values())
     images, labels = torch.randn(6, 3, 32, 32), torch.tensor([0, 1] * 3)
     rule.model.train()
-    rule._update(images, labels, 0)
+    rule.train_step(images, labels, 0)
     got = rule.model.net.patch_embed.weight.grad.clone()
     fresh = Trainer(config(npz, tmp_path / "sandwich", sampling="sandwich")).model.train()
     loss = torch.zeros(())
@@ -157,13 +157,13 @@ def test_rates_rise_and_fall(npz: Path, tmp_path: Path) -> None:
 def test_training_by_updates(npz: Path, tmp_path: Path) -> None:
     given = {"updates": 5, "warmup_updates": 2, "lr": 0.1, "min_lr": 0.001, "warmup_lr": 0.01}
     trainer = Trainer(config(npz, tmp_path / "run", **given, opt_betas=(0.9, 0.998)))
-    rates, update = [], trainer._update
+    rates, update = [], trainer.train_step
 
     def noted(*arguments: Any) -> float:
         rates.append(trainer.optimizer.param_groups[0]["lr"])
         return update(*arguments)
 
-    trainer._update = noted  # type: ignore[method-assign]
+    trainer.train_step = noted  # type: ignore[method-assign]
     trainer.run()
     rise = [0.01, 0.055]
     fall = [0.001 + 0.099 * (1 + math.cos(math.pi * step / 3)) / 2 for step in range(3)]  # as fairseq's cosine

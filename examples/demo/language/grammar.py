@@ -134,7 +134,7 @@ _KINDS: tuple[tuple[Callable[[Draw], Pair], float], ...] = (
 )  # fmt: skip
 
 
-def _tidy(text: str, end: str) -> str:
+def tidy(text: str, end: str) -> str:
     """One comma where two clauses end at once, and none before the sentence's end."""
     text = re.sub(r"( ,)+(?= ,)", "", f"{text} {end}")
     return re.sub(r" , ([.?])", r" \1", text)
@@ -144,7 +144,7 @@ def draw_pair(draw: Draw) -> Pair:
     kind = draw.rng.choices([k for k, _ in _KINDS], [w for _, w in _KINDS])[0]
     end = "?" if kind is question else "."
     english, german_text = kind(draw)
-    return _tidy(english, end), _tidy(german_text, end)
+    return tidy(english, end), tidy(german_text, end)
 
 
 def pairs(seed: int, longest: int = MAX_WORDS) -> Iterator[Pair]:

@@ -146,7 +146,7 @@ class VisionNet(nn.Module):
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
-    def _embed(self, subnet: VisionSubnet, images: Tensor, drop: Dropouts) -> tuple[Tensor, tuple[int, int]]:
+    def embed(self, subnet: VisionSubnet, images: Tensor, drop: Dropouts) -> tuple[Tensor, tuple[int, int]]:
         """Tokens (B, N, C) before the first layer, and the grid of patches."""
         if images.ndim != 4 or images.shape[1] != self.config.channels:
             raise ConfigError(f"images {tuple(images.shape)}; expected (B, {self.config.channels}, height, width)")
@@ -163,7 +163,7 @@ class VisionNet(nn.Module):
         config = self.config
         drop = Dropouts(config.dropout, config.attention_dropout, config.activation_dropout)
         drop = drop if self.training else Dropouts()
-        x, grid = self._embed(subnet, images, drop)
+        x, grid = self.embed(subnet, images, drop)
         depth = len(subnet.layers)
         for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):
             path = config.drop_path * index / max(depth - 1, 1) if self.training else 0.0

@@ -3,11 +3,12 @@
 from nas_core.models.translation.costs import Lengths, flops, parameters
 from nas_core.models.translation.graph import translation_graph
 from nas_core.models.translation.net import TranslationNet
-from nas_core.models.translation.subnet import TranslationConfig
+from nas_core.models.translation.subnet import Subnet, TranslationConfig
 from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 
 __all__ = [
     "Lengths",
+    "Subnet",
     "TranslationConfig",
     "TranslationNet",
     "TranslationWorkload",

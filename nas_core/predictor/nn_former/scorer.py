@@ -49,7 +49,7 @@ class Scorer:
     @torch.inference_mode()
     def __init__(self, model: NNFormer, precision: str = "auto") -> None:
         self.model, self.precision = model.eval(), precision
-        self.frozen = _Frozen(model, precision) if _Frozen.supports(model) else None
+        self.frozen = Frozen(model, precision) if Frozen.supports(model) else None
         packs = packable(model.config) and FrozenPacked.supports(model)
         self.packed = FrozenPacked(model, _dtype(precision, next(model.parameters()).device)) if packs else None
 
@@ -62,11 +62,11 @@ class Scorer:
         """
         distinct, inverse = graphs.distinct()
         scores = np.zeros(len(distinct))
-        for part in self._parts(distinct):
+        for part in self.parts(distinct):
             scores[part] = self._chunk(distinct, part).double().cpu().numpy()
         return scores[inverse]
 
-    def _parts(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
+    def parts(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
         """Graphs that are computed together."""
         if _packs(self.model, graphs):
             order = np.argsort(graphs.sizes, kind="stable")
@@ -108,7 +108,7 @@ def _dtype(precision: str, device: torch.device) -> torch.dtype:
     return {"bf16": torch.bfloat16, "fp32": torch.float32}.get(precision) or fast_dtype(device)
 
 
-class _Frozen:
+class Frozen:
     """Weights of an accuracy model laid out for inference, and the forward pass over equal-sized graphs."""
 
     def __init__(self, model: NNFormer, precision: str) -> None:

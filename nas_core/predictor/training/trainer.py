@@ -146,7 +146,7 @@ class Trainer:
         config, count = self.config, len(chosen)
         self._seed()
         for group in self.optimizer.param_groups:
-            _set_lr(group, config.lr * self._share(self.done))
+            _set_lr(group, config.lr * self.rate_share(self.done))
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
@@ -154,7 +154,7 @@ class Trainer:
             batch, topology, target = bucket.take(part, config.copies)
             with autocast(config.precision, batch.ops.device):
                 predicted = self.model(batch, topology)
-            loss = self._loss(predicted, target, len(part)) * (len(part) / count)
+            loss = self.loss_of(predicted, target, len(part)) * (len(part) / count)
             loss.backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach())
         if config.clip:
@@ -166,7 +166,8 @@ class Trainer:
         self.done += 1
         return torch.stack(losses).sum()
 
-    def _loss(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
+    def loss_of(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
+        """The loss of predictions for two copies of ``count`` graphs."""
         config = self.config
         if config.loss == "relative":
             loss = 2 * relative_loss(predicted, target)
@@ -183,7 +184,7 @@ class Trainer:
             loss = loss + config.consistency_weight * (predicted[:count] - predicted[count:]).abs().mean()
         return loss
 
-    def _share(self, step: int) -> float:
+    def rate_share(self, step: int) -> float:
         """Learning rate of a step as a share of the peak."""
         config, warm = self.config, self.config.warmup * self.total
         if step < warm:

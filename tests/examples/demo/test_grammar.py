@@ -261,7 +261,7 @@ def test_fronting_questions_and_purpose():
     close = Clause(MAN, verb("close"), objects=(Part(the("window")),))
     walk = Clause(MAN, verb("go"), place=Part(the("kitchen"), "acc", "into", "in"), purpose=close)
     assert walk.english() == "the man goes into the kitchen to close the window"
-    assert grammar._tidy(walk.german_main(), ".") == "der Mann geht in die Küche , um das Fenster zuzumachen ."
+    assert grammar.tidy(walk.german_main(), ".") == "der Mann geht in die Küche , um das Fenster zuzumachen ."
 
 
 def test_relative_clauses():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -69,7 +68,7 @@ def test_two_updates(name: str, step: str, corpus: Path, tmp_path: Path) -> None
     risen = 1e-7 + 2 * (PEAK[kind] - 1e-7) / RISE[kind][step]
     assert rates[-1] == pytest.approx(risen, rel=1e-2)
     folder = tmp_path / "run" / {"supernet": "supernet", "further": "further", "retrain": "retrained"}[step]
-    config = _read(folder / "checkpoint_last.pt")["cfg"]
+    config = average.read_checkpoint(folder / "checkpoint_last.pt")["cfg"]
     betas, decay = ADAM[kind]
     assert str(config["optimizer"]["adam_betas"]).replace(" ", "") == betas
     assert float(config["optimizer"]["weight_decay"]) == decay
@@ -79,10 +78,6 @@ def test_two_updates(name: str, step: str, corpus: Path, tmp_path: Path) -> None
     if kind == "mos":
         assert (scheduler["_name"], scheduler["min_lr"], scheduler["lr_shrink"]) == ("cosine", 1e-7, 1.0)
         assert scheduler["lr_period_updates"] + scheduler["warmup_updates"] == 40_000
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return average._read(path)
 
 
 def test_checkpoints_are_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +91,7 @@ def test_checkpoints_are_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[
     torch.save({"model": {}}, tmp_path / "checkpoint_best.pt")
     assert average.main([str(tmp_path), "--last", "3", "--out", str(tmp_path / "mean.pt")]) == 0
     assert "checkpoint2.pt, checkpoint3.pt, checkpoint10.pt" in capsys.readouterr().out
-    result = _read(tmp_path / "mean.pt")
+    result = average.read_checkpoint(tmp_path / "mean.pt")
     assert (result["model"]["w"].tolist(), result["model"]["half"].dtype) == ([5.0, 5.0], torch.float16)
     assert (int(result["model"]["n"]), result["cfg"]) == (7, {"epoch": 10})
     with pytest.raises(DataError, match="holds 4 checkpoints of epochs, --last is 5"):
@@ -107,4 +102,4 @@ def test_checkpoints_are_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "checkpoint9.pt").write_bytes(b"nothing")
     assert average.main([str(tmp_path), "--last", "2", "--out", str(tmp_path / "mean.pt")]) == 2
     assert "checkpoint9.pt cannot be read as a fairseq checkpoint" in capsys.readouterr().err
-    assert _read(tmp_path / "mean.pt")["model"]["w"].tolist() == [5.0, 5.0]
+    assert average.read_checkpoint(tmp_path / "mean.pt")["model"]["w"].tolist() == [5.0, 5.0]

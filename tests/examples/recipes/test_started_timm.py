@@ -51,9 +51,9 @@ def started(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Trai
         if len(rates) == 2:
             raise KeyboardInterrupt
         rates.append(trainer.optimizer.param_groups[0]["lr"])
-        return Trainer._update(trainer, *given)
+        return Trainer.train_step(trainer, *given)
 
-    monkeypatch.setattr(trainer, "_update", update)
+    monkeypatch.setattr(trainer, "train_step", update)
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     return trainer, rates

@@ -34,7 +34,7 @@ def folder(extracted, tmp_path_factory):
 
 
 def test_greedy_translations_of_the_test_set_are_fairseqs(extracted, folder, pair):
-    model = open_supernet(extracted)._model
+    model = open_supernet(extracted).model
     options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=LONGEST)
     generator, dataset = pair.build_generator([model], options), pair.dataset("test")
     sample = dataset.collater([dataset[row] for row in range(len(dataset))])

@@ -135,14 +135,14 @@ def test_validate_reads_every_sentence(trained, odd, split, validated):
 
 def test_search_evaluates_on_every_sentence(trained, odd, tmp_path, monkeypatch):
     seen = []
-    read = TranslationSupernet._validation
+    read = TranslationSupernet.validation
 
     def validation(self):
         batches = read(self)
         seen.append(sorted(number for batch in batches for number in batch["id"].tolist()))
         return batches
 
-    monkeypatch.setattr(TranslationSupernet, "_validation", validation)
+    monkeypatch.setattr(TranslationSupernet, "validation", validation)
     command = ["search", "--checkpoint", trained("none"), "--data", odd, "--out", tmp_path / "run"]
     command += ["--strategy", "random", "--iterations", 1, "--parents", 2, "--mutations", 0, "--crossovers", 0]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as err:

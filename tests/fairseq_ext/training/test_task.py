@@ -97,7 +97,7 @@ def test_validation_leaves_the_model_as_it_was(task, criterion, pair, batches):
             each[name] = float(criterion(model, batches[0])[0])
     assert {name: float(log[f"subnet:{name}"]) for name in each} == pytest.approx(each)
     assert float(log["loss"]) == pytest.approx(sum(each.values()) / 4)
-    assert model.train_architecture == draw(SPACE, 3) and model._held is None
+    assert model.train_architecture == draw(SPACE, 3) and model.held is None
     assert all(parameter.grad is None for parameter in model.parameters())
 
 

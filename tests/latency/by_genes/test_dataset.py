@@ -2,62 +2,17 @@ import json
 
 import numpy as np
 import pytest
-from torch import nn
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.latency import TimingConfig, protocol
+from nas_core.latency import TimingConfig
 from nas_core.latency.by_genes import (
     LatencyDataset,
-    collect,
     load_latency_data,
     planned_architectures,
     reference_architecture,
 )
 from nas_core.space import Choice, SearchSpace, get_space
-
-TIMING = TimingConfig(repeats=2, warmup=0)
-WORKLOAD = {"kind": "test", "length": 3}
-
-
-class Machine:
-    """A clock that only workloads move; slower from one architecture to the next."""
-
-    def __init__(self, slower: float = 1.0) -> None:
-        self.now_s, self.slow, self.slower, self.built = 0.0, 1.0, slower, []
-
-    def perf_counter(self) -> float:
-        return self.now_s
-
-    def build(self, architecture):
-        self.built.append(architecture)
-        self.slow *= self.slower
-        return Work(1.0 + len(architecture.numbers("decoder.ffn_dim")), self)
-
-
-class Work:
-    modules: tuple[nn.Module, ...] = ()
-
-    def __init__(self, ms: float, machine: Machine) -> None:
-        self.ms, self.machine = ms, machine
-
-    @property
-    def parts(self):
-        return {"encoder": lambda: self._run(0.25), "decoder": lambda: self._run(0.75)}
-
-    def _run(self, share: float) -> None:
-        self.machine.now_s += self.ms * share * self.machine.slow / 1e3
-
-
-@pytest.fixture
-def machine(monkeypatch):
-    machine = Machine()
-    monkeypatch.setattr(protocol, "time", machine)
-    return machine
-
-
-def run(path, machine, samples, **changed):
-    given = {"timing": TIMING, "workload": WORKLOAD, "seed": 4, **changed}
-    return collect(path, given.pop("space", get_space("hat_small")), machine.build, samples, progress=False, **given)
+from tests.latency.by_genes.machine import run
 
 
 def test_plan_is_the_same_list_however_long():

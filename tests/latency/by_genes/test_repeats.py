@@ -16,9 +16,7 @@ from nas_core.latency.by_genes import LatencyDataset, collect, fit, load_latency
 from nas_core.latency.by_genes.fit import random_split
 from nas_core.latency.by_genes.ridge import LinearModel
 from nas_core.space import get_space
-from tests.latency.by_genes.test_dataset import TIMING, WORKLOAD, Machine, machine, run
-
-__all__ = ["machine"]
+from tests.latency.by_genes.machine import TIMING, WORKLOAD, Machine, run
 
 
 def test_the_second_collection_into_a_file_is_refused(tmp_path: Path, machine: Machine) -> None:

@@ -8,23 +8,9 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError, UnknownChoiceError
-from nas_core.graph import Graph, Graphs
 from nas_core.latency.by_graph import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.load import load_networks
-
-
-def data(families: str = "aaabbb", held_out: str = "001001") -> NetworkLatencies:
-    graphs = [
-        Graph([0, i], [(0, 1)], attributes=[[i], [0]], shapes=[[1, i, 0, 0]] * 2, static=[1, i])
-        for i in range(len(families))
-    ]
-    return NetworkLatencies(
-        Graphs.of(graphs),
-        np.arange(1.0, len(families) + 1),
-        np.array(list(families)),
-        np.array([f"n{i}" for i in range(len(families))]),
-        np.array([digit == "1" for digit in held_out]),
-    )
+from tests.latency.by_graph.networks import data
 
 
 def test_in_domain_keeps_the_order_and_leaves_nothing_out() -> None:

@@ -31,8 +31,9 @@ def test_members_give_the_spread() -> None:
     data = toy_networks(20)
     model = NNFormerModel(dim=16, depth=1, epochs=1, members=2).fit(data)
     predicted, spread = model.predict_with_spread(data.graphs)
-    _, deviation = model._predictor.predict_with_spread(data.graphs)
-    factor = predicted / model._predictor.predict(data.graphs)
+    inner = model._predictor  # private: the members' own spread, before it is widened
+    _, deviation = inner.predict_with_spread(data.graphs)
+    factor = predicted / inner.predict(data.graphs)
     assert spread**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (factor * deviation) ** 2)
     assert (spread > predicted * model.relative_spread).all()
 

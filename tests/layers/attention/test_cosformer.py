@@ -155,7 +155,7 @@ def test_packed_sequences_equal_each_alone() -> None:
 
 def test_streaming_keeps_one_state_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
-    original = streaming_module._causal_backward
+    original = streaming_module._causal_backward  # private: sees what was kept for it
 
     def counted(plan: object, states: list[object], *tensors: Tensor) -> object:
         kept.append(len(states))

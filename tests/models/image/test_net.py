@@ -146,7 +146,7 @@ def test_embedding_is_scaled_and_has_positions() -> None:
     subnet = net.select(MIXED)._replace(layers=())
     expected = torch.nn.functional.conv2d(images(), *subnet.patch_embed, stride=4).flatten(2).transpose(1, 2)
     expected = (expected + subnet.positions[1:]) * math.sqrt(8)
-    tokens, grid = net._embed(subnet, images(), Dropouts())
+    tokens, grid = net.embed(subnet, images(), Dropouts())
     assert grid == (4, 4)
     close(tokens[:, 1:], expected)
 

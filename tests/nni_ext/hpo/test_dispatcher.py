@@ -15,9 +15,7 @@ from nni.runtime.tuner_command_channel import CommandType
 from nas_core.errors import NasExtError
 from nas_core.search import InfeasibleError
 from nni_ext.hpo.tuner import SearchTuner
-from tests.nni_ext.hpo.test_tuner import FILE, evolution, experiment, random
-
-__all__ = ["experiment"]
+from tests.nni_ext.hpo.manager import FILE, evolution, random
 
 
 class Dispatcher(MsgDispatcher):  # type: ignore[misc]

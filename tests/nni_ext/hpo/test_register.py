@@ -9,7 +9,7 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.errors import ConfigError
-from nni_ext.hpo.register import _made
+from nni_ext.hpo.register import made_tuner
 
 SPACE = {"size": {"_type": "choice", "_value": [1, 2, 3]}, "kind": {"_type": "choice", "_value": ["a", "b"]}}
 CODE = """
@@ -119,4 +119,4 @@ def test_arguments_that_are_refused(
 @pytest.mark.parametrize("arguments", [{3: 3}, ["seed"], "seed"])
 def test_arguments_without_names_are_refused(arguments: object) -> None:
     with pytest.raises(ConfigError, match=r"e\.yml: classArgs are .*; expected names and values"):
-        _made(Path("e.yml"), {"className": "nni_ext.hpo.tuners.HATEvolutionTuner", "classArgs": arguments}, False)
+        made_tuner(Path("e.yml"), {"className": "nni_ext.hpo.tuners.HATEvolutionTuner", "classArgs": arguments}, False)

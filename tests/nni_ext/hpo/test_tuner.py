@@ -14,79 +14,14 @@ import pytest
 from nas_core.errors import ConfigError, ConstraintError
 from nas_core.files import read_jsonl
 from nas_core.report import read_run
-from nas_core.space import get_space
 from nni_ext import architecture_of
-from nni_ext.hpo.search_space import nni_search_space
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
 from nni_ext.hpo.tuner import SearchTuner  # noqa: E402
-from nni_ext.hpo.tuners import HATEvolutionTuner, RandomSearchTuner, RankNASTuner  # noqa: E402
-
-SPACE = get_space("hat_small")
-FILE = json.loads(json.dumps(nni_search_space(SPACE)))
-SMALL = {"parents": 4, "mutations": 6, "crossovers": 4, "iterations": 4}
-
-
-def evolution(**changes: Any) -> SearchTuner:
-    return HATEvolutionTuner(**{"space": "hat_small", **SMALL, **changes})
-
-
-def ranknas(**changes: Any) -> SearchTuner:
-    settings = {"samples": 12, "rounds": 2, "finalists": 6, "candidates": 50, "iterations": 2, "children": 10}
-    return RankNASTuner(**{"space": "hat_small", **settings, "ranker": {"members": 1, "rounds": 5}, **changes})
-
-
-def random(**changes: Any) -> SearchTuner:
-    return RandomSearchTuner(**{"space": "hat_small", "evaluations": 30, "batch": 10, **changes})
-
+from tests.nni_ext.hpo.manager import FILE, SPACE, Manager, evolution, quality, random, ranknas  # noqa: E402
 
 tuners = pytest.mark.parametrize("make", [evolution, ranknas, random])
-
-
-def quality(parameters: dict[str, Any]) -> float:
-    codes = SPACE.encode(architecture_of(SPACE, parameters), "layers")[0]
-    return float(((codes - np.linspace(0.3, 0.9, len(codes))) ** 2).sum())
-
-
-class Manager:
-    """What NNI's dispatcher does with a tuner, one call at a time."""
-
-    def __init__(self, tuner: SearchTuner, search_space: dict[str, Any] = FILE) -> None:
-        self.tuner = tuner
-        tuner.update_search_space(search_space)
-        self.started: dict[int, dict[str, Any]] = {}
-        self.results: list[tuple[dict[str, Any], float]] = []
-
-    def start(self) -> dict[str, Any] | None:
-        try:
-            parameters = self.tuner.generate_parameters(len(self.started), st_callback=None)
-        except nni.NoMoreTrialError:
-            return None
-        self.started[len(self.started)] = parameters
-        return json.loads(json.dumps(parameters))  # type: ignore[no-any-return]
-
-    def end(self, number: int, value: Any = None, success: bool = True) -> None:
-        if value is not None:
-            self.tuner.receive_trial_result(number, self.started[number], value, customized=False, trial_job_id="x")
-        self.tuner.trial_end(number, success)
-
-    def run(self, most: int = 1000) -> list[dict[str, Any]]:
-        """One trial after the other; their parameters."""
-        made = []
-        while len(made) < most and (parameters := self.start()) is not None:
-            number = len(self.started) - 1
-            self.end(number, {"default": quality(parameters), "other": 1.0})
-            self.results.append((parameters, quality(parameters)))
-            made.append(parameters)
-        return made
-
-
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The variables NNI's manager sets for its dispatcher."""
-    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "abc" / "log"))
-    return tmp_path / "abc" / "nas-ext"
 
 
 @tuners
@@ -149,8 +84,7 @@ def test_trials_that_end_without_a_result_count_as_failed() -> None:
     for number in range(14, 40):  # all of the first generation was told, so that there are no spares for ever
         assert manager.start() is not None
         manager.end(number, 1.0)
-    assert manager.tuner._search is not None
-    assert manager.tuner._search.strategy.generation > 1
+    assert manager.search.strategy.generation > 1
 
 
 def test_lost_results_are_asked_for_once_more() -> None:
@@ -172,8 +106,7 @@ def test_a_result_may_come_after_the_end_of_its_trial() -> None:
     manager.tuner.trial_end(0, True)
     manager.start()
     manager.tuner.receive_trial_result(0, parameters, 0.25)
-    assert manager.tuner._search is not None
-    best = manager.tuner._search.strategy.best()
+    best = manager.search.strategy.best()
     assert best is not None
     assert best[1] == 0.25
 
@@ -191,8 +124,7 @@ def test_local_trials_that_took_each_others_parameters() -> None:
         manager.start()
     manager.tuner.receive_trial_result(0, first, 1.0)
     manager.tuner.trial_end(1, True)
-    assert manager.tuner._search is not None
-    assert manager.tuner._search.strategy.best() == (architecture_of(SPACE, first), 1.0)
+    assert manager.search.strategy.best() == (architecture_of(SPACE, first), 1.0)
 
 
 def test_a_failed_trial_that_ran_beside_others() -> None:
@@ -201,10 +133,9 @@ def test_a_failed_trial_that_ran_beside_others() -> None:
     assert failed is not None
     assert other is not None
     manager.tuner.trial_end(0, False)
-    assert manager.tuner._search is not None
-    assert architecture_of(SPACE, failed) not in manager.tuner._search.told
+    assert architecture_of(SPACE, failed) not in manager.search.told
     manager.end(1, 1.0)
-    assert architecture_of(SPACE, failed) in manager.tuner._search.told
+    assert architecture_of(SPACE, failed) in manager.search.told
 
 
 @pytest.mark.parametrize("value", [float("nan"), "text", {"other": 1.0}, {"default": None}, [1.0]])

@@ -11,9 +11,7 @@ import pytest
 from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
 from nas_core.predictor.ranker import NNFormerRanker
 from nni_ext.hpo.tuners import HATEvolutionTuner, RankNASTuner
-from tests.nni_ext.hpo.test_tuner import FILE, SMALL, SPACE, Manager, evolution, experiment, ranknas
-
-__all__ = ["experiment"]
+from tests.nni_ext.hpo.manager import FILE, SMALL, SPACE, Manager, evolution, ranknas
 
 FLAT = {
     "layers": {"_type": "choice", "_value": [1, 2, 3]},

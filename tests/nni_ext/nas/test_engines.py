@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[
 
 from nni.nas.execution import ExecutionEngine, SequentialExecutionEngine
 from nni.nas.experiment import NasExperiment
+from nni.nas.strategy import Random
 from nni.nas.strategy.middleware import Filter
 from nni.runtime.tuner_command_channel import TunerCommandChannel, command_type
 
 from nni_ext.nas.engines import finished_trials, keep_listening, stopping
+from tests.nni_ext.nas.engines import Formula, experiments_in
 
 
 class Channel(TunerCommandChannel):  # type: ignore[misc]
@@ -54,13 +57,13 @@ def test_an_engine_that_no_longer_listens() -> None:
     revived = 0
     for _ in range(500):
         revived += keep_listening(wrapped)
-        if 2 in engine._channel.heard:
+        if 2 in engine._channel.heard:  # private: NNI's
             break
         time.sleep(0.01)
-    assert revived == 2 and engine._channel.heard[0] == 2
+    assert revived == 2 and engine._channel.heard[0] == 2  # private: NNI's
     assert not keep_listening(wrapped)
-    engine._channel_listen_stop_event.set()
-    engine._channel_listen_thread.join(5)
+    engine._channel_listen_stop_event.set()  # private: NNI's
+    engine._channel_listen_thread.join(5)  # private: NNI's
     assert not keep_listening(wrapped)  # it was told to end
 
 
@@ -70,11 +73,12 @@ def test_other_engines_are_left_alone() -> None:
     assert finished_trials(engine) == []
 
 
-def test_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(NasExperiment, "save_checkpoint", lambda self: asked.append(stopping()))
-    experiment = NasExperiment.__new__(NasExperiment)
-    experiment.save_checkpoint()
-    with pytest.raises(AttributeError):  # an experiment that was never begun
+    with experiments_in(tmp_path, monkeypatch) as experiments:
+        experiment = experiments(Random(), Formula(lambda sample: 1.0), 2)
+        experiment.run()
+        experiment.save_checkpoint()
         experiment.stop()
-    assert asked == [False, True]
+    assert asked[-2:] == [False, True] and not any(asked[:-1])

@@ -59,7 +59,7 @@ def test_resumed_as_if_never_stopped(experiments: Any, after: int) -> None:
 
 
 def checkpoint(made: Any) -> Path:
-    return Path(made._checkpoint_directory) / "state.ckpt.torch"
+    return Path(made._checkpoint_directory) / "state.ckpt.torch"  # private: NNI's
 
 
 def test_a_checkpoint_survives_a_failed_resume(

@@ -101,4 +101,4 @@ def test_others_models_interruptions_and_silence() -> None:
     heard.metric(1, 1.0)
     heard.end(1)
     assert heard.results == []
-    assert not any(heard.engine._callbacks.values())
+    assert not any(heard.engine._callbacks.values())  # private: NNI's

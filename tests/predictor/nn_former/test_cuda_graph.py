@@ -8,9 +8,9 @@ import torch
 
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
 from nas_core.predictor.nn_former.cuda_graph import StaticForward
-from nas_core.predictor.nn_former.scorer import _Frozen, score
+from nas_core.predictor.nn_former.scorer import Frozen, score
 from tests.predictor.graphs import random_graphs
-from tests.predictor.nn_former.test_model import lively
+from tests.predictor.nn_former.lively import lively
 
 CPU = torch.device("cpu")
 
@@ -23,7 +23,7 @@ def model() -> NNFormer:
 @torch.inference_mode()
 def test_dense_sums_give_what_lists_give(change: dict[str, str]) -> None:
     made = lively(NNFormerConfig.accuracy(dim=32, depth=3, **change)).eval()
-    frozen, graphs = _Frozen(made, "fp32"), random_graphs((7,) * 20)
+    frozen, graphs = Frozen(made, "fp32"), random_graphs((7,) * 20)
     expected = frozen(graphs, np.arange(20))
     assert expected.std() > 1e-3
     torch.testing.assert_close(frozen.dense(Batch.of(graphs)), expected, atol=1e-5, rtol=0)
@@ -31,7 +31,7 @@ def test_dense_sums_give_what_lists_give(change: dict[str, str]) -> None:
 
 @torch.inference_mode()
 def test_padding_does_not_touch_the_predictions() -> None:
-    frozen, graphs = _Frozen(model(), "fp32"), random_graphs((7,) * 12)
+    frozen, graphs = Frozen(model(), "fp32"), random_graphs((7,) * 12)
     static = StaticForward(frozen.dense, 8, 7, CPU)
     assert not static.recorded
     expected = frozen(graphs, np.arange(12))
@@ -46,7 +46,7 @@ def test_padding_does_not_touch_the_predictions() -> None:
 @torch.inference_mode()
 def test_recorded_on_cuda() -> None:
     made, graphs = model().cuda(), random_graphs((7,) * 700 + (5,) * 30)
-    frozen = _Frozen(made, "fp32")
+    frozen = Frozen(made, "fp32")
     assert frozen.records
     assert StaticForward(frozen.dense, 16, 7, torch.device("cuda")).recorded
     on_cpu = score(replace_device(made), graphs, "fp32")

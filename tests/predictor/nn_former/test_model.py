@@ -16,6 +16,7 @@ from nas_core.predictor.nn_former.config import ATTENTION, FEED_FORWARD, POSITIO
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.packed import PackedBatch
 from tests.predictor.graphs import random_graphs
+from tests.predictor.nn_former.lively import lively
 
 SMALL = {"dim": 32, "depth": 3}
 CASES = {
@@ -25,16 +26,6 @@ CASES = {
     "accuracy with features": NNFormerConfig.accuracy(attributes=8, shapes=4, static=4, **SMALL),
 }
 MIXED = (1, 7, 2, 5, 12, 7, 3)
-
-
-def lively(config: NNFormerConfig) -> NNFormer:
-    """A model whose biases, norms and scales are not the constants they start as."""
-    torch.manual_seed(5)
-    model = NNFormer(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.1)
-    return model
 
 
 def graphs_for(config: NNFormerConfig, sizes: tuple[int, ...] = MIXED, **more: float) -> Graphs:

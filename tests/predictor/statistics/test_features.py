@@ -80,7 +80,7 @@ def test_many_kinds_are_described_in_small_parts(monkeypatch: pytest.MonkeyPatch
     expected = graph_statistics(graphs, OPERATIONS)
     monkeypatch.setattr(module, "CELLS", 2 * OPERATIONS**3)
     seen = []
-    parts = module._parts
+    parts = module._parts  # private: how much is computed at once shows nowhere else
     monkeypatch.setattr(module, "_parts", lambda g, n: seen.append(len(g)) or parts(g, n))
     np.testing.assert_array_equal(graph_statistics(graphs, OPERATIONS), expected)
     assert seen == [2, 2] and module.graphs_at_once(10**6, 5) == 1

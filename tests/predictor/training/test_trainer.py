@@ -31,7 +31,7 @@ def trainer_of(dropout: float = 0.1, config: TrainConfig = PLAIN, **changes: Any
 
 def loss_of(**changes: Any) -> Tensor:
     off = {"rank_weight": 0.0, "pair_weight": 0.0, "consistency_weight": 0.0}
-    return trainer_of(**{**off, **changes})._loss(PREDICTED, WANTED, 3)
+    return trainer_of(**{**off, **changes}).loss_of(PREDICTED, WANTED, 3)
 
 
 def test_squared_error_is_a_mean_over_both_predictions() -> None:
@@ -60,7 +60,7 @@ def test_ranking_is_weighed() -> None:
     torch.manual_seed(3)
     ranked = ranking_loss(PREDICTED, WANTED, torch.randperm(6))
     torch.manual_seed(3)
-    got = trainer._loss(PREDICTED, WANTED, 3)
+    got = trainer.loss_of(PREDICTED, WANTED, 3)
     assert ranked > 0 and got.item() == pytest.approx((loss_of() + 0.2 * ranked).item(), rel=1e-5)
 
 
@@ -68,15 +68,15 @@ def test_ranking_is_weighed() -> None:
 def test_learning_rate(decay: str) -> None:
     trainer = trainer_of(decay=decay, warmup=0.2, final_lr=0.1, epochs=100)
     assert trainer.total == 300
-    assert trainer._share(0) == 0
-    assert trainer._share(30) == pytest.approx(0.5)
-    assert trainer._share(60) == pytest.approx(1)
-    assert trainer._share(180) == pytest.approx(0.1 + 0.9 * 0.5)
+    assert trainer.rate_share(0) == 0
+    assert trainer.rate_share(30) == pytest.approx(0.5)
+    assert trainer.rate_share(60) == pytest.approx(1)
+    assert trainer.rate_share(180) == pytest.approx(0.1 + 0.9 * 0.5)
     quarter = {"cosine": (1 + 0.5**0.5) / 2, "linear": 0.75}[decay]
-    assert trainer._share(120) == pytest.approx(0.1 + 0.9 * quarter)
+    assert trainer.rate_share(120) == pytest.approx(0.1 + 0.9 * quarter)
     last = {"cosine": 0.5 * (1 + np.cos(np.pi * 239 / 240)), "linear": 1 / 240}[decay]
-    assert trainer._share(299) == pytest.approx(0.1 + 0.9 * last, rel=1e-9)
-    assert trainer_of(decay=decay, warmup=0.0, final_lr=0.0)._share(0) == 1
+    assert trainer.rate_share(299) == pytest.approx(0.1 + 0.9 * last, rel=1e-9)
+    assert trainer_of(decay=decay, warmup=0.0, final_lr=0.0).rate_share(0) == 1
 
 
 def test_the_optimizer_gets_that_rate_and_its_first_step_changes_nothing() -> None:
@@ -87,7 +87,7 @@ def test_the_optimizer_gets_that_rate_and_its_first_step_changes_nothing() -> No
         rates.append([float(group["lr"]) for group in trainer.optimizer.param_groups])
         if len(rates) == 1:
             assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
-    assert rates == [[pytest.approx(1e-3 * trainer._share(step))] * 2 for step in range(trainer.total)]
+    assert rates == [[pytest.approx(1e-3 * trainer.rate_share(step))] * 2 for step in range(trainer.total)]
     assert not any(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True) if a.ndim > 1)
 
 
@@ -127,7 +127,7 @@ def test_averaged_weights() -> None:
 
 def test_every_graph_is_seen_twice_in_each_epoch_with_graphs_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer, seen = trainer_of(batch_size=3, epochs=2), []
-    loss = Trainer._loss
+    loss = Trainer.loss_of
 
     def spied(self: Trainer, predicted: Tensor, target: Tensor, count: int) -> Tensor:
         assert len(predicted) == 2 * count and torch.equal(target[:count], target[count:])
@@ -135,7 +135,7 @@ def test_every_graph_is_seen_twice_in_each_epoch_with_graphs_of_its_size(monkeyp
         seen.append(target[:count].tolist())
         return loss(self, predicted, target, count)
 
-    monkeypatch.setattr(Trainer, "_loss", spied)
+    monkeypatch.setattr(Trainer, "loss_of", spied)
     trainer.model.eval()
     assert len(list(trainer.steps())) == trainer.total == 12
     sizes = {round(float(np.float32(t)), 6): int(size) for t, size in zip(TARGETS, GRAPHS.sizes, strict=True)}

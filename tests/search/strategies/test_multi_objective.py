@@ -112,9 +112,9 @@ def test_what_is_beaten_never_displaces_what_beats_it() -> None:
         generation = strategy.generation or 1
         while strategy.generation <= generation:
             drive(strategy, 1)
-        kept = set(strategy._parents)
-        lost = [np.array(strategy._vectors[key]) for key in before - kept]
-        entered = [np.array(strategy._vectors[key]) for key in kept - before]
+        kept, vectors = set(strategy._parents), strategy._vectors  # private: parents are shown to nobody
+        lost = [np.array(vectors[key]) for key in before - kept]
+        entered = [np.array(vectors[key]) for key in kept - before]
         assert not any(dominates(old, new) for old in lost for new in entered)
         before = kept
     assert len(before) == SMALL.parents
@@ -129,7 +129,8 @@ def test_measured_violations_are_ranked_behind() -> None:
     assert strategy.best() == (asked[9], 41.0)
     assert [architecture for architecture, _ in strategy.front()] == [asked[9]]
     strategy.ask(1)
-    parents = strategy.space.architectures(strategy._rows(strategy._parents))
+    rows = strategy._rows(strategy._parents)  # private: parents are shown to nobody
+    parents = strategy.space.architectures(rows)
     assert set(parents[:10]) == set(asked[:10]) and parents[10:] == asked[10:]
 
 

@@ -91,7 +91,7 @@ class VisitedNetwork:
             "unknown": dict(read.unknown),
         }
         self._workloads = {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
-        _check({name: work.outputs() for name, work in self._workloads.items()})
+        check_outputs({name: work.outputs() for name, work in self._workloads.items()})
         for name, work in self._workloads.items():
             pass_ms = min(time_passes_ms(work, replace(timing, warmup=1, repeats=_FEW_PASSES)))
             if pass_ms > config.most_ms:
@@ -130,7 +130,7 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _check(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:
+def check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:
     """Finite, and equal in all runtimes."""
     reference = next(iter(outputs))
     for name, found in outputs.items():

@@ -14,7 +14,7 @@ from nas_core.latency import TimingConfig
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.plan import planned_networks
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, workload
-from nas_core.latency.by_graph.dataset.visited import _check as check_outputs
+from nas_core.latency.by_graph.dataset.visited import check_outputs
 from nas_core.latency.by_graph.families.translation import TRANSLATION
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.space import get_space

@@ -1,0 +1,40 @@
+"""Search a space of one's own for the best of a formula: `python examples/search_formula.py [FOLDER]`.
+
+A made-up network has one to four layers of three widths and a kind of activation. Its "error" falls with its size, most
+with early layers, its "latency" grows; evolution looks for the lowest error within 30 ms. No host, no training; called
+again with the same FOLDER, the search goes on where it stopped.
+"""
+
+import sys
+import tempfile
+
+from nas_core.search import Constraint, EvolutionConfig, HATEvolution, search
+from nas_core.space import Choice, SearchSpace
+
+SPACE = SearchSpace(
+    "toy-networks",
+    [
+        Choice.make("layers", [1, 2, 3, 4]),
+        Choice.make("width", [16, 32, 64], per="layers", layers=4),
+        Choice.make("activation", ["relu", "gelu"]),
+    ],
+)
+
+
+def latency_ms(architecture):
+    return 2 + sum(width / 4 for width in architecture["width"]) * (1.2 if architecture["activation"] == "gelu" else 1)
+
+
+def evaluate(architecture):
+    error = 1 / (1 + sum(width**0.5 / layer for layer, width in enumerate(architecture["width"], 1)))
+    return {"loss": error * (0.9 if architecture["activation"] == "gelu" else 1)}
+
+
+limit = Constraint.per_architecture("latency_ms", 30.0, SPACE, latency_ms)
+config = EvolutionConfig.of(iterations=8, population=24)
+with tempfile.TemporaryDirectory() as temporary:
+    folder = sys.argv[1] if len(sys.argv) > 1 else temporary
+    result = search({limit.label: HATEvolution(SPACE, [limit], config)}, evaluate, folder, progress=False)
+for entry in result.archive:
+    print(f"error {entry.metrics['loss']:.4f}  {entry.metrics['latency_ms']:5.1f} ms  {entry.architecture.to_dict()}")
+print(f"best of {result.evaluations}: {result.best[limit.label].architecture.to_dict()}")

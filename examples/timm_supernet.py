@@ -1,0 +1,40 @@
+"""A supernet of image networks, from training to a small timm model: `python examples/timm_supernet.py FOLDER`.
+
+Trains on made-up images (the class is the colour with more of it), each update another subnet; chooses the best of 20
+below half a million parameters; extracts it; loads it as a timm model. `python -m timm_ext.train` is for your images.
+"""
+
+import sys
+from pathlib import Path
+
+import timm
+import torch
+from torch.nn.functional import cross_entropy, one_hot
+
+from nas_core.models import params_m
+from nas_core.search import Constraint, RandomConfig, RandomSearch, search
+from timm_ext import write_subnet
+
+torch.manual_seed(0)
+supernet = timm.create_model("mformer_small_supernet", num_classes=3)
+optimizer = torch.optim.AdamW(supernet.parameters(), 1e-3)
+for _ in range(30):
+    labels = torch.randint(3, (32,))
+    images = torch.randn(32, 3, 32, 32) + 0.3 * one_hot(labels, 3)[..., None, None]
+    optimizer.zero_grad()
+    cross_entropy(supernet.train()(images), labels).backward()
+    optimizer.step()
+
+
+def evaluate(architecture):  # on the last images; yours are validated on others
+    with torch.no_grad(), supernet.eval().using(architecture, freeze=True):
+        return {"loss": cross_entropy(supernet(images), labels).item()}
+
+
+limit = Constraint.per_architecture("params_m", 0.5, supernet.space, params_m)
+strategy = RandomSearch(supernet.space, [limit], RandomConfig(evaluations=20, batch=20))
+folder = Path(sys.argv[1])
+best = search({limit.label: strategy}, evaluate, folder / "run", progress=False).best[limit.label].architecture
+write_subnet(supernet, best, file := folder / "subnet.pt")
+model = timm.create_model("mformer_small_cifar10", num_classes=3, subnet=best, checkpoint_path=str(file)).eval()
+print(f"{params_m(best):.2f} M parameters, {(model(images).argmax(1) == labels).float().mean():.0%} right: {best!r}")

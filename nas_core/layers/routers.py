@@ -1,0 +1,98 @@
+"""Routers: from an architecture to the coefficients by which a layer's experts are mixed. One kind is one class.
+
+Shapes: F numbers of the encoding, M experts, O rows of the layer.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.layers.linear import prefix
+from nas_core.registry import Registry
+
+if TYPE_CHECKING:
+    from nas_core.layers.mos import MoSConfig
+
+__all__ = ["ROUTERS", "LayerRouter", "NeuronRouter", "Router"]
+
+
+class Router(nn.Module):
+    """An MLP from an architecture's encoding ``(F,)`` to mixtures of the experts, each a softmax.
+
+    A kind says in :meth:`rows` how many mixtures a layer has, and makes coefficients of them in :meth:`forward`.
+    """
+
+    shareable: ClassVar[bool] = False
+    """Whether one router can serve both linear layers of a feed-forward layer; it then does unless told otherwise."""
+
+    def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
+        super().__init__()
+        self.experts = config.experts
+        widths = [features] + [config.router_hidden] * (config.router_layers - 1)
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.out = nn.Linear(widths[-1], config.experts * self.rows(out_features))
+        self.dropout = config.router_dropout
+
+    @staticmethod
+    def rows(out_features: int) -> int:
+        """Number of mixtures of a layer with O = ``out_features``; a smaller layer has the first ones of a larger."""
+        raise NotImplementedError
+
+    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
+        """Coefficients ``(M,)`` of the whole matrix, or ``(O, M)`` of each row."""
+        raise NotImplementedError
+
+    def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
+        """The first mixtures, ``(rows, M)``; of the last linear only what they need is computed."""
+        x = encoding.to(self.out.weight.dtype)
+        for layer in self.hidden:
+            x = nn.functional.dropout(torch.relu(layer(x)), self.dropout, self.training)
+        used = self.experts * rows
+        logits = nn.functional.linear(x, prefix(self.out.weight, used), prefix(self.out.bias, used))
+        return torch.softmax(logits.view(rows, self.experts).float(), dim=-1).to(x.dtype)
+
+
+class LayerRouter(Router):
+    """One mixture for the whole matrix (Mixture-of-Supernets, equation 4)."""
+
+    shareable = True
+
+    @staticmethod
+    def rows(out_features: int) -> int:
+        return 1
+
+    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
+        return self.mixtures(encoding, 1)[0]
+
+
+class NeuronRouter(Router):
+    """One mixture for each row (Mixture-of-Supernets, equation 5).
+
+    The last linear starts xavier-uniform with zero bias, like the authors'; all others start as torch's do.
+    """
+
+    def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
+        super().__init__(features, config, out_features)
+        nn.init.xavier_uniform_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    @staticmethod
+    def rows(out_features: int) -> int:
+        return out_features
+
+    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
+        return self.mixtures(encoding, out_features)
+
+
+ROUTERS: Registry[type[Router]] = Registry(
+    "kind of mixture (--mos)",
+    "nas_ext.routers",
+    {
+        "layer": "nas_core.layers.routers:LayerRouter",
+        "neuron": "nas_core.layers.routers:NeuronRouter",
+    },
+)

@@ -1,0 +1,42 @@
+"""A third party's network family: plugged in by its entry point it meets the contract, and data sets are made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.latency.by_graph import NetworkLatencies
+from nas_core.latency.by_graph.families import chosen_families
+from nas_core.latency.by_graph.load import load_networks
+from tests.latency.by_graph.families.contract import check_family
+from tests.toys import plug_in
+
+RECIPE = Path(__file__).with_name("network_family.py")
+pytest.importorskip("onnxruntime", reason="needs onnx and onnxruntime")
+
+
+@pytest.fixture(autouse=True)
+def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = "tests.recipes.network_family:FAMILIES"
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.network_families", "mixers", target)
+
+
+def test_the_recipe_is_short() -> None:
+    assert len(RECIPE.read_text(encoding="utf-8").splitlines()) < 60
+
+
+@pytest.mark.onnx
+def test_it_meets_the_contract() -> None:
+    (family,) = chosen_families("mixer")
+    check_family(family)
+
+
+@pytest.mark.onnx
+def test_a_data_set_is_measured_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "networks"
+    command = ["latency", "dataset", "--out", str(out), "--families", "mixer", "--networks", "2"]
+    assert main([*command, "--repeats", "2", "--warmup", "1"]) == 0, capsys.readouterr().err
+    data: NetworkLatencies = load_networks(out)
+    assert set(data.family_names) == {"mixer"} and len(data) == 2

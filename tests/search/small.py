@@ -1,0 +1,58 @@
+"""Small searches of every strategy over evaluations that fail, alone or in jobs, and their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nas_core.jobs import JobsConfig
+from nas_core.search import (
+    EvolutionConfig,
+    HATEvolution,
+    MultiObjectiveConfig,
+    MultiObjectiveEvolution,
+    RandomConfig,
+    RandomSearch,
+    RankNAS,
+    RankNASConfig,
+    Strategy,
+    search,
+)
+from nas_core.search.executor import SubmititExecutor
+from tests.contracts.strategy import SPACE, limit
+from tests.search.toy_host import troubled
+
+FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
+SMALL = EvolutionConfig(iterations=3, population=12, parents=4, mutations=5, crossovers=3)
+STRATEGIES: dict[str, Callable[[float], Strategy]] = {
+    "evolution": lambda value: HATEvolution(SPACE, [limit(value)], SMALL, seed=1),
+    "random": lambda value: RandomSearch(SPACE, [limit(value)], RandomConfig(evaluations=40, batch=15), seed=1),
+    "ranknas": lambda value: RankNAS(
+        SPACE, [limit(value)], RankNASConfig(samples=20, rounds=2, finalists=6, candidates=50, iterations=2), seed=1
+    ),
+    "multi-objective": lambda value: MultiObjectiveEvolution(
+        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, parents=8, mutations=5, crossovers=5), seed=1
+    ),
+}
+
+
+def one_limit(iterations: int) -> dict[str, Strategy]:
+    config = replace(SMALL, iterations=iterations)
+    return {"latency_ms<=3000": HATEvolution(SPACE, [limit(3000.0)], config, seed=1)}
+
+
+evaluate = troubled({"fail": True})
+
+
+def same_files(one: Path, other: Path) -> None:
+    for name in FILES:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def in_jobs(path: Path, folder: Path, iterations: int = 1, **jobs: Any) -> None:
+    config = JobsConfig(**{"jobs": 2, "per_job": 20, **jobs})
+    evaluations = SubmititExecutor(path, {"device": "cpu"}, config, folder / "jobs")
+    options: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
+    search(one_limit(iterations), None, folder, **options)
