@@ -74,7 +74,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def test_ranknas_runs_with_it_and_states_of_other_rankers_are_refused() -> None:
-    config = RankNASConfig(samples=20, rounds=2, finalists=5, candidates=40, iterations=2, parents=8, children=10)
+    config = RankNASConfig(samples=20, rankings=2, per_ranking=5, candidates=40, generations=2, parents=8, children=10)
     fitted: list[Ranker] = []
 
     def make(space: SearchSpace, seed: int) -> Ranker:

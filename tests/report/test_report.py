@@ -137,7 +137,7 @@ def test_a_front_has_a_picture_for_each_cost(tmp_path, monkeypatch):
     drawn = []
     original = plots.pareto
     monkeypatch.setattr(plots, "pareto", lambda *given: (drawn.append(given), original(*given))[1])
-    config = MultiObjectiveConfig(iterations=3, parents=10, mutations=5, crossovers=5)
+    config = MultiObjectiveConfig(iterations=3, population=10, mutations=5, crossovers=5)
     objectives = ["loss", "params_m", "latency_ms"]
     strategy = MultiObjectiveEvolution(get_space("hat_small"), config=config, objectives=objectives[:2])
     run = searched(tmp_path, strategy, objectives)

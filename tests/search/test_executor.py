@@ -35,14 +35,13 @@ from tests.search.toy_host import ROOT, ToySupernet, make_visible
 
 FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
 SMALL = EvolutionConfig(iterations=3, population=12, parents=4, mutations=5, crossovers=3)
+RANKNAS = RankNASConfig(samples=20, rankings=2, per_ranking=6, candidates=50, generations=2)
 STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "evolution": lambda value: HATEvolution(SPACE, [limit(value)], SMALL, seed=1),
     "random": lambda value: RandomSearch(SPACE, [limit(value)], RandomConfig(evaluations=40, batch=15), seed=1),
-    "ranknas": lambda value: RankNAS(
-        SPACE, [limit(value)], RankNASConfig(samples=20, rounds=2, finalists=6, candidates=50, iterations=2), seed=1
-    ),
+    "ranknas": lambda value: RankNAS(SPACE, [limit(value)], RANKNAS, seed=1),
     "multi-objective": lambda value: MultiObjectiveEvolution(
-        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, parents=8, mutations=5, crossovers=5), seed=1
+        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, population=8, mutations=5, crossovers=5), seed=1
     ),
 }
 

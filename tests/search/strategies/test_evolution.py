@@ -24,7 +24,7 @@ class TestHATEvolution(StrategyContract):
 def test_defaults_are_the_published_ones() -> None:
     strategy = HATEvolution(SPACE)
     assert strategy.describe() == {
-        "strategy": "HATEvolution",
+        "strategy": "evolution",
         "seed": 0,
         "metric": "loss",
         "max_tries": 20_000,

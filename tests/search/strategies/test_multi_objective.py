@@ -24,7 +24,7 @@ from nas_core.search.strategies.dominance import best_first, crowding, fronts
 from nas_core.space import Architecture, SearchSpace
 from tests.contracts.strategy import SPACE, StrategyContract, limit
 
-SMALL = MultiObjectiveConfig(iterations=10, parents=40, mutations=20, crossovers=20)
+SMALL = MultiObjectiveConfig(iterations=10, population=40, mutations=20, crossovers=20)
 REFERENCE = (20.0, 42.0)
 """Worse than any architecture in both metrics."""
 
@@ -157,7 +157,7 @@ def test_a_run_keeps_the_front_of_its_objectives(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({"iterations": 0}, "iterations"),
-        ({"parents": 1}, "parents is 1"),
+        ({"population": 1}, "population is 1"),
         ({"mutations": 0, "crossovers": 0}, "both 0"),
         ({"crossovers": 2.5}, "crossovers"),
         ({"mutation_prob": 0.0}, "mutation_prob"),
