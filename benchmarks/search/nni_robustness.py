@@ -1,8 +1,8 @@
 """Experiments of NNI killed with SIGKILL at random moments and resumed: do they end as an undisturbed one does?
 
 Manager, tuner and trial are killed together, ``--kills`` times for each strategy: after zero to two more results and
-up to ``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The journal and
-the Pareto front are compared with those of the same strategy asked and told in this process.
+up to ``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The
+journal and the Pareto front are compared with those of the same strategy asked and told in this process.
 
 Run: ``python -m benchmarks nni_robustness``; some 15 minutes on two idle cores, since NNI takes seconds for a start.
 """

@@ -12,7 +12,6 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.search import (
-    Constraint,
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
     RandomConfig,
@@ -21,17 +20,12 @@ from nas_core.search import (
     search,
 )
 from nas_core.search.strategies.dominance import best_first, crowding, fronts
-from nas_core.space import Architecture, SearchSpace
-from tests.contracts.strategy import SPACE, StrategyContract, limit
+from nas_core.space import Architecture
+from tests.contracts.strategy import SPACE, limit
 
 SMALL = MultiObjectiveConfig(iterations=10, population=40, mutations=20, crossovers=20)
 REFERENCE = (20.0, 42.0)
 """Worse than any architecture in both metrics."""
-
-
-class TestMultiObjectiveEvolution(StrategyContract):
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
-        return MultiObjectiveEvolution(space, constraints, SMALL, seed=seed)
 
 
 def metrics(architecture: Architecture) -> dict[str, float]:

@@ -22,19 +22,13 @@ from nas_core.search import (
     RankerConfig,
     RankNAS,
     RankNASConfig,
-    Strategy,
 )
 from nas_core.search.strategies.gene_importance import limit_importance, most_important
 from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, permutation_importance, tau_importance
-from nas_core.space import Architecture, SearchSpace
-from tests.contracts.strategy import SPACE, StrategyContract, drive, limit, quality
+from nas_core.space import Architecture
+from tests.contracts.strategy import SPACE, drive, limit, quality
 
 SMALL = RankNASConfig(samples=80, rankings=4, per_ranking=20, candidates=200, generations=3, parents=20, children=40)
-
-
-class TestRankNAS(StrategyContract):
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
-        return RankNAS(space, constraints, SMALL, seed=seed)
 
 
 def test_pairwise_gradients_are_those_of_the_loss() -> None:
