@@ -24,6 +24,7 @@ from nas_core.options import options_of
 from nas_core.report import write_report
 from nas_core.search import STRATEGIES
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
+from tests.search.saved_before import as_before
 
 SPACE = translation_space(
     "toy",
@@ -171,13 +172,6 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == again  # all were read from the journal
 
 
-def without_prune_by(settings: dict[str, Any]) -> dict[str, Any]:
-    """As the first release with RankNAS saved its settings."""
-    former = {"rankings": "rounds", "per_ranking": "finalists", "keep_genes": "keep", "generations": "iterations"}
-    named = {former.get(name, name): value for name, value in settings.items() if name != "prune_by"}
-    return {**named, "strategy": "RankNAS", "ranker": named.pop("trees"), "ranker_name": "boosted trees"}
-
-
 def test_what_genes_matter_to_is_chosen_and_shown(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,9 +186,9 @@ def test_what_genes_matter_to_is_chosen_and_shown(
         assert "loss (|tau|)</th>" in page and ("latency_ms (|tau|)" in page) == (not by)
     config = tmp_path / "loss" / "config.yaml"
     content = yaml.safe_load(config.read_text())
-    content["settings"]["searches"] = {
-        name: without_prune_by(search) for name, search in content["settings"]["searches"].items()
-    }
+    for name, settings in content["settings"]["searches"].items():
+        content["settings"]["searches"][name] = as_before(settings)
+        del content["settings"]["searches"][name]["prune_by"]
     config.write_text(yaml.safe_dump(content, sort_keys=False))
     files = ("journal.jsonl", "state.json", "finalists.json")
     before = {name: (tmp_path / "loss" / name).read_bytes() for name in files}

@@ -90,5 +90,5 @@ def test_ranknas_runs_with_it_and_states_of_other_rankers_are_refused() -> None:
     assert drive(other, 100) == drive(one, 100)
     assert len(fitted) == 3 and one.finished and one.proposed == one.budget == 30
     assert one.best() is not None and one.best() == other.best()
-    with pytest.raises(ConfigError, match="ranker_name = 'nn-former'"):
+    with pytest.raises(ConfigError, match="ranker = 'nn-former'"):
         strategy("boosted trees").load_state_dict(one.state_dict())

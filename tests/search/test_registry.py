@@ -15,6 +15,7 @@ from nas_core.report import read_run
 from nas_core.search import STRATEGIES, EvolutionConfig, Strategy, search
 from nas_core.search.registry import config_of, current_name, how_many, options_by_strategy
 from tests.contracts.strategy import SPACE, TINY, limit, quality
+from tests.search.saved_before import as_before
 
 SMALL: dict[str, dict[str, Any]] = {
     "evolution": {"iterations": 3, "population": 12},
@@ -90,25 +91,6 @@ def test_how_many_evaluations_is_told() -> None:
         "at most 32 architectures in each of 2 searches to evaluate: population 12 + (iterations 3 - 1) x (mutations 5"
         " + crossovers 5)"
     )
-
-
-BEFORE: dict[str, dict[str, str]] = {
-    "ranknas": {
-        "rankings": "rounds", "per_ranking": "finalists", "keep_genes": "keep", "generations": "iterations",
-    },
-    "multi-objective": {"population": "parents"},
-}  # fmt: skip
-
-
-def as_before(settings: dict[str, Any]) -> dict[str, Any]:
-    """What the release before strategies had one name wrote."""
-    name = settings["strategy"]
-    former = {BEFORE.get(name, {}).get(key, key): value for key, value in settings.items()}
-    if name == "ranknas":
-        ranker = former["ranker"]
-        by = "nn-former" if ranker == "nn-former" else "boosted trees"
-        former |= {"ranker": former.pop("trees"), "ranker_name": by}
-    return {**former, "strategy": STRATEGIES.get(name).former_name}
 
 
 @pytest.mark.parametrize(("name", "given"), [*((name, {}) for name in SMALL), ("ranknas", {"ranker": "regression"})])

@@ -111,7 +111,7 @@ def test_what_is_beaten_never_displaces_what_beats_it() -> None:
         entered = [np.array(strategy._vectors[key]) for key in kept - before]
         assert not any(dominates(old, new) for old in lost for new in entered)
         before = kept
-    assert len(before) == SMALL.parents
+    assert len(before) == SMALL.population
 
 
 def test_measured_violations_are_ranked_behind() -> None:

@@ -27,6 +27,7 @@ from nas_core.search.strategies.gene_importance import limit_importance, most_im
 from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, permutation_importance, tau_importance
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, drive, limit, quality
+from tests.search.saved_before import as_before
 
 SMALL = RankNASConfig(samples=80, rankings=4, per_ranking=20, candidates=200, generations=3, parents=20, children=40)
 
@@ -215,6 +216,7 @@ def test_a_state_from_before_limits_counted() -> None:
     """It was pruned by the loss alone: it goes on so where that is asked for, and is refused where it is not."""
     old = after_a_ranking(replace(SMALL, prune_by="metric"), [limit(3000.0)])
     state = old.state_dict()
+    state["settings"] = as_before(state["settings"])
     del state["settings"]["prune_by"]
     state["importance"] = state["importance"]["loss"]
     other = RankNAS(SPACE, [limit(3000.0)], replace(SMALL, prune_by="metric"), seed=0)
