@@ -42,7 +42,7 @@ def with_options(
     @functools.wraps(command)
     def whole(**values: Any) -> None:
         given = {
-            name: {one.name: value for one in parameters if (value := values.pop(one.name)) not in (None, [])}
+            name: {one.name: value for one in parameters if (value := values.pop(one.name)) not in (None, [], ())}
             for name, parameters in further.items()
         }
         command(**values, **given)

@@ -23,7 +23,7 @@ SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
 """Spare architectures are children of so many of the best, each gene replaced with this probability."""
 
 PATIENCE = 3
-"""A search ends after this many generations in a row that hold nothing new: the feasible architectures are used up."""
+"""A search ends after so many generations in a row that hold nothing new: the feasible architectures are used up."""
 
 
 class Strategy(StrategyDescription, ABC):
@@ -31,16 +31,15 @@ class Strategy(StrategyDescription, ABC):
 
     ``ask`` hands out architectures, each once; ``tell`` takes results in any order, at any time. A generation is
     proposed when the whole one before it was told (a barrier), so the same results lead to the same search whatever
-    their order; while results are awaited ``ask`` returns fewer architectures than wanted, or none. A strategy whose
-    proposals do not depend on results may set ``barrier = False``.
+    their order; meanwhile ``ask`` returns fewer architectures than wanted, or none. A strategy whose proposals do not
+    depend on results may set ``barrier = False``.
 
     A result that is missing, NaN or infinite counts as failed: the architecture stays in the population as its worst
     member and becomes no parent. For an architecture told twice the first result stays. A result for an architecture
     that was never asked for is kept, and saves the evaluation if the architecture is proposed later.
 
-    A new strategy says what :class:`StrategyDescription` lists, and writes :attr:`budget`, :meth:`_propose`,
-    :meth:`_learn` if a result is more than one score to it, and :meth:`_state` / :meth:`_restore` if it remembers more
-    than scores.
+    A new strategy says what :class:`StrategyDescription` lists and writes :attr:`budget`, :meth:`_propose`; where more
+    of a result than one score is learned from, :meth:`_learn`; where it is kept, :meth:`_state` and :meth:`_restore`.
 
     Args:
         space: the search space.
