@@ -158,12 +158,13 @@ class FairseqHost:
         return b"optimizer_history" in content and b"cfg" in content
 
     def open(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
-        """See :class:`nas_core.supernet.host.Host`."""
+        """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
         return TranslationSupernet(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
-        """See :class:`nas_core.supernet.exportable.ExportingHost`. Of fairseq's own models, RoBERTa."""
+        """Open what can be exported, of fairseq's own models RoBERTa; see
+        :class:`nas_core.supernet.exportable.ExportingHost`."""
         _prepare()
         from fairseq_ext.exporting import is_masked_lm, open_masked_lm
 
@@ -171,7 +172,7 @@ class FairseqHost:
         return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """See :class:`nas_core.supernet.vocabularies.DataHost`."""
+        """Count the entries of both dictionaries; see :class:`nas_core.supernet.vocabularies.DataHost`."""
         if not any(data.glob("dict.*.txt")):
             return None
         _prepare()

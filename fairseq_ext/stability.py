@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 FILE = "stability.json"
 PREFIX = "ranked:"
-"""Of the entries of a logging output that hold the loss of one ranked architecture."""
+"""Prefix of logging entries that hold the loss of one ranked architecture."""
 
 
 class Ranking:

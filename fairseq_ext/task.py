@@ -82,7 +82,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
     """
 
     ranking: Ranking | None = None
-    """Of the subnets, where they are ranked; known once there is a model."""
+    """The ranking of subnets, where they are ranked; known once there is a model."""
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:

@@ -14,7 +14,7 @@ __all__ = ["training_curves", "training_logs"]
 
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
 _SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
-"""Of the settings, as fairseq prints a configuration of hydra or a namespace."""
+"""The folder of checkpoints in the settings that fairseq prints, from hydra or a namespace."""
 _PAIR = re.compile(r"\b(\w+)[ =](-?\d[\d.e+-]*)")
 _OTHER = ("nll_loss", "best_loss")
 """Losses that are no curve of their own."""

@@ -95,8 +95,10 @@ class NNFormerPredictor:
     # What NASLib's hosts call before a fit.
 
     def set_ss_type(self, ss_type: str) -> None:
-        """Raises:
-        ConfigError, UnknownChoiceError: a search space that is not supported or not known.
+        """Take the search space whose architectures will come.
+
+        Raises:
+            ConfigError, UnknownChoiceError: a search space that is not supported or not known.
         """
         space_of(ss_type)
         self.ss_type = ss_type
@@ -137,8 +139,10 @@ class NNFormerPredictor:
         self.hyperparams = None
 
     def set_hyperparams(self, hyperparams: Mapping[str, Any] | None) -> None:
-        """Raises:
-        ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
+        """Take other settings than the recipe's.
+
+        Raises:
+            ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
         """
         if hyperparams is not None:
             self._recipe(hyperparams)

@@ -61,7 +61,7 @@ def nasbench201_sample(sample: Sample) -> Graph:
 
 
 def nasbench201_unpruned_sample(sample: Sample) -> Graph:
-    """As :func:`nasbench201_sample` with all operations, which a device computes: for predictors of latency."""
+    """Read a sample with all operations that a device computes, for predictors of latency."""
     return nasbench201_graph(_ops_201(sample), prune=False)
 
 

@@ -24,7 +24,7 @@ __all__ = ["Record"]
 FOLDER = "nas-ext"
 FINALISTS = 8
 _KEY = re.compile("[0-9a-f]+")
-"""Of an architecture."""
+"""The key of an architecture."""
 
 
 class Record:

@@ -25,8 +25,10 @@ _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
-    """Raises:
-    NasExtError: no such model, space or subnet, or one that timm_ext does not train.
+    """Build the model that a training asks for.
+
+    Raises:
+        NasExtError: no such model, space or subnet, or one that timm_ext does not train.
     """
     if timm.is_model(config.model) and config.model not in MODELS:
         raise ConfigError(f"--model {config.model} is one of timm's own; train it with timm's trainer")
@@ -72,8 +74,10 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
 
 
 def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optimizer:
-    """Raises:
-    ConfigError: timm has no such optimizer, or it has no betas.
+    """Build timm's optimizer for a model.
+
+    Raises:
+        ConfigError: timm has no such optimizer, or it has no betas.
     """
     betas = {"betas": config.opt_betas} if config.opt_betas else {}
     try:

@@ -45,9 +45,9 @@ class Source(Protocol):
 
     classes: int
     names: Sequence[str]
-    """Of the classes, in the order of their labels."""
+    """Names of the classes, in the order of their labels."""
     labels: NDArray[np.int64]
-    """Of the images."""
+    """Labels of the images."""
 
     def __len__(self) -> int: ...
 
@@ -222,7 +222,7 @@ def open_splits(
 
 
 def _some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of the images in this order, the first of each class."""
+    """Take the first images of each class, in this order."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     taken = []
     for label in range(source.classes):

@@ -175,14 +175,14 @@ class TimmHost:
         return _MARK in content or (b"net.patch_embed.weight" in content and b"state_dict" in content)
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        """See :class:`nas_core.supernet.host.Host`."""
+        """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         supernet = self.open_exportable(checkpoint, **options)
         if not supernet.space.cardinality() > 1:
             raise CheckpointError(f"{checkpoint} is a static network; expected the checkpoint of a supernet")
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
-        """See :class:`nas_core.supernet.exportable.ExportingHost`."""
+        """Open what can be exported; see :class:`nas_core.supernet.exportable.ExportingHost`."""
         import timm_ext  # noqa: F401  registers models
 
         return ImageSupernet(Path(checkpoint), **options)

@@ -22,8 +22,10 @@ _FEATURES = "give features_only=True, with out_indices= and no feature_cls=, or 
 
 
 def check_arguments(given: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raises:
-    ConfigError: an argument of timm's models that means nothing here. UnknownChoiceError: one that nobody knows.
+    """Refuse arguments of timm's models that cannot be met.
+
+    Raises:
+        ConfigError: an argument of timm's models that means nothing here. UnknownChoiceError: one that nobody knows.
     """
     for name, value in given.items():
         if name in _INSTEAD:
@@ -32,8 +34,10 @@ def check_arguments(given: Mapping[str, Any], known: Collection[str]) -> None:
 
 
 def check_feature_class(given: Any) -> None:
-    """Raises:
-    ConfigError: a way to take features (``feature_cls=``) that needs another structure of the model.
+    """Refuse ways to take features that need another model.
+
+    Raises:
+        ConfigError: a way to take features (``feature_cls=``) that needs another structure of the model.
     """
     name = str(getattr(given, "__name__", given)).lower()
     if not any(part in name for part in ("getter", "hook")):
@@ -41,8 +45,10 @@ def check_feature_class(given: Any) -> None:
 
 
 def check_traceable(x: Tensor) -> None:
-    """Raises:
-    ConfigError: torch.fx asks for a graph, as timm's ``create_feature_extractor`` and ``AttentionExtract`` do.
+    """Refuse to be traced by torch.fx.
+
+    Raises:
+        ConfigError: torch.fx asks for a graph, as timm's ``create_feature_extractor`` and ``AttentionExtract`` do.
     """
     if isinstance(x, torch.fx.Proxy):
         raise ConfigError(

@@ -142,7 +142,7 @@ def decoding(device: str, repeats: int) -> dict[str, Any]:
 
 
 def peak_mb(name: str, length: int, backward: bool) -> float:
-    """Of a fresh process, beyond what it held with its inputs ready."""
+    """Peak memory of a fresh process, beyond what it held with its inputs ready."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak, (name, length, backward))
 

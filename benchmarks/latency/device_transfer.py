@@ -45,7 +45,7 @@ LEARNED: dict[str, Callable[[Case], Array]] = {
 }
 METHODS = LINEAR | LEARNED
 FEW = ("1080ti_1", "gold_6226", "pixel2")
-"""Of both tables: a GPU, a server's CPU, a phone (whole milliseconds)."""
+"""Devices of both tables: a GPU, a server's CPU, a phone (whole milliseconds)."""
 FIGURES = ("mape", "within_10", "tau")
 
 

@@ -43,7 +43,7 @@ NETWORKS = (
     "deit_small_patch16_224", "mixer_s32_224", "convnext_tiny", "repvgg_a2", "xception41",
 )  # fmt: skip
 LEAST_MS = 40.0
-"""Of all passes of one visit together."""
+"""Time that all passes of one visit take together, at least."""
 
 
 class Published:
@@ -87,7 +87,7 @@ class Published:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of the model, and where it has members of each alone."""
+    """Summarise the errors of the model, and of each of its members where it has some."""
     measured = np.array([row["measured_ms"] for row in rows])
     predicted = np.array([row["predicted_ms"] for row in rows])
     within = abs(measured - predicted) <= [row["spread_ms"] for row in rows]

@@ -41,7 +41,7 @@ Tokens = list[list[int]]
 
 @torch.inference_mode()
 def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tokens, pad: int, eos: int) -> Tokens:
-    """As ``Translator.greedy``."""
+    """Translate greedily in torch, as ``Translator.greedy`` does in onnxruntime."""
     subnet = net.select(architecture)
     source = torch.full((len(sentences), max(map(len, sentences))), pad)
     for row, sentence in zip(source, sentences, strict=True):

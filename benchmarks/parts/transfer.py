@@ -101,7 +101,7 @@ def transferred(case: Case) -> Array:
 
 
 def transferred_own(case: Case) -> Array:
-    """As :func:`transferred`, where the sources too are known for few networks, of their own, and predicted from
+    """Do as :func:`transferred` where each source too is known for few networks of its own and predicted from
     them."""
     return _relative(_with(case, predicted_sources(case.table, case.draw)[:, case.sources]), case)
 

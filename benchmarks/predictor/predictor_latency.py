@@ -54,7 +54,7 @@ class Task:
 
 
 def recipe_of(method: str) -> Recipe | None:
-    """Of an NN-Former method; None for the others."""
+    """Return the recipe of an NN-Former method; None for the others."""
     if method not in RECIPES:
         return None
     name, changes = RECIPES[method]

@@ -71,7 +71,7 @@ class Task:
     draw: int
     method: str
     changes: tuple[tuple[str, Any], ...]
-    """Of a recipe; part of the method's name in the results."""
+    """Changes of the recipe's settings; part of the method's name in the results."""
     validate: bool
     judged: int | None = None
     """Cells that it is judged by, drawn at random; None: all."""
@@ -121,7 +121,7 @@ def split_of(task: Task) -> Split:
 
 
 def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
-    """Of an NN-Former method; None for the others."""
+    """Return the recipe of an NN-Former method; None for the others."""
     if method in ABLATIONS:
         return get_recipe("paper").changed(**{**ABLATIONS[method], **dict(changes)})
     if method in ALONE:

@@ -40,7 +40,7 @@ class Job:
     work: Path
     images: int
     epochs: int
-    """Of each network on its own."""
+    """Epochs of each network that is trained on its own."""
     supernet_epochs: int
     threads: int
 

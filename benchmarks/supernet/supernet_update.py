@@ -68,7 +68,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Task:
-    """As much of a fairseq task as models and criterions read."""
+    """The part of a fairseq task that models and criterions read."""
 
     dictionary: Dictionary
 

@@ -39,7 +39,7 @@ class Job:
     space: str
     """Search space; its largest network is compared with a standalone one."""
     updates: int
-    """Of every supernet and every standalone network."""
+    """Updates of every supernet and every standalone network."""
     further: int
     """Updates when an inherited subnet is trained further."""
     threads: int

@@ -25,7 +25,7 @@ ENOUGH_SECONDS, FEWEST_TIMED = 20.0, 4
 FASTER_BY = 1.25
 """More threads are taken if they train so many times as fast; they lose more when the machine becomes busier."""
 START_SECONDS = 10.0
-"""Of ``fairseq-train``, until its first update."""
+"""Time that ``fairseq-train`` takes until its first update."""
 VALIDATION_SHARE = 0.08
 RECENT_SECONDS = 90.0
 """The pace of a running training is that of the last so many seconds."""
@@ -81,7 +81,7 @@ class Pace:
 
 
 def fastest(paces: dict[int, float]) -> Pace:
-    """Of seconds per update with each number of threads: the smallest number that is not clearly slower.
+    """Choose from seconds per update the smallest number of threads that is not clearly slower.
 
     Two threads that wait for each other on a busy machine can be slower than one.
     """

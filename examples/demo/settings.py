@@ -125,8 +125,10 @@ class Settings:
         return not self.updates or self.updates > WORTH_A_TRIAL
 
     def validate(self) -> Settings:
-        """Raises:
-        ConfigError: a number out of range.
+        """Return these settings, checked.
+
+        Raises:
+            ConfigError: a number out of range.
         """
         least = {
             "pairs": 100, "experts": 1, "max_tokens": 0, "warmup": 1, "samples": 16, "limits": 1, "iterations": 1,

@@ -46,7 +46,7 @@ class Step:
     name: str
     about: str
     words: tuple[str, ...]
-    """Of the command, variables in braces."""
+    """Words of the command, variables in braces."""
     makes: str
     """The file that shows that it is done."""
     optional: bool = False

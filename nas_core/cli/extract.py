@@ -10,6 +10,8 @@ import typer
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 
+__all__ = ["command"]
+
 
 def command(
     checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained supernet.")],

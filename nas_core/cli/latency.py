@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +23,20 @@ from nas_core.cli.executor import (
     jobs_config,
 )
 from nas_core.cli.latency_dataset import dataset as dataset_
+from nas_core.cli.workload import (
+    Batch,
+    Beam,
+    Channels,
+    Classes,
+    Data,
+    Settings,
+    SourceLength,
+    SourceVocab,
+    TargetLength,
+    TargetVocab,
+    Vocab,
+    workload_config,
+)
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes import (
@@ -44,9 +57,8 @@ from nas_core.latency.by_genes.data import LatencyData
 from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
 from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
-from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
-from nas_core.space import Architecture, SearchSpace, get_space
-from nas_core.supernet.vocabularies import vocabularies
+from nas_core.models.kind import kind_of, workload_of
+from nas_core.space import Architecture, get_space
 
 __all__ = ["app"]
 
@@ -55,7 +67,7 @@ app.command("dataset")(dataset_)
 app.command("train")(latency_networks.train)
 app.command("predict")(latency_networks.predict)
 
-_TIMING, _TRANSLATION = TimingConfig(), TranslationWorkloadConfig()
+_TIMING = TimingConfig()
 
 
 @app.command("collect")
@@ -63,17 +75,17 @@ def collect(
     space: Annotated[str, typer.Option(help="Name of a search space, or a YAML file.")],
     out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
     samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of fairseq-preprocess: its dictionaries say the size of vocabularies.")
-    ] = None,
-    vocab: Annotated[
-        int | None, typer.Option(min=1, help="Entries of both vocabularies, special ones included; default 32000.")
-    ] = None,
-    source_vocab: Annotated[int | None, typer.Option(min=1, help="Entries of the source vocabulary.")] = None,
-    target_vocab: Annotated[int | None, typer.Option(min=1, help="Entries of the target vocabulary.")] = None,
-    source_length: Annotated[int, typer.Option(min=1, help="Words of the sentence.")] = _TRANSLATION.source_length,
-    target_length: Annotated[int, typer.Option(min=1, help="Decoder steps.")] = _TRANSLATION.target_length,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses at a time.")] = _TRANSLATION.beam,
+    data: Data = None,
+    vocab: Vocab = None,
+    source_vocab: SourceVocab = None,
+    target_vocab: TargetVocab = None,
+    source_length: SourceLength = None,
+    target_length: TargetLength = None,
+    beam: Beam = None,
+    batch: Batch = None,
+    classes: Classes = None,
+    channels: Channels = None,
+    settings: Settings = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads torch computes with.")] = _TIMING.threads,
     repeats: Annotated[int, typer.Option(min=1, help="Timed passes of each architecture.")] = _TIMING.repeats,
     warmup: Annotated[int, typer.Option(min=0, help="Untimed passes before.")] = _TIMING.warmup,
@@ -94,7 +106,7 @@ def collect(
     partition: Partition = None,
     slurm: Slurm = None,
 ) -> None:
-    """Measure translation architectures, a reference between them. Run it again to go on or to add samples.
+    """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
 
     With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster
     local run one at a time.
@@ -117,30 +129,30 @@ def collect(
         partition=partition,
     )
     searched = get_space(space)
-    if data is not None:
-        if vocab or source_vocab or target_vocab:
-            raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
-        source_vocab, target_vocab = vocabularies(data)
-    both = vocab or _TRANSLATION.source_vocab
-    workload = TranslationWorkloadConfig(
-        source_vocab=source_vocab or both,
-        target_vocab=target_vocab or both,
-        source_length=source_length,
-        target_length=target_length,
-        beam=beam,
-    )
+    kind = kind_of(searched)
+    given = {
+        "vocab": vocab,
+        "source_vocab": source_vocab,
+        "target_vocab": target_vocab,
+        "source_length": source_length,
+        "target_length": target_length,
+        "beam": beam,
+        "batch": batch,
+        "classes": classes,
+        "channels": channels,
+    }
+    workload = workload_config(kind, searched, data, given, settings or [])
     timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
     elsewhere: MeasureMany | None = None
     if shared_out:
         elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
-    described = {"kind": "translation", **asdict(workload)}
-    how = ""
+    described, how = kind.described(workload), ""
     if predicted_by is not None:
         if shared_out:
             raise ConfigError("--predicted-by computes here: give it without --executor")
         elsewhere = predicted = PredictedMeasurements(searched, workload, predicted_by)
         described, how = predicted.described, ", predicted and not measured"
-    build = functools.partial(TranslationWorkload, searched, config=workload, device=device)
+    build = functools.partial(kind.workload, searched, config=workload, device=device)
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
     measured = dataset.data()
     typer.echo(
@@ -208,19 +220,21 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
 
 def _check_architecture(model: GeneLatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
     settings = model.info.get("settings") or {}
-    workload = dict(settings.get("workload") or {})
-    if workload.pop("kind", None) != "translation":
-        raise ConfigError(f"{path} was fitted to a table, which does not say what to measure: give --data instead")
+    workload = workload_of(settings.get("workload") or {})
+    if workload is None:
+        raise ConfigError(
+            f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
+        )
+    kind, config = workload
     timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})})
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
         typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
-    config = TranslationWorkloadConfig(**workload)
     predicted_ms = float(model.predict(architecture)[0])
     low, high = (predicted_ms * factor for factor in model.interval)
     measured = measure(
-        _translation(model.space, architecture, config, timing),
-        _translation(model.space, reference_architecture(model.space), config, timing),
+        kind.workload(model.space, architecture, config, timing.device),
+        kind.workload(model.space, reference_architecture(model.space), config, timing.device),
         timing,
     )
     corrected_ms = measured.corrected_ms(model.info["reference_ms"])
@@ -233,12 +247,6 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     ]
     table = [f"{name:24} {value:9.2f} ms   {note}".rstrip() for name, value, note in lines]
     return "\n".join([f"{'architecture':24} {architecture.key}", *table])
-
-
-def _translation(
-    space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, timing: TimingConfig
-) -> TranslationWorkload:
-    return TranslationWorkload(space, architecture, config, timing.device)
 
 
 def _new_model(name: str, data: LatencyData, seed: int) -> GeneLatencyModel:

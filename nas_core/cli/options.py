@@ -15,7 +15,7 @@ import typer
 from nas_core.errors import NasExtError
 from nas_core.options import Option, flag_of
 
-__all__ = ["flags_named", "parameters_of", "with_options"]
+__all__ = ["flagged", "flags_named", "parameters_of", "with_options"]
 
 
 def parameters_of(options: Mapping[str, Sequence[tuple[str, Option]]]) -> list[inspect.Parameter]:

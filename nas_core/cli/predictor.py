@@ -19,7 +19,6 @@ from nas_core.graph import Graphs
 from nas_core.latency.by_graph.priced import check_unpriced
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import (
-    READERS,
     NNFormer,
     NNFormerPredictor,
     Reader,
@@ -28,6 +27,7 @@ from nas_core.predictor import (
     list_recipes,
     mape,
     reader_for,
+    reader_names,
 )
 from nas_core.predictor.estimator import UNSEEN, Progress
 from nas_core.predictor.files import (
@@ -51,7 +51,7 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
-_READER = f"What the architectures are: one of {', '.join(READERS)}."
+_READER = f"What the architectures are: one of {', '.join(reader_names())}."
 _RECIPE = (
     f"One of {', '.join(list_recipes())}. Paper: NN-Former alone; statistics: none of it; best: a mixture of both, .10"
     " NN-Former at 100 records and .70 from 1,233 on."

@@ -15,6 +15,8 @@ from nas_core.errors import unknown_choice
 from nas_core.files import write_atomic
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
 
+__all__ = ["FORMATS", "app", "export_command", "list_command", "show_command"]
+
 FORMATS = "nas_ext.space_formats"
 """Entry points of functions that write a `SearchSpace` as text, under the format's name."""
 
@@ -69,10 +71,8 @@ def show_command(
         typer.echo(f"  {choice.name:26} {options}{repeated}")
     for gene, value in space.fixed.items():
         typer.echo(f"  {gene:26} {value} (fixed)")
-    if "decoder.arbitrary_cross" in space.largest():
-        from nas_core.models import params_m
-        from nas_core.models.translation.genes import check_translation_space
+    from nas_core.models.kind import fitting_kind  # torch, which takes seconds to import
 
-        check_translation_space(space)
-        smallest, largest = params_m(space.smallest()), params_m(space.largest())
-        typer.echo(f"  parameters without embeddings: {smallest:.2f} to {largest:.2f} M")
+    if (kind := fitting_kind(space)) is not None:
+        smallest, largest = kind.params_m(space.smallest()), kind.params_m(space.largest())
+        typer.echo(f"  {kind.counted}: {smallest:.2f} to {largest:.2f} M")

@@ -18,7 +18,7 @@ __all__ = ["SIZES", "TOLERANCE", "check_onnx", "check_program"]
 TOLERANCE = 1e-4
 """Largest difference, relative to the largest value of a tensor if that is above 1."""
 SIZES = (0, 4, 9)
-"""Of open dimensions; 0: the smallest that are allowed."""
+"""Sizes that open dimensions are tried with; 0: the smallest that are allowed."""
 
 Run = Callable[[tuple[Tensor, ...]], Sequence[Any]]
 

@@ -41,7 +41,7 @@ class Written:
     files: tuple[str, ...]
     megabytes: float
     differences: dict[str, float]
-    """Of each part to torch, relative to the scale of its tensors."""
+    """How far each part is from torch, relative to the scale of its tensors."""
 
 
 def check_out(out: Path, to: str) -> None:

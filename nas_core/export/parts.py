@@ -23,7 +23,7 @@ class OpenDim:
     """A dimension that each call may choose."""
 
     name: str
-    """As it stands in shapes."""
+    """The name that shapes show."""
     smallest: int = 1
     """It is tried out."""
     largest: int | None = None
@@ -45,16 +45,16 @@ class Value:
     """number; positive: sums that are divided by; token: index below ``below``; sentence: rows of tokens with padding
     behind them; mask: True somewhere in each row."""
     below: int = 0
-    """Of tokens and sentences: size of the vocabulary."""
+    """Size of the vocabulary, for tokens and sentences."""
     padding: int = -1
-    """Of sentences: index of the padding token."""
+    """Index of the padding token, for sentences."""
 
     @property
     def dtype(self) -> str:
         return {"mask": "bool", "token": "int64", "sentence": "int64"}.get(self.kind, "float32")
 
     def describe(self) -> dict[str, Any]:
-        """As plain data."""
+        """Describe the tensor as plain data."""
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
 
     def example(self, sizes: Mapping[str, int], stream: torch.Generator) -> Tensor:
@@ -83,7 +83,7 @@ class Part:
     """One file's worth of a model."""
 
     name: str
-    """Of the file, without its ending."""
+    """Name of the file, without its ending."""
     module: nn.Module
     """From the tensors of ``inputs`` to a tuple of those of ``outputs``."""
     inputs: tuple[Value, ...]

@@ -53,7 +53,7 @@ def trace(part: Part) -> ExportedProgram:
 
 
 def _packed(part: Part, shapes: list[dict[int, Any]]) -> tuple[Any, ...]:
-    """As the parameters of ``forward`` stand: what goes to ``*rest`` is one tuple."""
+    """Arrange the inputs as ``forward`` takes them: what goes to ``*rest`` is one tuple."""
     code = part.module.forward.__code__
     named = code.co_argcount - 1
     return (*shapes[:named], tuple(shapes[named:])) if len(shapes) > named else tuple(shapes)

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
-from torch import nn
 
 from nas_core.device import pinned_threads, usable_device
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.models.workload import Workload
 
 __all__ = [
     "CLOCKS",
@@ -73,18 +72,6 @@ class TimingConfig:
             raise ConfigError(
                 f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
             )
-
-
-class Workload(Protocol):
-    """Something to time: named parts that are run one after the other, and the modules they use."""
-
-    @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
-        """Name -> one pass of that part; later parts may use what earlier ones left."""
-
-    @property
-    def modules(self) -> Sequence[nn.Module]:
-        """Modules that must be in evaluation mode; may be empty."""
 
 
 @dataclass(frozen=True)

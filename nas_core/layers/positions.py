@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+__all__ = ["SinusoidalPositions", "sinusoids"]
+
 
 def sinusoids(length: int, width: int) -> Tensor:
     """``(length, width)``: sines in the first half, cosines in the second (Vaswani et al. 2017)."""

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+__all__ = ["naive_smoothed_loss", "projected_smoothed_loss"]
+
 _CHUNK_ELEMENTS = 1 << 21
 """Logits held at a time on a CPU, about what its cache holds; an accelerator takes 64 times as many in one launch."""
 

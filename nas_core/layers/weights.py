@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+__all__ = ["Affine", "named_tensors"]
+
 
 class Affine(NamedTuple):
     """Weight and bias of a linear layer ``(O, I), (O,)`` or of a layer norm ``(C,), (C,)``."""

@@ -1,5 +1,20 @@
-"""Kinds of network, each whole in one folder: genes, network, subnet, costs, graph, workload, export."""
+"""Kinds of network, each whole in one folder: genes, network, subnet, costs, graph, workload, export, and its kind."""
 
 from nas_core.models.costs import flops_g, params_m
+from nas_core.models.kind import KINDS, ModelKind, OnePassKind, fitting_kind, kind_of, workload_of
+from nas_core.models.parts import SpacePart
+from nas_core.models.workload import OnePassWorkload, Workload
 
-__all__ = ["flops_g", "params_m"]
+__all__ = [
+    "KINDS",
+    "ModelKind",
+    "OnePassKind",
+    "OnePassWorkload",
+    "SpacePart",
+    "Workload",
+    "fitting_kind",
+    "flops_g",
+    "kind_of",
+    "params_m",
+    "workload_of",
+]

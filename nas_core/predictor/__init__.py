@@ -5,7 +5,7 @@ from nas_core.predictor.metrics import accuracy_within, kendall_tau, mape
 from nas_core.predictor.nn_former.batch import Batch, Topology
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.readers import READERS, Reader, reader_for
+from nas_core.predictor.readers import READERS, Reader, reader_for, reader_names
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
 from nas_core.predictor.training.trainer import TrainConfig, Trainer
 
@@ -26,4 +26,5 @@ __all__ = [
     "list_recipes",
     "mape",
     "reader_for",
+    "reader_names",
 ]

@@ -22,7 +22,7 @@ VERSION = 2
 WITH_CHECKSUM = 2
 """First version that has one; what earlier files hold is looked at by whoever reads them."""
 _CHECKSUM = "sha256"
-"""Of the rest of the header and of the tensors."""
+"""The entry with the digest of the rest of the header and of the tensors."""
 OF_NETWORKS = "network-latency"
 """Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
@@ -70,7 +70,8 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            # Cloned: products of weights that lie unaligned in the file differ in the last bit on some processors.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path} is no whole safetensors file ({error}); train it anew") from None
     try:

@@ -180,7 +180,7 @@ class NNFormerPredictor:
 
     @property
     def network_share(self) -> float:
-        """Of NN-Former in each prediction; graph statistics have the rest.
+        """Return NN-Former's share of each prediction; graph statistics have the rest.
 
         Raises:
             ConfigError: nothing was fitted yet.

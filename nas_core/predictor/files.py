@@ -19,7 +19,7 @@ from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import read_jsonl, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
-from nas_core.predictor.readers import READERS, Reader
+from nas_core.predictor.readers import Reader, reader_names
 
 __all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 
@@ -82,7 +82,7 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
         raise DataError(f"expected either a field 'graph' or a field 'architecture'; got {got}")
     if "architecture" in record:
         if reader is None:
-            raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(READERS)}")
+            raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(reader_names())}")
         return reader.from_json(record["architecture"])
     graph = Graph.from_dict(record["graph"])
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):

@@ -35,7 +35,7 @@ class Fitted:
     models: tuple[NNFormer, ...]
     statistics: StatisticsModel | None
     share: float
-    """Of the statistics in the prediction"""
+    """Share of the statistics in the prediction"""
     scale: TargetScale
     known: frozenset[int]
     """Operations that training graphs have"""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.device import pinned_threads
-from nas_core.errors import ArchitectureError, ConfigError, DataError
+from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, Graphs
+from nas_core.models.kind import fitting_kind
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.readers import READERS, Reader
+from nas_core.predictor.readers import Reader, reader_of_kind
 from nas_core.predictor.recipes import Recipe
 from nas_core.predictor.training.config import TrainConfig
 from nas_core.space import Architecture, SearchSpace
@@ -34,8 +34,8 @@ RANKING = Recipe(
 tables no better. The logistic loss of all pairs is RankNAS's; targets by rank make the values' scale irrelevant."""
 
 THREADS = 1
-"""Of torch: matrices this small gain nothing from more, and the order of a ranking must not depend on their number, or
-an interrupted search could not be continued on another machine."""
+"""Threads of torch: matrices this small gain nothing from more, and the order of a ranking must not depend on their
+number, or an interrupted search could not be continued on another machine."""
 
 
 class NNFormerRanker:
@@ -43,12 +43,12 @@ class NNFormerRanker:
     seeds give equal rankings on one machine.
 
     Args:
-        space: of a kind whose architectures a graph reader takes (HAT's and mFormer's translation spaces).
+        space: of a known kind of network, which says how its architectures are graphs.
         seed: of weights and batches.
         recipe: how the predictor is made and trained.
 
     Raises:
-        ConfigError: no reader takes architectures of this space.
+        ConfigError: the space is of no known kind.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
@@ -64,8 +64,10 @@ class NNFormerRanker:
         )
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Raises:
-        DataError: fewer than two different values.
+        """Fit the ranker to architectures and the values they got.
+
+        Raises:
+            DataError: fewer than two different values.
         """
         if len(np.unique(values)) < 2:
             raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
@@ -83,21 +85,15 @@ class NNFormerRanker:
 
 
 def reader_of(space: SearchSpace) -> Reader:
-    """The graph reader that takes architectures of this space.
+    """The graph reader that takes architectures of this space: that of its kind of network.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the space is of no known kind.
     """
-    reasons: list[Any] = []
-    for reader in READERS.values():
-        if reader.genes:
-            try:
-                reader.read(space.smallest())
-            except ArchitectureError as error:
-                reasons.append(f"{reader.name}: {error}")
-            else:
-                return reader
-    raise ConfigError(
-        f"no graph reader takes architectures of space {space.name!r} ({'; '.join(reasons)}); use a ranker of boosted"
-        " trees"
-    )
+    kind = fitting_kind(space)
+    if kind is None:
+        raise ConfigError(
+            f"no graph reader takes architectures of space {space.name!r}, which is of no known kind of network; use a"
+            " ranker of boosted trees"
+        )
+    return reader_of_kind(kind)

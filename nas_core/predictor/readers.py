@@ -1,4 +1,4 @@
-"""The readers by name. A new one is a file of its own and a line here."""
+"""The readers by name: of benchmarks, each a file of its own and a line here, and of the kinds of network."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
-from nas_core.models.translation import graph as translation
+from nas_core.models.kind import KINDS, ModelKind
 from nas_core.space.architecture import Architecture
 
-__all__ = ["READERS", "Reader", "reader_for"]
+__all__ = ["READERS", "Reader", "reader_for", "reader_names", "reader_of_kind"]
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,30 @@ READERS: dict[str, Reader] = {
         Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS),
         Reader("transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS),
         Reader("transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS),
-        Reader("translation", translation.translation_graph, translation.OPERATIONS, translation.ATTRIBUTES, True),
         Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES),
     )
 }
+"""Those that read no architectures of search spaces; :func:`reader_for` knows the kinds of network too."""
+
+
+def reader_names() -> list[str]:
+    """Names that :func:`reader_for` knows: of benchmarks and of kinds of network."""
+    return [*READERS, *(name for name in KINDS.names() if name not in READERS)]
+
+
+def reader_of_kind(kind: ModelKind) -> Reader:
+    """The reader of the architectures of a kind of network."""
+    return Reader(kind.name, kind.graph, kind.operations, kind.attributes, genes=True)
 
 
 def reader_for(name: str) -> Reader:
-    """The reader of that name.
+    """The reader of that name; a kind of network has one under the kind's name.
 
     Raises:
         UnknownChoiceError: there is none; the message lists them.
     """
-    if name not in READERS:
-        raise unknown_choice("graph reader", name, READERS)
-    return READERS[name]
+    if name in READERS:
+        return READERS[name]
+    if name not in KINDS.names():
+        raise unknown_choice("graph reader", name, reader_names())
+    return reader_of_kind(KINDS.get(name))

@@ -44,7 +44,7 @@ class Recipe:
     """Boosted trees on statistics."""
 
     kept: tuple[str, ...] = ()
-    """Of the settings that follow the data, those given through :meth:`changed`, which therefore do not."""
+    """Settings that would follow the data but were given through :meth:`changed`, and therefore do not."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
@@ -73,7 +73,7 @@ class Recipe:
         return replace(self.replaced(changes), kept=tuple(sorted(kept)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """As :meth:`changed`, but what follows the data still does.
+        """Change settings as :meth:`changed` does, but let what follows the data still do so.
 
         Raises:
             ConfigError: an unknown name, or a value that cannot be.
@@ -159,12 +159,15 @@ _RECIPES = {
 
 
 def list_recipes() -> list[str]:
+    """List the names of all recipes."""
     return list(_RECIPES)
 
 
 def get_recipe(name: str) -> Recipe:
-    """Raises:
-    UnknownChoiceError: no such recipe; the message lists them.
+    """Return a recipe by its name.
+
+    Raises:
+        UnknownChoiceError: no such recipe; the message lists them.
     """
     if name not in _RECIPES:
         raise unknown_choice("recipe of a predictor", name, _RECIPES)

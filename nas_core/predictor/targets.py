@@ -27,7 +27,7 @@ class TargetScale:
     targets: tuple[float, ...]
     """Ascending, at least two; empty: both are the same"""
     learned: tuple[float, ...]
-    """As many, ascending"""
+    """Values that were learned for them, as many and ascending"""
 
     def __post_init__(self) -> None:
         rows = (self.targets, self.learned)

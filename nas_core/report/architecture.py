@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nas_core.errors import ArchitectureError
 from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
-from nas_core.space.hat import READ_LAYERS
 
 __all__ = ["architecture_picture", "layers_table"]
 
@@ -22,36 +20,17 @@ _LAYER, _NARROWEST = 0.46, 1.6
 """Inches of a layer and of the narrowest column."""
 
 
-_READS = "encoder layers read"
+def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Side -> gene -> a value per layer, as its kind of network shows them."""
+    from nas_core.models.kind import fitting_kind, layered_genes  # torch, which takes seconds to import
 
-
-def _read(option: Any) -> Any:
-    return READ_LAYERS.get(option, option)
-
-
-def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """Side (``encoder``, ``decoder``, or "" where a network has one) -> gene -> a value per layer.
-
-    Raises:
-        ArchitectureError: no gene has a value per layer.
-    """
-    sides: dict[str, dict[str, tuple[Any, ...]]] = {}
-    for name, gene in architecture.items():
-        side, _, what = name.rpartition(".")
-        if isinstance(gene, tuple) and gene:
-            shown, values = (_READS, tuple(map(_read, gene))) if what == "arbitrary_cross" else (what, gene)
-            sides.setdefault(side, {})[shown] = values
-    if not sides:
-        raise ArchitectureError(
-            f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"
-            " one with layers"
-        )
-    return {side: sides[side] for side in sorted(sides, key=lambda side: (side != "encoder", side))}
+    kind = fitting_kind(architecture)
+    return layered_genes(architecture) if kind is None else kind.layers(architecture)
 
 
 def layers_table(architecture: Architecture) -> Table:
     """A row for each layer of each side."""
-    sides = layered_genes(architecture)
+    sides = _layers(architecture)
     names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
     rows = [
         {
@@ -80,7 +59,7 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
     columns = [
         _Column(" ".join(part for part in (title, side) if part), genes)
         for title, architecture in networks.items()
-        for side, genes in layered_genes(architecture).items()
+        for side, genes in _layers(architecture).items()
     ]
     names = list(dict.fromkeys(name for column in columns for name in column.genes))
     rows = sorted(names, key=lambda name: not _named(columns, name))
@@ -92,7 +71,10 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
             gridspec_kw={"height_ratios": heights, "width_ratios": widths},
         )  # fmt: skip
         for index, column in enumerate(columns):
-            _draw([line[index] for line in grid], column, rows, labelled=index == 0)
+            _draw([line[index] for line in grid], column, rows)
+        for line, name in zip(grid, rows, strict=True):
+            flat: dict[str, Any] = {"rotation": 0, "ha": "right", "va": "center"} if _named(columns, name) else {}
+            line[0].set_ylabel(name.replace("_", " "), fontsize=9, **flat)
         kinds = sorted({str(value) for column in columns for name in rows for value in column.genes.get(name, ())
                         if isinstance(value, str)})  # fmt: skip
         if kinds:
@@ -120,16 +102,12 @@ def _named(columns: Sequence[_Column], name: str) -> bool:
     return any(isinstance(column.genes[name][0], str) for column in columns if name in column.genes)
 
 
-def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str], labelled: bool) -> None:
+def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str]) -> None:
     """One side from top to bottom; a gene that it lacks leaves its place empty."""
     panels[0].set_title(column.title, fontsize=10)
     filled = [axes for axes, name in zip(panels, rows, strict=True) if name in column.genes]
     for axes, name in zip(panels, rows, strict=True):
         values = column.genes.get(name, ())
-        if labelled:
-            strip = isinstance(values[0], str) if values else False
-            where: dict[str, Any] = {"rotation": 0, "ha": "right", "va": "center"} if strip else {}
-            axes.set_ylabel(name.replace("_", " "), fontsize=9, **where)
         if not values:
             axes.tick_params(left=False, bottom=False, labelbottom=False)
             axes.grid(visible=False)

@@ -16,14 +16,14 @@ def is_number(value: Any) -> bool:
 
 
 def is_evaluation(entry: Any) -> bool:
-    """Of the journal: its search, metrics that are numbers or None, genes that JSON can tell."""
+    """Tell whether an entry is an evaluation: its search, metrics that are numbers or None, plain genes."""
     if not isinstance(entry, Mapping) or "search" not in entry or not _are_metrics(entry.get("metrics")):
         return False
     return _are_genes(entry.get("genes", {})) and isinstance(entry.get("error", ""), str | None)
 
 
 def is_finalist(entry: Any) -> bool:
-    """Of ``finalists.json``; whatever but the metrics may be missing."""
+    """Tell whether an entry is a finalist; whatever but the metrics may be missing."""
     if not isinstance(entry, Mapping) or not _are_metrics(entry.get("metrics")):
         return False
     measured = entry.get("measured", {})

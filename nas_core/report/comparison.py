@@ -162,8 +162,10 @@ def names_of(runs: Sequence[SearchRun]) -> list[str]:
 
 
 def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
-    """Raises:
-    ConfigError: they searched for different things, or have no cost in common.
+    """Return the costs that all runs have.
+
+    Raises:
+        ConfigError: they searched for different things, or have no cost in common.
     """
     first = runs[0]
     for run in runs[1:]:

@@ -31,7 +31,7 @@ class Label:
     x: float
     y: float
     number: int | None = None
-    """Of the evaluation behind it."""
+    """Number of the evaluation behind it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Cloud:
     x: Sequence[float]
     y: Sequence[float]
     numbers: Sequence[int]
-    """Of the evaluations, in the order of the points."""
+    """Numbers of the evaluations, in the order of the points."""
     labels: Sequence[Label] = field(default_factory=tuple)
     """Finalists among them."""
 
@@ -211,7 +211,7 @@ def parallel(axes: Sequence[Mapping[str, Any]], colour: Sequence[float], title: 
 
 
 def _made(figure: Any, x: str, y: str, height: int) -> Figure:
-    """As plain data, in the page's style."""
+    """Turn a figure into plain data, in the page's style."""
     axis = {"gridcolor": GRID, "linecolor": "#8b939c", "zeroline": False, "ticks": "outside", "automargin": True}
     figure.update_layout(
         template="none",

@@ -268,6 +268,7 @@ def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def png(figure: Figure) -> bytes:
+    """Render a figure as PNG, with equal bytes for equal figures."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

@@ -90,7 +90,7 @@ class ParetoArchive:
         return architecture in self._entries
 
     def save(self, path: str | Path) -> None:
-        """As JSON, or as CSV when ``path`` ends in .csv."""
+        """Write the entries as JSON, or as CSV when ``path`` ends in .csv."""
         if str(path).endswith(".csv"):
             write_table(path, self.entries, self.objectives)
         else:

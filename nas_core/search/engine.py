@@ -98,7 +98,7 @@ class SearchEngine:
         self._flush_failures()
 
     def _results(self, name: str, asked: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Of each architecture in order: known from another search, from the journal, or evaluated, all at once."""
+        """Yield the metrics of each architecture in order: known from another search or the journal, or evaluated."""
         new = [architecture for architecture in asked if architecture not in self.results]
         replayed: list[Metrics] = []
         while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:

@@ -33,7 +33,7 @@ class Finalist:
 
     architecture: Architecture
     metrics: Mapping[str, float]
-    """As evaluated and predicted during the search."""
+    """Metrics as evaluated and predicted during the search."""
     best_of: tuple[str, ...] = ()
     """Names of the searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)

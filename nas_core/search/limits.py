@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from nas_core.errors import ArchitectureError, ConfigError
+from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint
 from nas_core.space import Architecture, SearchSpace
 
@@ -18,14 +18,15 @@ Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """``params_m`` and ``flops_g`` of an architecture, where they are defined for this kind of network."""
-    from nas_core.models import flops_g, params_m
+    """``params_m`` and ``flops_g`` of an architecture, where its space is of a known kind of network.
 
-    try:
-        params_m(space.smallest()), flops_g(space.smallest())
-    except ArchitectureError:
-        return {}
-    return {"params_m": params_m, "flops_g": flops_g}
+    Raises:
+        SpaceError, UnknownChoiceError: the space has options that its kind cannot have.
+    """
+    from nas_core.models.kind import fitting_kind  # torch, which takes seconds to import
+
+    kind = fitting_kind(space)
+    return {} if kind is None else {"params_m": kind.params_m, "flops_g": kind.flops_g}
 
 
 def cost_limits(space: SearchSpace, limits: Mapping[str, float | None]) -> list[Constraint]:
@@ -46,7 +47,9 @@ def cost_limits(space: SearchSpace, limits: Mapping[str, float | None]) -> list[
 
 
 def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:
-    """Raises:
-    ConstraintError: a limit that is not above 0.
+    """Make a constraint of a latency model and a limit.
+
+    Raises:
+        ConstraintError: a limit that is not above 0.
     """
     return Constraint("latency_ms", limit_ms, model.predict_rows)

@@ -17,7 +17,7 @@ class Metric:
     label: str
     """What people call it, without the unit."""
     unit: str = ""
-    """As it stands in brackets behind the label; empty if unknown or none."""
+    """The unit that stands in brackets behind the label; empty if unknown or none."""
     larger_is_better: bool | None = None
     """None if the name does not tell."""
     spec: str = ".4g"

@@ -9,7 +9,7 @@ from typing import Any
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes import GeneLatencyModel, reference_architecture
 from nas_core.latency.machine import describe_machine
-from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.kind import workload_of
 from nas_core.space import Architecture
 
 __all__ = ["remeasure"]
@@ -27,28 +27,29 @@ def remeasure(
     ``mad_ms`` its spread.
 
     Args:
-        task: the supernet's vocabulary sizes, if they should be compared with those measured.
+        task: what the supernet's networks are for (vocabulary sizes, classes), if it should be compared with what was
+            measured.
 
     Returns:
         One record per architecture; empty records, with a warning, when the model does not say what to measure (it was
         fitted to a published table) or not on a device that is present.
     """
     settings = model.info.get("settings") or {}
-    workload = dict(settings.get("workload") or {})
-    if workload.pop("kind", None) != "translation":
+    workload = workload_of(settings.get("workload") or {})
+    if workload is None:
         _log.warning("the latency model does not say how its data were measured: finalists are not measured")
         return [{} for _ in architectures]
-    config, timing = TranslationWorkloadConfig(**workload), TimingConfig(**settings["timing"])
-    for name in ("source_vocab", "target_vocab"):
-        if task and name in task and task[name] != workload.get(name):
-            _log.warning("latency is measured with %s %s, the supernet has %s", name, workload.get(name), task[name])
+    (kind, config), timing = workload, TimingConfig(**settings["timing"])
+    for name, value in kind.described(config).items():
+        if task and name in task and task[name] != value:
+            _log.warning("latency is measured with %s %s, the supernet has %s", name, value, task[name])
     same = describe_machine(timing.device, timing.threads) == model.info.get("machine")
     if not same:
         _log.warning("the latency model was made on another machine or with other versions: plain times are reported")
-    reference = TranslationWorkload(model.space, reference_architecture(model.space), config, timing.device)
+    reference = kind.workload(model.space, reference_architecture(model.space), config, timing.device)
     records = []
     for architecture in architectures:
-        timed = measure(TranslationWorkload(model.space, architecture, config, timing.device), reference, timing)
+        timed = measure(kind.workload(model.space, architecture, config, timing.device), reference, timing)
         latency_ms = timed.corrected_ms(float(model.info["reference_ms"])) if same else timed.raw_ms
         spread = {"raw_ms": timed.raw_ms, "std_ms": timed.std_ms, "mad_ms": timed.mad_ms}
         records.append({"latency_ms": latency_ms, **spread, "passes": timing.repeats, "same_machine": same})

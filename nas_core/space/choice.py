@@ -9,8 +9,10 @@ from typing import Any
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
+__all__ = ["MOST_LAYERS", "Choice"]
+
 MOST_LAYERS = 10_000
-"""Of a gene; more is a slip of the pen, which would take memory without end."""
+"""Layers of a gene at most; more is a slip of the pen, which would take memory without end."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from nas_core.errors import unknown_choice
 from nas_core.space.slots import Rows, Slots
 
+__all__ = ["ENCODINGS", "encode", "feature_names"]
+
 ENCODINGS = ("summary", "layers", "onehot")
 """``summary``: one number per choice, averaged over the layers that exist (HAT's latency features and the encoding that
 routers of Mixture-of-Supernets read); ``layers``: one number per gene and layer, 0 where the layer does not exist;
@@ -38,6 +40,11 @@ def _summary(slots: Slots, rows: Rows) -> NDArray[np.float32]:
 
 
 def feature_names(slots: Slots, how: str) -> list[str]:
+    """Name the columns of an encoding, in order.
+
+    Raises:
+        UnknownChoiceError: ``how`` is no encoding.
+    """
     if how == "summary":
         return [choice.name + (".mean" if choice.per else "") for choice in slots.choices]
     names = []

@@ -12,6 +12,8 @@ from nas_core.errors import DataError, SpaceError
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 
+__all__ = ["load_space", "save_space", "space_from_dict", "space_to_dict"]
+
 _KEYS = {"name", "choices", "fixed"}
 _CHOICE_KEYS = {"options", "per", "codes", "scale"}
 
@@ -114,6 +116,7 @@ def load_space(path: str | Path) -> SearchSpace:
 
 
 def save_space(space: SearchSpace, path: str | Path) -> None:
+    """Write a space as YAML that :func:`load_space` reads."""
     from nas_core.files import write_atomic
 
     write_atomic(path, yaml.safe_dump(space_to_dict(space), sort_keys=False))

@@ -20,6 +20,19 @@ from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
+__all__ = [
+    "READ_LAYERS",
+    "hat_draw",
+    "hat_extremes",
+    "hat_iwslt14_de_en",
+    "hat_small",
+    "hat_wmt14_en_de",
+    "hat_wmt14_en_fr",
+    "hat_wmt19_en_de",
+    "read_hat_yaml",
+    "translation_space",
+]
+
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
 """Encoder layers that a decoder layer reads, for each option of ``decoder.arbitrary_cross``; also what HAT's latency
 features contain instead of the option."""
@@ -82,21 +95,25 @@ def _wmt(name: str) -> SearchSpace:
 
 @register_space
 def hat_wmt14_en_de() -> SearchSpace:
+    """HAT's space for WMT'14 English to German: base Transformer and larger, 6 encoder layers."""
     return _wmt("hat_wmt14_en_de")
 
 
 @register_space
 def hat_wmt14_en_fr() -> SearchSpace:
+    """HAT's space for WMT'14 English to French; the same choices as for German."""
     return _wmt("hat_wmt14_en_fr")
 
 
 @register_space
 def hat_wmt19_en_de() -> SearchSpace:
+    """HAT's space for WMT'19 English to German; the same choices as for WMT'14."""
     return _wmt("hat_wmt19_en_de")
 
 
 @register_space
 def hat_iwslt14_de_en() -> SearchSpace:
+    """HAT's space for IWSLT'14 German to English: smaller layers for a smaller corpus."""
     return translation_space(
         "hat_iwslt14_de_en",
         embed_dims=(640, 512),

@@ -9,6 +9,8 @@ from nas_core.errors import SpaceError, unknown_choice
 from nas_core.space.files import load_space
 from nas_core.space.space import SearchSpace
 
+__all__ = ["get_space", "list_spaces", "register_space"]
+
 _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
@@ -29,6 +31,7 @@ def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace
 
 
 def list_spaces() -> list[str]:
+    """List the names of all registered spaces."""
     return sorted(_SPACES)
 
 

@@ -17,7 +17,7 @@ class ExportableModel(Protocol):
     """A supernet or a static network that was opened for export."""
 
     space: SearchSpace
-    """Of one architecture if the network is static."""
+    """The space of its architectures; one architecture if the network is static."""
 
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet as parts of plain tensors."""

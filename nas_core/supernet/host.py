@@ -14,6 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from nas_core.errors import CheckpointError, DataError, MissingHostError
 from nas_core.space import Architecture, SearchSpace
 
+__all__ = ["GROUP", "Host", "Report", "Supernet", "each_host", "host_of", "hosts", "open_supernet"]
+
 GROUP = "nas_ext.hosts"
 
 Report = Callable[[float, Mapping[str, float]], None]

@@ -35,7 +35,7 @@ class StabilityConfig:
     patience: int = 5
     """Stop when tau has risen more often than this in a row."""
     seed: int = 0
-    """Of the list."""
+    """Seed of the list."""
 
     def __post_init__(self) -> None:
         if self.architectures < 2 or self.patience < 1 or not 0 < self.tau <= 1:
@@ -109,8 +109,10 @@ class Stability:
         return {"losses": list(self._losses), "taus": list(self.taus)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises:
-        DataError: not a state, or that of another number of architectures.
+        """Go on from the state of an earlier run.
+
+        Raises:
+            DataError: not a state, or that of another number of architectures.
         """
         try:
             losses, taus = ([float(value) for value in state[name]] for name in ("losses", "taus"))

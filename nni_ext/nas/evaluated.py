@@ -29,7 +29,7 @@ class Evaluated:
     architecture: Architecture
     """The same for ``nas_core``."""
     metric: float | None
-    """As the evaluator reported it; None if it failed."""
+    """The metric that the evaluator reported; None if it failed."""
     costs: Mapping[str, float]
     """What the profilers of the limits say, by name."""
     others: Mapping[str, float] = field(default_factory=dict)

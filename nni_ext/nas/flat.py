@@ -36,9 +36,9 @@ class FlatSpace:
     space: SearchSpace
     """Genes for the labels."""
     labels: tuple[str, ...]
-    """Of each slot of the space, in order."""
+    """Labels of the space's slots, in order."""
     values: tuple[tuple[Any, ...], ...]
-    """Of each slot, in the order of the gene's options."""
+    """Values of each slot, in the order of the gene's options."""
     checked: bool = False
     """Whether the model space refuses some samples, so that each has to be shown to it."""
 
@@ -50,8 +50,10 @@ class FlatSpace:
         }
 
     def sample(self, architecture: Architecture) -> dict[str, Any]:
-        """Raises:
-        ArchitectureError: it lies outside the space.
+        """Return NNI's sample of an architecture.
+
+        Raises:
+            ArchitectureError: it lies outside the space.
         """
         return self.sample_of_row(self.space.row(architecture))
 

@@ -62,7 +62,7 @@ class NetworkLatencyProfiler(_Profiler):
         return self.profile_many([sample])[0]
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
-        """Of several samples; raises what :meth:`profile` does."""
+        """Profile several samples; raises what :meth:`profile` does."""
         keys = [json.dumps(sample, sort_keys=True, default=str) for sample in samples]
         fresh = {key: sample for key, sample in zip(keys, samples, strict=True) if key not in self._known}
         networks = [

@@ -34,7 +34,7 @@ class ProfilerLimit:
     """
 
     name: str
-    """Of the cost, with its unit: ``flops``, ``params``, ``latency_ms``."""
+    """Name of the cost, with its unit: ``flops``, ``params``, ``latency_ms``."""
     profiler: Any
     """A ``nni.nas.profiler.Profiler`` of the model space that is searched."""
     limit: float

@@ -9,7 +9,7 @@ from typing import Any
 from nas_core.errors import ConfigError, SpaceError
 from nas_core.graph import Graph
 from nas_core.latency.by_graph.priced import check_unpriced
-from nas_core.models.translation import translation_graph
+from nas_core.models.kind import kind_of
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import space_from_dict
 from nni_ext.compat import nni_module
@@ -27,21 +27,22 @@ Read = Callable[[Sample], Graph]
 """Makes the graph of one sample."""
 
 
-def _architectures(space: Mapping[str, Any]) -> Read:
+def _architectures(space: Mapping[str, Any]) -> dict[str, Read]:
     made = space_from_dict(space)
-    return lambda sample: translation_graph(architecture_of(made, sample))
+    kind = kind_of(made)
+    return {kind.name: lambda sample: kind.graph(architecture_of(made, sample))}
 
 
-READERS: dict[str, dict[str, Callable[..., Read]]] = {
-    "nni.nas.hub.pytorch.nasbench101.NasBench101": {"nasbench101": lambda **_: nasbench101_sample},
-    "nni.nas.hub.pytorch.nasbench201.NasBench201": {
-        "nasbench201": lambda **_: nasbench201_sample,
-        "nasbench201_unpruned": lambda **_: nasbench201_unpruned_sample,
+READERS: dict[str, Callable[..., dict[str, Read]]] = {
+    "nni.nas.hub.pytorch.nasbench101.NasBench101": lambda **_: {"nasbench101": nasbench101_sample},
+    "nni.nas.hub.pytorch.nasbench201.NasBench201": lambda **_: {
+        "nasbench201": nasbench201_sample,
+        "nasbench201_unpruned": nasbench201_unpruned_sample,
     },
-    "nni_ext.nas.space.ArchitectureSpace": {"translation": _architectures},
+    "nni_ext.nas.space.ArchitectureSpace": _architectures,
 }
-"""Qualified name of a model space's class -> readers by ``nas_core``'s name, the default first -> what makes one from
-the arguments the space was made with."""
+"""Qualified name of a model space's class -> what gives, from the arguments the space was made with, its readers by
+``nas_core``'s name, the default first."""
 
 
 def reader_for(space: Any, name: str | None = None) -> Read:
@@ -62,14 +63,15 @@ def reader_for(space: Any, name: str | None = None) -> Read:
         space = space.model  # class and arguments of the model space
     kind = getattr(space, "trace_symbol", type(space))
     for base in getattr(kind, "__mro__", ()):
-        if makers := READERS.get(f"{base.__module__}.{base.__qualname__}"):
-            chosen = next(iter(makers)) if name is None else name
-            if chosen not in makers:
+        if readers_of := READERS.get(f"{base.__module__}.{base.__qualname__}"):
+            readers = readers_of(**space.trace_kwargs)
+            chosen = next(iter(readers)) if name is None else name
+            if chosen not in readers:
                 raise ConfigError(
                     f"the reader is {chosen!r}, of the predictor or as given; models of {base.__name__} are read by"
-                    f" {' or '.join(makers)}: take another predictor, or name one of these with reader="
+                    f" {' or '.join(readers)}: take another predictor, or name one of these with reader="
                 )
-            return makers[chosen](**space.trace_kwargs)
+            return readers[chosen]
     raise SpaceError(
         f"got a model space of class {getattr(kind, '__name__', kind)}; expected NasBench101 or NasBench201 of"
         " nni.nas.hub.pytorch or one of nni_ext.as_model_space; for another give read=, a function from a sample to a"

@@ -96,8 +96,10 @@ class AskTellStrategy(_Strategy):
     # -- what NNI calls ----------------------------------------------------------------------------------------------
 
     def initialize(self, model_space: Any, engine: Any) -> Any:
-        """Raises:
-        ConfigError: the strategy was used before; a profiler of another space. SpaceError: nothing to choose.
+        """Prepare the search over a model space of NNI.
+
+        Raises:
+            ConfigError: the strategy was used before; a profiler of another space. SpaceError: nothing to choose.
         """
         if self.search is not None:
             raise ConfigError(
@@ -120,9 +122,11 @@ class AskTellStrategy(_Strategy):
         self._submitted.listen(self.engine, on=False)
 
     def _run(self) -> None:
-        """Raises:
-        ConstraintError: nothing meets the limits. ConfigError: the state of an earlier run could not be loaded, or
-            the record is one of another search.
+        """Search until the strategy is done.
+
+        Raises:
+            ConstraintError: nothing meets the limits. ConfigError: the state of an earlier run could not be loaded, or
+                the record is one of another search.
         """
         search, _ = self._parts()
         if self._kept is not None:
@@ -144,7 +148,7 @@ class AskTellStrategy(_Strategy):
             self._take()
 
     def wait_for_resource(self) -> bool:
-        """As NNI's, but awake as soon as a result comes, and not waiting for an engine that is deaf."""
+        """Wait as NNI does, but wake as soon as a result comes, and never wait for an engine that is deaf."""
         while not self.engine.idle_worker_available():
             if not self.engine.budget_available():
                 return False
@@ -226,8 +230,10 @@ class AskTellStrategy(_Strategy):
         return evaluations.state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Raises:
-        ConfigError: the state of another strategy, space or setting, or none at all.
+        """Go on from the state of an interrupted search.
+
+        Raises:
+            ConfigError: the state of another strategy, space or setting, or none at all.
         """
         _, evaluations = self._parts()
         try:

@@ -21,7 +21,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked)
 from nni_ext import *
-from nni_ext import profiler, evaluator, space, readers
+from nni_ext.nas import profiler, evaluator, space, readers
 from nas_core.errors import MissingHostError
 from nas_core.space import get_space
 for use in (

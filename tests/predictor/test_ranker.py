@@ -53,8 +53,9 @@ def test_networks_larger_than_any_it_learned_from_have_scores() -> None:
     assert ranker.score(rows[:0]).shape == (0,)
 
 
-def test_kinds_of_attention_are_seen() -> None:
-    space = get_space("mformer_small")
+@pytest.mark.parametrize("name", ["mformer_small", "mformer_cifar10_small"])
+def test_kinds_of_attention_are_seen(name: str) -> None:
+    space = get_space(name)
     rows = space.sample_rows(np.random.default_rng(0), 40)
     linear = np.array([str(architecture.to_dict()).count("linear") for architecture in space.architectures(rows)])
     ranker = NNFormerRanker(space)

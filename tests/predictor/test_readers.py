@@ -6,13 +6,13 @@ import pytest
 
 from nas_core.errors import UnknownChoiceError
 from nas_core.graph import nasbench201_graph
-from nas_core.predictor import READERS, reader_for
+from nas_core.predictor import READERS, reader_for, reader_names
 
 
 def test_readers_are_found_by_their_names() -> None:
     assert all(reader_for(name) is reader and reader.name == name for name, reader in READERS.items())
     assert reader_for("nasbench201").read is nasbench201_graph
-    assert len(READERS) == 8
+    assert reader_names() == [*READERS, "translation", "image"] and len(READERS) == 7
 
 
 def test_latency_reads_operations_that_reach_no_output() -> None:

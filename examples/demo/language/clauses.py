@@ -176,7 +176,7 @@ class Clause:
 
 
 WHO = Part(Phrase(pronoun="m"))
-"""As ``skip``: the question word is the subject."""
+"""The subject of a question for the subject: left out, as the question word stands for it."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Network:
     """What is fed to it; parameters are none of them."""
     outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
-    """Of all tensors, as far as known."""
+    """Shapes of all tensors, as far as known."""
     constants: frozenset[str]
     """Tensors that are the same for all inputs of these shapes: parameters, and what follows from them and shapes."""
     stored: frozenset[str]
@@ -65,8 +65,10 @@ class Network:
     """Those constants that are arrays of real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Raises:
-        GraphError: the shape is not known.
+        """Return the shape of a tensor; ``maker`` names what makes it, for the message.
+
+        Raises:
+            GraphError: the shape is not known.
         """
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""

@@ -20,7 +20,7 @@ class Site(NamedTuple):
     ins: tuple[Shape | None, ...]
     """None where an optional input is absent."""
     outs: tuple[Shape, ...]
-    """Of the outputs that are there; the first one, unless only others are used."""
+    """Shapes of the outputs that are used; the first one stands there unless only others are."""
     weight: tuple[bool, ...]
     """Which inputs are arrays of parameters: indices, masks, shapes and single numbers are none."""
 
@@ -57,8 +57,10 @@ class Site(NamedTuple):
 
 
 def site_of(op: Operation, network: Network) -> Site:
-    """Raises:
-    GraphError: the shape of what it reads or gives is not known.
+    """Put an operator together with the shapes of what it reads and gives.
+
+    Raises:
+        GraphError: the shape of what it reads or gives is not known.
     """
     shapes: list[Shape | None] = []
     weight: list[bool] = []
@@ -72,7 +74,7 @@ def site_of(op: Operation, network: Network) -> Site:
 
 
 def pair_of(equation: str, site: Site) -> tuple[int, int]:
-    """Of an Einsum: the product of all its dimensions, and of those that are summed over."""
+    """Count for an Einsum the product of all its dimensions, and of those that are summed over."""
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     broadcast = 1

@@ -28,7 +28,7 @@ class Measured:
     """One architecture, with the machine it was measured on."""
 
     machine: dict[str, Any]
-    """Of :func:`nas_core.latency.machine.describe_machine`."""
+    """The machine, as :func:`nas_core.latency.machine.describe_machine` describes it."""
     reference_ms: float
     """What the reference took there before."""
     measurement: Measurement
@@ -88,7 +88,7 @@ def _collected(
     progress: bool | None,
     measure_many: MeasureMany | None,
 ) -> LatencyDataset:
-    """As :func:`collect`, by the only process that writes to the file."""
+    """Do what :func:`collect` does, in the only process that writes to the file."""
     dataset = None
     if path.exists() and read_jsonl(path):
         dataset = LatencyDataset.read(path)

@@ -38,7 +38,7 @@ class Fit:
     """On held-out rows with the factor, estimated from training rows and interpolated, divided out; None without
     drift."""
     drift: Drift | None
-    """Of all rows."""
+    """The drift that was divided out of all rows."""
 
     def tables(self) -> dict[str, Quality]:
         rows = {"held out": self.held_out}

@@ -13,7 +13,8 @@ from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
-from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.kind import kind_of
+from nas_core.models.workload import Workload
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
 __all__ = ["SubmititMeasurements", "open_workload"]
@@ -25,6 +26,9 @@ class SubmititMeasurements:
     On cluster ``local`` one job runs at a time whatever ``jobs`` says: two on one machine would disturb each other.
     Slurm gives a job a machine of its own if it is asked to (``{"exclusive": ""}``).
 
+    Args:
+        workload: settings of the workload of the space's kind of network.
+
     Raises:
         MissingHostError: submitit is not installed.
     """
@@ -32,7 +36,7 @@ class SubmititMeasurements:
     def __init__(
         self,
         space: SearchSpace,
-        workload: TranslationWorkloadConfig,
+        workload: Any,
         timing: TimingConfig,
         jobs: JobsConfig,
         folder: Path,
@@ -41,7 +45,7 @@ class SubmititMeasurements:
         self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
-        """Of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
+        """Yield the measurement of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
         genes = [architecture.to_dict() for architecture in architectures]
         for outcome in self._pool.map(open_workload, self._arguments, genes):
             if isinstance(outcome, Failure):
@@ -55,10 +59,11 @@ def open_workload(
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """In a job: what measures an architecture given by its genes."""
     searched = space_from_dict(space, "job")
-    config, times = TranslationWorkloadConfig(**workload), TimingConfig(**timing)
+    kind, times = kind_of(searched), TimingConfig(**timing)
+    config = kind.config(workload)
 
-    def build(architecture: Architecture) -> TranslationWorkload:
-        return TranslationWorkload(searched, architecture, config, times.device)
+    def build(architecture: Architecture) -> Workload:
+        return kind.workload(searched, architecture, config, times.device)
 
     reference = build(reference_architecture(searched))
     begun = {

@@ -48,7 +48,7 @@ def r2(predicted_ms: Floats, measured_ms: Floats) -> float:
 
 
 def option_coverage_percent(space: SearchSpace, rows: Rows) -> float:
-    """Of all options of all genes and layers of the space, how many percent occur in the rows."""
+    """Count how many percent of all options of all genes and layers occur in the rows."""
     seen = sum(len(set(column.tolist()) - {ABSENT}) for column in rows.T)
     return 100 * seen / int(space.slots.sizes.sum())
 

@@ -45,7 +45,7 @@ class MLPConfig:
     logarithmic: bool = True
     """Standardised inputs and logarithmic target, cosine rate, best weights kept; False trains as HAT does."""
     seed: int = 0
-    """Of the initial weights, the batches and the rows kept out."""
+    """Seed of the initial weights, the batches and the rows kept out."""
 
     def __post_init__(self) -> None:
         for name in ("hidden", "layers", "steps", "batch"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from nas_core.latency.by_graph.predict import predict_read, read_module
 from nas_core.latency.by_graph.registry import load_network_model
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement
-from nas_core.models.parts import SpacePart, holds_images, image_parts, translation_parts
-from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.models.kind import kind_of
+from nas_core.models.parts import SpacePart
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["PredictedMeasurements"]
@@ -32,13 +31,16 @@ class PredictedMeasurements:
     """``measure_many`` of :func:`nas_core.latency.by_genes.collect` that exports each architecture's networks to
     ONNX in memory and predicts them.
 
+    Args:
+        config: settings of the workload of the space's kind of network.
+
     Raises:
-        DataError: the file is missing or holds no latency model of whole networks.
+        DataError: the file is missing or holds no latency model of whole networks. SpaceError: the space's networks are
+            of no known kind.
     """
 
-    def __init__(self, space: SearchSpace, config: TranslationWorkloadConfig, path: str | Path) -> None:
-        self.space, self.config = space, config
-        self.images = holds_images(space)
+    def __init__(self, space: SearchSpace, config: Any, path: str | Path) -> None:
+        self.space, self.config, self.kind = space, config, kind_of(space)
         self.model: GraphLatencyModel = load_network_model(path)
         with os_errors("read", path):
             self._digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
@@ -53,7 +55,7 @@ class PredictedMeasurements:
         held_out = self.model.info.get("held_out")
         return {
             "kind": "predicted",
-            "of": {"kind": "image"} if self.images else {"kind": "translation", **asdict(self.config)},
+            "of": self.kind.described(self.config),
             "model": self.model.kind,
             "model_sha256": self._digest,
             "runtime": self.model.info.get("runtime"),
@@ -61,10 +63,10 @@ class PredictedMeasurements:
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:
-        """Of each architecture in order.
+        """Yield the prediction for each architecture in order.
 
         Raises:
-            GraphError: torch cannot export one. SpaceError: the space's networks are of a kind of their own.
+            GraphError: torch cannot export one.
         """
         if self._reference_ms is None:
             self._reference_ms = sum(self._parts_ms(reference_architecture(self.space))[0].values())
@@ -85,8 +87,5 @@ class PredictedMeasurements:
         return times, sum(part.times * p.spread_ms for part, p in zip(parts, predicted, strict=True))
 
     def _parts(self, architecture: Architecture) -> list[SpacePart]:
-        architecture = self.space.validate(architecture)
         with torch.random.fork_rng(devices=[]):
-            if self.images:
-                return image_parts(self.space, architecture)
-            return translation_parts(self.space, architecture, self.config)
+            return self.kind.parts(self.space, architecture, self.config)

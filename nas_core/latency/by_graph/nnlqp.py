@@ -36,7 +36,7 @@ class NnlqpRow(NamedTuple):
 
     id: str
     path: str
-    """Of the ONNX file, from the folder."""
+    """Path of the ONNX file, from the folder."""
     batch: int
     latency_ms: float
     family: str

@@ -24,7 +24,7 @@ __all__ = ["NetworkPrediction", "opened", "predict_module_latency", "predict_net
 
 @dataclass(frozen=True)
 class NetworkPrediction:
-    """Of one network."""
+    """The predicted latency of one network."""
 
     name: str
     latency_ms: float

@@ -24,7 +24,7 @@ __all__ = ["CountsConfig", "CountsModel", "FlopsAccessModel", "FlopsModel"]
 
 @dataclass(frozen=True)
 class CountsConfig:
-    """Of the prices of operators."""
+    """Settings of the prices of operators."""
 
     shrinkage: float = 1e-3
     """How strongly the prices of all kinds are drawn together; chosen on 320 networks of 13 families, of which each in
@@ -64,7 +64,7 @@ class CostsModel(GraphLatencyModel):
             raise DataError(f"weights of shape {self.weights.shape}, or one below 0")
 
     _width: int
-    """Of :meth:`_columns`."""
+    """Number of columns that :meth:`_columns` gives."""
 
 
 @register_network_model

@@ -16,7 +16,7 @@ __all__ = ["FamilyQuality", "family_quality", "family_table"]
 
 @dataclass(frozen=True)
 class FamilyQuality:
-    """Of ``count`` predictions."""
+    """How good ``count`` predictions are."""
 
     count: int
     mape_percent: float

@@ -27,14 +27,14 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class SageConfig:
-    """Of the network and of its training."""
+    """Settings of the network and of its training."""
 
     dim: int = 128
     """Channels."""
     layers: int = 3
     """Rounds of aggregation."""
     dropout: float = 0.05
-    """Of the readout's hidden channels."""
+    """Dropout of the readout's hidden channels."""
     epochs: int = 60
     """Passes over the networks."""
     batch_size: int = 16
@@ -42,7 +42,7 @@ class SageConfig:
     lr: float = 2e-3
     """Peak learning rate of AdamW, after a tenth of the steps; it falls to 0 as a cosine."""
     weight_decay: float = 1e-3
-    """Of all weights."""
+    """Weight decay of all weights."""
     clip: float = 1.0
     """Largest norm of the gradient."""
 

@@ -28,14 +28,14 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class TreesConfig:
-    """Of the boosting."""
+    """Settings of the boosting."""
 
     rounds: int = 400
     """Trees."""
     learning_rate: float = 0.05
     """Share of each tree that is added."""
     leaves: int = 15
-    """Of a tree at most."""
+    """Leaves of a tree at most."""
     least_in_leaf: int = 5
     """Networks in a leaf at least."""
 

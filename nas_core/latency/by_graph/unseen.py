@@ -140,7 +140,7 @@ def _positions(graphs: Graphs) -> NDArray[np.float64]:
 
 
 def check_ranges(info: Mapping[str, Any]) -> None:
-    """Of a file; files of earlier releases have none, or not all.
+    """Check the ranges of a file; files of earlier releases have none, or not all.
 
     Raises:
         DataError: they are no ranges.

@@ -6,9 +6,11 @@ from nas_core.errors import SpaceError, unknown_choice
 from nas_core.layers.attention.softmax import ATTENTION
 from nas_core.space import Option, SearchSpace
 
-__all__ = ["attention_options", "check_image_space", "widest_layers"]
+__all__ = ["GENES", "attention_options", "check_image_space", "widest_layers"]
 
 _CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
+GENES = ("layers", "embed_dim", "heads", *_CONSTANT)
+"""Those that each image architecture has, beside ``ffn_dim`` or ``mlp_ratio``."""
 
 
 def check_image_space(space: SearchSpace) -> None:

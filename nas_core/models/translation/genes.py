@@ -8,7 +8,7 @@ from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["attention_options", "check_translation_space", "linear_encoder", "linear_limits"]
+__all__ = ["GENES", "attention_options", "check_translation_space", "linear_encoder", "linear_limits"]
 
 _SIZES = (
     "qkv_dim",
@@ -21,6 +21,8 @@ _SIZES = (
 )
 _HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 _CROSS = "decoder.arbitrary_cross"
+GENES = (*_SIZES, *_HEADS, _CROSS)
+"""Those that each translation architecture has."""
 
 
 def check_translation_space(space: SearchSpace) -> None:

@@ -47,7 +47,7 @@ class NNFormerConfig:
     ratio: int = 4
     """Hidden channels of the feed-forward per channel."""
     dropout: float = 0.1
-    """Of attention probabilities, of each branch, and of the hidden channels."""
+    """Dropout of attention probabilities, of each branch, and of the hidden channels."""
     attention: str = "siblings"
     """Masks of the heads (Tables 5 to 7): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA), global, forward (4 x A), backward
     (4 x Aᵀ), both (A, A, Aᵀ, Aᵀ), two_hop (A, Aᵀ, AA, AᵀAᵀ)."""
@@ -105,8 +105,10 @@ class NNFormerConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> NNFormerConfig:
-        """Raises:
-        ConfigError: an unknown field.
+        """Read a configuration from plain data.
+
+        Raises:
+            ConfigError: an unknown field.
         """
         known = {field.name for field in fields(cls)}
         if unknown := set(data) - known:

@@ -19,7 +19,7 @@ __all__ = ["COSTS", "LogReadout", "cost_codes", "scale_of", "standardised"]
 COSTS = 3
 """FLOPs, parameters, memory access"""
 _LEAST = 1e-9
-"""Of a static feature, before its logarithm"""
+"""Least value of a static feature, before its logarithm"""
 _CONSTANT = 1e-3
 """Deviation of what all training networks share"""
 

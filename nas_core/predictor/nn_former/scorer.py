@@ -239,7 +239,7 @@ class _DenseRelatives:
         self.both = torch.stack([padded, padded.mT])
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """As :meth:`_Relatives.sums`."""
+        """Sum rows over relatives, as :meth:`_Relatives.sums` does."""
         count, length = self.both.shape[1:3]
         summed: Tensor = self.both @ rows.view(count, length, -1)
         return tuple(summed.view(2, len(rows), -1))

@@ -68,7 +68,8 @@ class GaussianProcess:
         rates, variances = _likeliest(standard[some], wanted[some], int(varies.sum()))
         if len(order) > MOST:
             standard, wanted = standard[order[:MOST]], wanted[order[:MOST]]
-        points = standard * rates
+        # As rows, the way a file gives them back: products of columns differ in the last bit on some processors.
+        points = (standard * rates).contiguous()
         kernel = _kernel(points, points, variances) + variances[2] * torch.eye(len(points), dtype=torch.float64)
         return cls(mean, deviation, rates, variances, points, torch.linalg.solve(kernel, wanted))
 

@@ -48,18 +48,18 @@ class TrainConfig:
     """Learning rate at the end, as a share of the peak. The paper names the cosine alone; its released code stops at a
     tenth, which the default follows so that the recipe ``paper`` trains as the published models did."""
     weight_decay: float = 0.01
-    """Of matrices; vectors (norms, biases) have none."""
+    """Weight decay of matrices; vectors (norms, biases) have none."""
     loss: str = "mse"
     """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which is as strict
     with predictions below as above."""
     rank_weight: float = 0.2
-    """Of the L1 loss of differences to one other graph each."""
+    """Weight of the L1 loss of differences to one other graph each."""
     pair_weight: float = 0.0
-    """Of the logistic loss of all pairs in the batch."""
+    """Weight of the logistic loss of all pairs in the batch."""
     pair_temperature: float = 0.02
     """Difference of predictions that the logistic loss sees as one."""
     consistency_weight: float = 1.0
-    """Of the L1 distance between the two predictions of a graph, which differ by dropout."""
+    """Weight of the L1 distance between the two predictions of a graph, which differ by dropout."""
     ema: float = 0.99
     """Decay of the averaged weights, which predict in the end; 0: no average."""
     clip: float = 0.0
@@ -69,7 +69,7 @@ class TrainConfig:
     precision: str = "auto"
     """bf16 or fp32 for matrix products; auto: bf16 where the device computes in it."""
     seed: int = 0
-    """Of weights, dropout and batches."""
+    """Seed of weights, dropout and batches."""
 
     def __post_init__(self) -> None:
         check_fields(self, "training", _RANGES)

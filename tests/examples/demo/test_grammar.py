@@ -75,7 +75,7 @@ def test_splits_are_disjoint_in_both_languages(corpus):
 
 def test_same_seed_same_corpus_in_another_process():
     code = (
-        "import hashlib; from examples.demo import grammar;"
+        "import hashlib; from examples.demo.language import grammar;"
         "print(hashlib.sha256(repr(grammar.corpus({'train': 200, 'test': 20}, 7)).encode()).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "123"}

@@ -15,6 +15,7 @@ from nas_core.latency.by_genes import load_model
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_genes.predicted import PredictedMeasurements
 from nas_core.latency.by_graph import FlopsAccessModel
+from nas_core.models import kind_of
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.space import get_space
 from tests.latency.by_graph.toy import toy_networks
@@ -56,7 +57,7 @@ def test_one_word_has_one_step(model: Path) -> None:
 @pytest.mark.parametrize("name", ["mformer_small", "mformer_cifar10_small", "vit_cifar10_small"])
 def test_linear_attention_and_images_are_predicted_too(model: Path, name: str) -> None:
     space = get_space(name)
-    predicted = PredictedMeasurements(space, CONFIG, model)
+    predicted = PredictedMeasurements(space, kind_of(space).config({}), model)
     assert predicted.described["of"]["kind"] == ("image" if "cifar" in name else "translation")
     parts = {"network"} if "cifar" in name else {"encoder", "decoder"}
     (found,) = predicted([space.smallest()])

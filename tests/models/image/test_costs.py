@@ -10,11 +10,12 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas_core import models as cost
+from nas_core import models
 from nas_core.errors import ArchitectureError, UnknownChoiceError
 from nas_core.models.image.costs import flops, flops_g, parameters, params_m
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.translation import costs
 from nas_core.space import Architecture, get_space, image_architecture, image_space, static_image_space
 
 
@@ -112,9 +113,9 @@ def test_flops_equal_those_of_a_real_forward() -> None:
 
 def test_costs_of_any_network() -> None:
     image, translation = TINY.largest(), get_space("hat_small").largest()
-    assert (cost.params_m(image), cost.flops_g(image)) == (params_m(image), flops_g(image))
-    assert cost.params_m(translation) == cost.parameters(translation) / 1e6
-    assert cost.flops_g(translation, cost.Lengths(5, 5)) == cost.flops(translation, cost.Lengths(5, 5)) / 1e9
+    assert (models.params_m(image), models.flops_g(image)) == (params_m(image), flops_g(image))
+    assert models.params_m(translation) == costs.parameters(translation) / 1e6
+    assert models.flops_g(translation) == costs.flops(translation) / 1e9
 
 
 def test_wrong_input_is_explained() -> None:

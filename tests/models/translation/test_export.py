@@ -8,8 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 import torch
 
@@ -20,6 +18,10 @@ from nas_core.models.translation.export import static_net, translation_parts
 from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
 from tests.models.translation.tiny import PAD, sentences
 
+onnx, onnxruntime, _ = (
+    pytest.importorskip(name, reason=f"{name} is not installed") for name in ("onnx", "onnxruntime", "onnxscript")
+)
+pytestmark = pytest.mark.onnx
 every_model = pytest.mark.parametrize("name", MODELS)
 Exported = Callable[[str], Path]
 

@@ -26,8 +26,10 @@ __all__ = ["encode_corrected"]
 
 
 def encode_corrected(network: Network) -> Encoded:
-    """Raises:
-    GraphError: no output depends on an input, a shape is not known, or shapes do not fit.
+    """Encode a network's operators as a runtime computes them.
+
+    Raises:
+        GraphError: no output depends on an input, a shape is not known, or shapes do not fit.
     """
     same: dict[str, str] = {}
     copies: set[str] = set()

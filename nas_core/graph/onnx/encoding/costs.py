@@ -28,7 +28,7 @@ __all__ = ["Cost", "cost_of"]
 
 
 class Cost(NamedTuple):
-    """Of one operator."""
+    """What one operator costs."""
 
     flops: int
     params: int

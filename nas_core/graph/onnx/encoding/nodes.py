@@ -27,7 +27,7 @@ class Encoded:
     nodes: dict[str, int] = field(default_factory=dict)
     """Which node a tensor is."""
     total: Cost = FREE
-    """Of the network; shared parameters count once."""
+    """Cost of the network; shared parameters count once."""
     unknown: dict[str, int] = field(default_factory=dict)
     """Operators that the encoding does not know, and how many there are."""
 

@@ -29,8 +29,10 @@ _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 
 def encode_released(network: Network) -> Encoded:
-    """Raises:
-    GraphError: nothing is connected, a shape is not known, or shapes do not fit.
+    """Encode a network as the published latency models read it.
+
+    Raises:
+        GraphError: nothing is connected, a shape is not known, or shapes do not fit.
     """
     made = Encoded(batch_of(network))
     read = {op.outputs: _read(op, network) for op in network.operations}

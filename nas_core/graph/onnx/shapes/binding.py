@@ -14,7 +14,7 @@ __all__ = ["Shapes", "bind_shapes"]
 
 Shapes = Mapping[str, Sequence[int] | int]
 Dim = int | str | None
-"""Of a declared shape: a number, the name of an open dimension, or neither."""
+"""One dimension of a declared shape: a number, the name of an open dimension, or neither."""
 
 
 def bind_shapes(

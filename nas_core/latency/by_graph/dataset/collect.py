@@ -99,7 +99,7 @@ def _collected(
     config: NetworkSetConfig,
     progress: bool | None,
 ) -> NetworkSet:
-    """As :func:`collect_networks`, by the only process that writes to the folder."""
+    """Do what :func:`collect_networks` does, in the only process that writes to the folder."""
     journal = path / JOURNAL
     found = NetworkSet.read(path) if journal.exists() and read_jsonl(journal) else None
     if found is not None:

@@ -20,7 +20,7 @@ OPSET = 17
 KEPT = 1024
 """Whole numbers of a tensor that stays in the file, which may be a shape that an operator needs."""
 KEPT_FLOATS = 16
-"""As many for real numbers, which may be bounds or scales."""
+"""Elements of a constant of real numbers that is kept: bounds and scales."""
 ABSENT = "weights-left-out.bin"
 """The file that holds the weights according to the ONNX file; it does not exist."""
 _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")
@@ -62,7 +62,7 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
 
 
 def input_names(count: int) -> list[str]:
-    """Of the inputs in an exported file, in the order of the network's."""
+    """Name the inputs of an exported file, in the order of the network's."""
     return [f"input{index}" for index in range(count)]
 
 

@@ -25,7 +25,7 @@ class PlannedNetwork(NamedTuple):
     """Family and number: vgg_0007."""
     family: Family
     settings: Settings
-    """As JSON gives them back."""
+    """Settings of the network, as JSON gives them back."""
 
 
 def planned_networks(families: Sequence[Family], count: int, seed: int) -> list[PlannedNetwork]:

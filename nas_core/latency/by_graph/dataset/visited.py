@@ -32,9 +32,9 @@ class NetworkSetConfig:
     """Which networks are measured, in what, and how often beyond a :class:`TimingConfig`."""
 
     runtimes: tuple[str, ...] = RUNTIMES
-    """Of ``onnxruntime`` and ``torch``."""
+    """Runtimes that measure: ``onnxruntime``, ``torch``, or both."""
     seed: int = 0
-    """Of the list of networks."""
+    """Seed of the list of networks."""
     visits: int = 4
     """How often a network is measured, each time with the warm-up and the repeats of the timing. What other jobs do to
     a processor lasts longer than a few passes: visits some seconds apart halve the noise."""

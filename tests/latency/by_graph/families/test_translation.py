@@ -93,7 +93,7 @@ def test_weights_are_selected_once_and_follow_the_network() -> None:
 def test_predicted_architectures_have_no_other_operations(name: str) -> None:
     from nas_core.graph.onnx import read_onnx
     from nas_core.latency.by_graph.predict import read_module
-    from nas_core.models.parts import translation_parts
+    from nas_core.models import kind_of
 
     plain = {**SMALL, **{gene: ["softmax"] * 2 for gene in SMALL if gene.endswith("_attention")}}
     settings = [{**each, "architecture": genes} for each, genes in itertools.product((ENCODER, STEP), (SMALL, plain))]
@@ -102,6 +102,6 @@ def test_predicted_architectures_have_no_other_operations(name: str) -> None:
     known = {int(op) for each in read for op in each.graph.ops}
     space, config = get_space(name), TranslationWorkloadConfig(source_vocab=40, target_vocab=40, beam=2)
     for architecture in (space.smallest(), space.sample(np.random.default_rng(0))):
-        for part in translation_parts(space, architecture, config):
+        for part in kind_of(space).parts(space, architecture, config):
             wanted = read_module(part.module.requires_grad_(False), part.inputs)
             assert {int(op) for op in wanted.graph.ops} <= known

@@ -1,0 +1,109 @@
+"""Options of ``nas-ext latency collect`` that say what is run while the clock runs; each is of one kind of network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nas_core.errors import ConfigError
+from nas_core.models.image import ImageWorkloadConfig
+from nas_core.models.kind import ModelKind
+from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.space import SearchSpace
+from nas_core.supernet.vocabularies import vocabularies
+
+__all__ = [
+    "Batch",
+    "Beam",
+    "Channels",
+    "Classes",
+    "Data",
+    "Settings",
+    "SourceLength",
+    "SourceVocab",
+    "TargetLength",
+    "TargetVocab",
+    "Vocab",
+    "workload_config",
+]
+
+_VOCABULARIES = ("source_vocab", "target_vocab")
+_TRANSLATION, _IMAGE = TranslationWorkloadConfig(), ImageWorkloadConfig()
+
+
+def _number(help: str) -> Any:
+    return typer.Option(min=1, help=help, show_default=False)
+
+
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Translation: folder of fairseq-preprocess; its dictionaries say the size of vocabularies."),
+]
+Vocab = Annotated[
+    int | None,
+    _number(
+        f"Translation: entries of both vocabularies, special ones included; default {_TRANSLATION.source_vocab}."
+    ),
+]
+SourceVocab = Annotated[int | None, _number("Translation: entries of the source vocabulary.")]
+TargetVocab = Annotated[int | None, _number("Translation: entries of the target vocabulary.")]
+SourceLength = Annotated[
+    int | None, _number(f"Translation: words of the sentence; default {_TRANSLATION.source_length}.")
+]
+TargetLength = Annotated[int | None, _number(f"Translation: decoder steps; default {_TRANSLATION.target_length}.")]
+Beam = Annotated[int | None, _number(f"Translation: hypotheses at a time; default {_TRANSLATION.beam}.")]
+Batch = Annotated[int | None, _number(f"Images at a time; default {_IMAGE.batch}.")]
+Classes = Annotated[int | None, _number(f"Images: classes of the classifier; default {_IMAGE.classes}.")]
+Channels = Annotated[int | None, _number(f"Images: channels; default {_IMAGE.channels}.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=VALUE of the workload of another kind of network; repeatable."),
+]
+
+
+def workload_config(
+    kind: ModelKind, space: SearchSpace, data: Path | None, given: Mapping[str, Any], settings: Sequence[str]
+) -> Any:
+    """Settings of the workload of a space's kind of network.
+
+    Args:
+        data: a folder whose dictionaries say the sizes of vocabularies.
+        given: option -> value, None where it is not given; ``vocab`` stands for both vocabularies.
+        settings: ``NAME=VALUE``.
+
+    Raises:
+        ConfigError: an option that this kind's workload does not have, or two that say the same.
+    """
+    options = {name: value for name, value in given.items() if value is not None}
+    types = {field.name: type(field.default) for field in fields(kind.workload_config)}
+    said = {**options, **({} if data is None else {"data": data})}
+    known = {*types, *(("vocab", "data") if types.keys() >= set(_VOCABULARIES) else ())}
+    if wrong := next((name for name in said if name not in known), None):
+        own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in types)
+        raise ConfigError(
+            f"--{wrong.replace('_', '-')} is no option of the workload of {kind.name} networks, which space"
+            f" {space.name!r} holds; it has {own or 'none'}"
+        )
+    if data is not None:
+        if options.keys() & {"vocab", *_VOCABULARIES}:
+            raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
+        options |= zip(_VOCABULARIES, vocabularies(data), strict=True)
+    if (both := options.pop("vocab", None)) is not None:
+        options = {**dict.fromkeys(_VOCABULARIES, both), **options}
+    for text in settings:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name in options:
+            raise ConfigError(f"--set {text}: expected NAME=VALUE, each name once, such as {next(iter(types), 'x')}=2")
+        options[name] = _typed(name, value, types.get(name, str))
+    return kind.config(options)
+
+
+def _typed(name: str, value: str, wanted: type) -> Any:
+    try:
+        return wanted(value)
+    except ValueError:
+        raise ConfigError(f"--set {name}={value}: expected {wanted.__name__}") from None

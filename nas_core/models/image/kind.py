@@ -1,0 +1,65 @@
+"""Image networks as a kind of network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from nas_core.graph.graph import Graph
+from nas_core.models.image import costs, graph
+from nas_core.models.image.export import ImageModel
+from nas_core.models.image.genes import GENES, check_image_space
+from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig, images, static_net
+from nas_core.models.kind import OnePassKind
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["IMAGE"]
+
+_LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
+
+
+class _ImageKind(OnePassKind):
+    """Vision transformers over the genes of :mod:`nas_core.space.image`; costs with a classifier of ten classes."""
+
+    name = "image"
+    genes = GENES
+    counted = "parameters with a classifier of ten classes"
+    attributes = graph.ATTRIBUTES
+    workload_config = ImageWorkloadConfig
+
+    def check(self, space: SearchSpace) -> None:
+        check_image_space(space)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.operations()
+
+    def params_m(self, architecture: Architecture) -> float:
+        return costs.params_m(architecture)
+
+    def flops_g(self, architecture: Architecture) -> float:
+        return costs.flops_g(architecture)
+
+    def graph(self, architecture: Architecture) -> Graph:
+        return graph.image_graph(architecture)
+
+    def build(self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig) -> ImageModel:
+        return ImageModel(static_net(architecture, config), architecture).eval()
+
+    def inputs(self, architecture: Architecture, config: ImageWorkloadConfig) -> tuple[Tensor, ...]:
+        return (images(architecture, config),)
+
+    def workload(
+        self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
+    ) -> ImageWorkload:
+        return ImageWorkload(space, architecture, config, device)
+
+    def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """Kinds of attention are shown also where all layers have the same."""
+        depth = architecture.number("layers")
+        genes = {name: architecture[name] for name in _LAYERED if name in architecture}
+        return {"": {name: gene if isinstance(gene, tuple) else (gene,) * depth for name, gene in genes.items()}}
+
+
+IMAGE = _ImageKind()

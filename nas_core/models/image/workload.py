@@ -1,0 +1,80 @@
+"""The workload of an image architecture: a batch of images through its static network.
+
+Shapes: B batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError
+from nas_core.models.image.net import VisionNet
+from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.workload import same_draws
+from nas_core.space import Architecture, SearchSpace, static_image_space
+
+__all__ = ["ImageWorkload", "ImageWorkloadConfig", "images", "static_net"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageWorkloadConfig:
+    """What is classified while the clock runs; the images have the size that the space says."""
+
+    batch: int = 1
+    """B: images at a time."""
+    classes: int = 10
+    """Of the classifier."""
+    channels: int = 3
+    """Of an image."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "classes", "channels"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+
+
+class ImageWorkload:
+    """A static network of ``architecture``, with random weights, and the one part ``network``.
+
+    Raises:
+        ArchitectureError: the architecture lies outside the space.
+        SpaceError: the space lacks a gene that the network has.
+    """
+
+    def __init__(
+        self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
+    ) -> None:
+        architecture = space.validate(architecture)
+        with same_draws():
+            net, inputs = static_net(architecture, config), images(architecture, config)
+        self._net, self._images = net.to(device), inputs.to(device)
+        with torch.inference_mode():  # the weights are taken once, as an extracted network has them
+            self._subnet = self._net.select(architecture)
+
+    @property
+    def modules(self) -> Sequence[nn.Module]:
+        return [self._net]
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"network": self.classify}
+
+    def classify(self) -> Tensor:
+        """Logits ``(B, classes)``."""
+        return self._net(self._subnet, self._images)  # type: ignore[no-any-return]
+
+
+def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
+    """The network of one architecture in evaluation mode, with random weights."""
+    own = VisionConfig(classes=config.classes, channels=config.channels)
+    return VisionNet(static_image_space(architecture), own).eval()
+
+
+def images(architecture: Architecture, config: ImageWorkloadConfig) -> Tensor:
+    """Random images ``(B, channels, height, width)`` of the size that the architecture is for."""
+    side = architecture.number("image_size")
+    return torch.randn(config.batch, config.channels, side, side)

@@ -1,0 +1,125 @@
+"""The commands on a space of images: measured, fitted, searched under a limit in ms by NN-Former's ranker, reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.latency.by_genes import load_model
+from nas_core.latency.by_genes.jobs import open_workload
+from nas_core.space import Architecture, image_space, save_space, space_to_dict
+
+SPACE = image_space(
+    "tiny_images",
+    layers=(1, 2, 3),
+    embed_dims=(8, 32),
+    ffn_dims=(8, 64),
+    heads=(1, 4),
+    head_dim=8,
+    image_size=16,
+    patch_size=4,
+    attention=("softmax", "linear"),
+    relative_clip=3,
+)
+
+
+class Supernet:
+    """Wider feed-forward layers are better; its classes are more than those that are measured."""
+
+    space, task = SPACE, {"kind": "image", "classes": 20, "height": 16, "width": 16}
+
+    def evaluate(self, architecture: Architecture, report: object = None) -> dict[str, float]:
+        return {"loss": 5.0 - sum(architecture.numbers("ffn_dim")) / 1000, "top1": 50.0}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[str, str]:
+    assert main([str(part) for part in arguments]) == 0, capsys.readouterr().err
+    return capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("images")
+    save_space(SPACE, folder / "tiny.yml")
+    arguments = ["--space", folder / "tiny.yml", "--out", folder / "lat.jsonl", "--samples", 24, "--repeats", 3]
+    assert main(["latency", "collect", *map(str, arguments), "--batch", "2", "--classes", "5"]) == 0
+    assert main(["latency", "fit", "--data", str(folder / "lat.jsonl"), "--out", str(folder / "lat.json")]) == 0
+    return folder
+
+
+def test_measurements_say_the_workload(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [json.loads(line) for line in (measured / "lat.jsonl").read_text().splitlines()]
+    workload = {"kind": "image", "batch": 2, "classes": 5, "channels": 3}
+    assert lines[0]["settings"]["workload"] == workload
+    assert all(line["network_ms"] > 0 for line in lines[1:]) and len(lines) == 25
+    assert load_model(measured / "lat.json", SPACE).info["settings"]["workload"] == workload
+    SPACE.largest().save(measured / "a.json")
+    out, _ = run(capsys, "latency", "check", "--model", measured / "lat.json", "--architecture", measured / "a.json")
+    assert "  network" in out and "measured, as in the fit" in out
+
+
+def test_a_job_measures_images_too() -> None:
+    timing = {"warmup": 0, "repeats": 1, "trim": 0.0, "threads": 1, "clock": "wall", "device": "cpu"}
+    measure = open_workload(space_to_dict(SPACE), {"batch": 1, "classes": 3, "channels": 1}, timing)
+    found = measure(SPACE.smallest().to_dict())
+    assert set(found["measurement"]["parts_ms"]) == {"network"} and found["reference_ms"] > 0
+
+
+def test_a_search_by_nn_former_ends_in_measured_finalists(
+    measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: Any
+) -> None:
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: Supernet())
+    (measured / "checkpoint").write_bytes(b"weights")
+    slowest = max(json.loads(line).get("latency_ms", 0) for line in (measured / "lat.jsonl").read_text().splitlines())
+    search = ["--checkpoint", measured / "checkpoint", "--latency-model", measured / "lat.json", "--limit-ms", slowest]
+    small = ["--strategy", "ranknas", "--samples", 12, "--rankings", 1, "--per-ranking", 4, "--finalists", 3]
+    out, _ = run(capsys, "search", *search, "--out", measured / "run", *small, "--ranker", "nn-former")
+    assert "measured (ms)" in out
+    for finalist in json.loads((measured / "run" / "finalists.json").read_text())["finalists"]:
+        assert finalist["measured"]["latency_ms"] > 0 and finalist["metrics"]["latency_ms"] <= slowest
+        assert {"params_m", "flops_g", "top1"} <= finalist["metrics"].keys()
+    assert "latency is measured with classes 5, the supernet has 20" in caplog.text
+    run(capsys, "report", measured / "run")
+    assert "tiny_images" in (measured / "run" / "report.html").read_text()
+
+
+def test_the_picture_and_the_table_show_every_layer(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SPACE.largest().save(measured / "b.json")
+    out, _ = run(capsys, "report", "architecture", measured / "b.json")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["side", "layer", "ffn_dim", "heads", "attention"] in lines
+    assert ["network", "3", "64", "4", "softmax"] in lines
+    assert (measured / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("space", "option", "said"),
+    [
+        ("mformer_cifar10_small", ["--beam", "3"], "--beam is no option of the workload of image networks"),
+        ("mformer_cifar10_small", ["--vocab", "30"], "--vocab is no option of the workload of image networks"),
+        ("mformer_cifar10_small", ["--data", "."], "it has --batch, --classes, --channels"),
+        ("hat_small", ["--batch", "3"], "--batch is no option of the workload of translation networks"),
+        ("hat_small", ["--beam", "3", "--set", "beam=4"], "each name once"),
+        ("hat_small", ["--set", "beam=0"], "beam is 0"),
+    ],
+)
+def test_options_of_another_kind_are_refused(
+    space: str, option: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "x.jsonl"
+    assert main(["latency", "collect", "--space", space, "--out", str(out), "--samples", "3", *option]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line and not out.exists()
+
+
+def test_a_space_of_no_kind_is_named_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = {name: value for name, value in SPACE.fixed.items() if name != "patch_size"}
+    save_space(type(SPACE)("half", SPACE.choices, plain), tmp_path / "half.yml")
+    arguments = ["--space", str(tmp_path / "half.yml"), "--out", str(tmp_path / "x.jsonl"), "--samples", "3"]
+    assert main(["latency", "collect", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "space 'half' fits no kind of network" in line and "nearest is image" in line and "'patch_size'" in line

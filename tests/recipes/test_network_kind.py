@@ -1,0 +1,124 @@
+"""A kind of network of another distribution: found by its entry point, and used as the project's own are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+from nas_core.cli import main
+from nas_core.errors import ConfigError, SpaceError, UnknownChoiceError
+from nas_core.models import KINDS, kind_of
+from nas_core.predictor.ranker import reader_of
+from nas_core.space import Architecture, Choice, SearchSpace, save_space
+from tests.contracts.network_kind import NetworkKindContract
+from tests.toys import plug_in
+
+FILE = Path(__file__).with_name("network_kind.py")
+SPACE = SearchSpace(
+    "toy_lm", [Choice.make("rnn.layers", [1, 2, 3]), Choice.make("rnn.width", [8, 16, 24], "rnn.layers", 3)]
+)
+
+
+@pytest.fixture(autouse=True)
+def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(tmp_path / "site", monkeypatch, KINDS.group, "rnn_lm", "tests.recipes.network_kind:KIND")
+
+
+class TestLanguageModels(NetworkKindContract):
+    name = "rnn_lm"
+
+    def space(self) -> SearchSpace:
+        return SPACE
+
+    def counted(self, network: nn.Module) -> int:
+        return sum(parameter.numel() for name, parameter in network.named_parameters() if name.startswith("rnn"))
+
+
+def test_it_is_a_short_file() -> None:
+    assert len(FILE.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_it_is_one_of_the_kinds() -> None:
+    assert KINDS.names() == ["translation", "image", "rnn_lm"] and kind_of(SPACE) is KINDS.get("rnn_lm")
+    assert reader_of(SPACE).operations == ("embedding", "rnn", "output")
+    lacking = r"\(translation, image, rnn_lm\); the nearest is rnn_lm, .* no gene 'rnn.width'"
+    with pytest.raises(SpaceError, match=lacking):
+        kind_of(SearchSpace("part", [Choice.make("rnn.layers", [0, 1])]))
+
+
+class Supernet:
+    """Wider is better."""
+
+    space, task = SPACE, {"kind": "rnn_lm", "vocab": 30}
+
+    def evaluate(self, architecture: Architecture, report: object = None) -> dict[str, float]:
+        return {"loss": 5.0 - sum(architecture.numbers("rnn.width")) / 100}
+
+
+def test_measured_fitted_searched_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: object) -> str:
+        assert main([str(part) for part in arguments]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    save_space(SPACE, tmp_path / "lm.yml")
+    assert "parameters of the layers: 0.00 to 0.00 M" in run("space", "show", tmp_path / "lm.yml")
+    rows, model, out = tmp_path / "lm.jsonl", tmp_path / "lm.json", tmp_path / "run"
+    collect = ("latency", "collect", "--space", tmp_path / "lm.yml", "--out", rows, "--repeats", 2)
+    run(*collect, "--samples", 24, "--set", "words=5", "--set", "vocab=30")
+    settings = json.loads(rows.read_text().splitlines()[0])["settings"]
+    assert settings["workload"] == {"kind": "rnn_lm", "words": 5, "vocab": 30}
+    run("latency", "fit", "--data", rows, "--out", model)
+    SPACE.largest().save(tmp_path / "a.json")
+    assert "  network" in run("latency", "check", "--model", model, "--architecture", tmp_path / "a.json")
+
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: Supernet())
+    (tmp_path / "checkpoint").write_bytes(b"weights")
+    slowest = max(json.loads(line).get("latency_ms", 0) for line in rows.read_text().splitlines())
+    search = ("search", "--checkpoint", tmp_path / "checkpoint", "--latency-model", model, "--limit-ms", slowest * 2)
+    small = ("--samples", 8, "--rankings", 1, "--per-ranking", 2, "--finalists", 2, "--ranker", "nn-former")
+    assert "measured (ms)" in run(*search, "--out", out, "--strategy", "ranknas", *small)
+    finalist = json.loads((out / "finalists.json").read_text())["finalists"][0]
+    assert finalist["measured"]["latency_ms"] > 0 and {"params_m", "flops_g"} <= finalist["metrics"].keys()
+    run("report", out)
+    assert "toy_lm" in (out / "report.html").read_text()
+    assert "rnn       3     24" in run("report", "architecture", tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--beam", "3"], "--beam is no option of the workload of rnn_lm networks"),
+        (["--data", "."], "--data is no option of the workload of rnn_lm networks"),
+        (["--set", "words=many"], "expected int"),
+        (["--set", "words"], "expected NAME=VALUE"),
+        (["--set", "size=3"], "size is no setting of the workload of rnn_lm networks; it has words, vocab"),
+    ],
+)
+def test_wrong_options_are_one_line(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_space(SPACE, tmp_path / "lm.yml")
+    collect = ["latency", "collect", "--space", str(tmp_path / "lm.yml"), "--out", str(tmp_path / "x.jsonl")]
+    assert main([*collect, "--samples", "3", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line and not (tmp_path / "x.jsonl").exists()
+
+
+def test_a_second_kind_with_the_same_genes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: Any = KINDS.get("rnn_lm")
+    twin = type("Twin", (type(kind),), {"name": "twin"})()
+    KINDS.register("twin", twin)
+    try:
+        assert main(["space", "show", "hat_small"]) == 0, "other spaces are as they were"
+        with pytest.raises(ConfigError, match="several kinds of network, rnn_lm and twin"):
+            kind_of(SPACE)
+    finally:
+        KINDS.unregister("twin")
+    with pytest.raises(UnknownChoiceError, match="kind of network 'twin'"):
+        KINDS.get("twin")
