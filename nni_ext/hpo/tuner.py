@@ -143,8 +143,10 @@ class SearchTuner(_Tuner):
 
     @errors_told
     def generate_parameters(self, parameter_id: int, **kwargs: Any) -> dict[str, Any]:
-        """Raises:
-        nni.NoMoreTrialError: the search is over.
+        """Parameters of the next trial, by label.
+
+        Raises:
+            nni.NoMoreTrialError: the search is over.
         """
         with self._lock:
             search = self._begun()
@@ -268,8 +270,10 @@ class SearchTuner(_Tuner):
 
 
 def _check_direction(metric: str, mode: str) -> None:
-    """Raises:
-    ConfigError: a metric whose name says that the other direction is meant.
+    """Check that a metric is sought in the direction in which it is better.
+
+    Raises:
+        ConfigError: its name says that the other direction is meant.
     """
     if metric.startswith(NEGATED):
         raise ConfigError(f"metric is {metric}; give it without the minus, and 'optimize_mode: maximize'")

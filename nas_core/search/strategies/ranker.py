@@ -70,11 +70,11 @@ class RankerConfig:
     rounds: int = 60
     """Trees."""
     learning_rate: float = 0.1
-    """Of each tree."""
+    """Weight of each tree."""
     max_depth: int = 4
-    """Of a tree."""
+    """Depth of a tree at most."""
     leaves: int = 8
-    """Of a tree, at most."""
+    """Leaves of a tree at most."""
     min_leaf: int = 5
     """Architectures in a leaf, at least."""
     members: int = 5
@@ -93,8 +93,10 @@ class BoostedRanker:
         self._boosters: list[Any] = []
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Raises:
-        DataError: fewer than two different values.
+        """Learn from rows ``(n, slots)`` and their values ``(n,)``.
+
+        Raises:
+            DataError: fewer than two different values.
         """
         self.fit_features(self._features(rows), values)
 

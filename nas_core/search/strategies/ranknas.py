@@ -245,6 +245,6 @@ class RankNAS(Strategy):
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:
-    """Of the options in a column; layers that do not exist have none."""
+    """The most frequent option in a column; layers that do not exist have none."""
     there = column[column >= 0]
     return int(np.bincount(there).argmax()) if len(there) else 0
