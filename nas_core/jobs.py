@@ -61,7 +61,7 @@ class JobsConfig:
         ConfigError: a value out of range. UnknownChoiceError: another cluster.
     """
 
-    cluster: str = "local"
+    cluster: str = field(default="local", metadata={"choices": CLUSTERS})
     """``local``: processes of this machine; ``slurm``: jobs of the Slurm cluster this machine belongs to."""
     jobs: int = 2
     """Jobs at a time."""
@@ -70,7 +70,7 @@ class JobsConfig:
     timeout_min: int = 60
     """Minutes after which a job is ended; what it has done is kept."""
     gpus: int = 0
-    """GPUs of each job."""
+    """GPUs of each job; default: none, on a command line with --device cuda 1."""
     cpus: int = 1
     """Processor cores of each job, and threads that torch computes with there."""
     memory_gb: float | None = None

@@ -20,22 +20,22 @@ if TYPE_CHECKING:
         nasbench201_sample,
         nasbench201_unpruned_sample,
     )
+    from nni_ext.hpo.tuner import SearchTuner
     from nni_ext.nas.evaluator import PredictorEvaluator
     from nni_ext.nas.network_profiler import NetworkLatencyProfiler
     from nni_ext.nas.profiler import PredictorProfiler
     from nni_ext.nas.profiler_limit import ProfilerLimit
+    from nni_ext.nas.search_strategy import SearchStrategy
     from nni_ext.nas.space import ArchitectureSpace, as_model_space
-    from nni_ext.nas.strategies import HATEvolution, RandomSearch, RankNAS
 
 __all__ = [
     "ArchitectureSpace",
-    "HATEvolution",
     "NetworkLatencyProfiler",
     "PredictorEvaluator",
     "PredictorProfiler",
     "ProfilerLimit",
-    "RandomSearch",
-    "RankNAS",
+    "SearchStrategy",
+    "SearchTuner",
     "architecture_of",
     "as_model_space",
     "nasbench101_sample",
@@ -47,13 +47,12 @@ fix_torchvision_on_import()
 
 _MODULES = {
     "ArchitectureSpace": "nas.space",
-    "HATEvolution": "nas.strategies",
     "NetworkLatencyProfiler": "nas.network_profiler",
     "PredictorEvaluator": "nas.evaluator",
     "PredictorProfiler": "nas.profiler",
     "ProfilerLimit": "nas.profiler_limit",
-    "RandomSearch": "nas.strategies",
-    "RankNAS": "nas.strategies",
+    "SearchStrategy": "nas.search_strategy",
+    "SearchTuner": "hpo.tuner",
     "architecture_of": "graphs",
     "as_model_space": "nas.space",
     "nasbench101_sample": "graphs",

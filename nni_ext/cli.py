@@ -1,4 +1,4 @@
-"""``nas-ext nni``: our tuners in NNI's experiments. The entry point ``nas_ext.commands: nni``."""
+"""``nas-ext nni``: our tuner in NNI's experiments. The entry point ``nas_ext.commands: nni``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tuners for NNI's experiment YAMLs.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="The tuner for NNI's experiment YAMLs.")
 
 
 @app.command("register")
 def register_command(
-    remove: Annotated[bool, typer.Option("--remove", help="Take them out of NNI's list again.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it out of NNI's list again.")] = False,
 ) -> None:
-    """Make our tuners known to NNI by name, in this Python environment."""
+    """Make our tuner, which takes every strategy, known to NNI as nas-ext, in this Python environment."""
     from nni_ext.hpo.register import register, registered_in, unregister
 
     names = unregister() if remove else register()
@@ -32,7 +32,7 @@ def meta_command() -> None:
 
 @app.command("check")
 def check_command(
-    path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is one of ours.")],
+    path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is nas-ext.")],
     import_code: Annotated[
         bool, typer.Option("--import-code", help="Import a className that is not ours: its code runs here.")
     ] = False,

@@ -46,7 +46,7 @@ class Record:
         self._strategy = strategy
         limits = strategy.proposals.constraints
         self._name = " ".join(constraint.label for constraint in limits) or "unlimited"
-        self._archive = ParetoArchive(list(dict.fromkeys([strategy.metric, *(one.name for one in limits)])))
+        self._archive = ParetoArchive(list(dict.fromkeys([*strategy.objectives, *(one.name for one in limits)])))
         self._best: Entry | None = None
         self._count = 0
         make_folder(folder)
@@ -58,7 +58,7 @@ class Record:
                 "space": space_to_dict(strategy.space),
             },
             {"nas_ext": __version__, "engine": "NNI", **(notes or {})},
-            {self._name: strategy.before},
+            {self._name: strategy.renewed},
         )
         self._session: Session | None = None
 

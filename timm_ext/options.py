@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import inspect
-import textwrap
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.options import add_options, read_options
 
 __all__ = ["PRECISIONS", "SAMPLINGS", "TrainConfig", "parse"]
 
@@ -151,30 +148,5 @@ class TrainConfig:
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
     """The settings of a command line; wrong ones end the process with a message, as argparse does."""
     parser = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
-    helps = _docs(TrainConfig)
-    for field in fields(TrainConfig):
-        option = f"--{field.name.replace('_', '-')}"
-        if field.default is MISSING:
-            parser.add_argument(option, required=True, help=helps[field.name])
-        elif isinstance(field.default, bool):
-            parser.add_argument(option, action="store_true", help=helps[field.name])
-        elif isinstance(field.default, tuple):
-            parser.add_argument(option, type=float, nargs="+", default=(), metavar="FLOAT", help=helps[field.name])
-        else:
-            shown = f" (default: {field.default})" if field.default not in ("", 0) else ""
-            kind: Any = type(field.default)
-            text = (helps[field.name] + shown).replace("%", "%%")
-            parser.add_argument(option, type=kind, default=field.default, metavar=kind.__name__.upper(), help=text)
-    given = vars(parser.parse_args(arguments))
-    return TrainConfig(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
-
-
-def _docs(kind: type) -> dict[str, str]:
-    """The docstring under each field of a dataclass."""
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(body, ast.ClassDef)
-    docs = {}
-    for field, doc in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
-            docs[field.target.id] = str(ast.literal_eval(doc.value))
-    return docs
+    add_options(parser, TrainConfig)
+    return read_options(TrainConfig, parser.parse_args(arguments))

@@ -1,8 +1,8 @@
 """Experiments of NNI killed with SIGKILL at random moments and resumed: do they end as an undisturbed one does?
 
-Manager, tuner and trial are killed together, ``--kills`` times for each tuner: after zero to two more results and up to
-``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The journal and
-the Pareto front are compared with those of the same tuner asked and told in this process.
+Manager, tuner and trial are killed together, ``--kills`` times for each strategy: after zero to two more results and
+up to ``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The
+journal and the Pareto front are compared with those of the same strategy asked and told in this process.
 
 Run: ``python -m benchmarks nni_robustness``; some 15 minutes on two idle cores, since NNI takes seconds for a start.
 """
@@ -34,14 +34,13 @@ from nas_core.latency.machine import describe_machine
 from nas_core.space import get_space
 from nni_ext.hpo.search_space import format_space
 from nni_ext.hpo.tuner import SearchTuner
-from nni_ext.hpo.tuners import HATEvolutionTuner, RankNASTuner
 
 RESULT = Path(__file__).parents[1] / "results" / "nni_robustness.json"
 COMPARED = ("journal.jsonl", "pareto.csv")
 ROOT = Path(__file__).parents[2]
-TUNERS: Mapping[str, tuple[type[SearchTuner], dict[str, Any]]] = {
-    "HATEvolution": (HATEvolutionTuner, {"iterations": 3, "parents": 4, "mutations": 4, "crossovers": 4}),
-    "RankNAS": (RankNASTuner, {"samples": 8, "rounds": 4, "finalists": 4}),
+STRATEGIES: Mapping[str, dict[str, Any]] = {
+    "evolution": {"iterations": 3, "parents": 4, "mutations": 4, "crossovers": 4},
+    "ranknas": {"samples": 8, "rankings": 4, "per_ranking": 4},
 }
 COMMON = {"space": "hat_small", "seed": 1}
 
@@ -49,9 +48,9 @@ COMMON = {"space": "hat_small", "seed": 1}
 class Experiment:
     """One experiment in a folder of its own."""
 
-    def __init__(self, folder: Path, tuner: str, trials: int) -> None:
+    def __init__(self, folder: Path, strategy: str, trials: int) -> None:
         folder.mkdir(parents=True)
-        self.folder, self.tuner, self.trials = folder, tuner, trials
+        self.folder, self.strategy, self.trials = folder, strategy, trials
         (folder / "space.json").write_text(format_space(get_space("hat_small")), encoding="utf-8")
         content = {
             "searchSpaceFile": "space.json",
@@ -60,7 +59,7 @@ class Experiment:
             "trialConcurrency": 1,
             "maxTrialNumber": 10 * trials,  # those that were killed count too; the search ends by itself
             "experimentWorkingDirectory": str(folder / "experiments"),
-            "tuner": {"name": tuner, "classArgs": {**COMMON, **TUNERS[tuner][1]}},
+            "tuner": {"name": "nas-ext", "classArgs": {"strategy": strategy, **COMMON, **STRATEGIES[strategy]}},
             "trainingService": {"platform": "local"},
         }
         (folder / "experiment.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
@@ -135,11 +134,11 @@ class Experiment:
         raise SystemExit(f"{self.folder}: {self.count()} of {self.trials} results; see its log folder")
 
 
-def undisturbed(folder: Path, tuner: str) -> dict[str, bytes]:
+def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
     """The files of a search in this process, one architecture at a time."""
     os.environ["NNI_LOG_DIRECTORY"] = str(folder / "log")
-    space, (made, arguments) = get_space("hat_small"), TUNERS[tuner]
-    search = made(**COMMON, **arguments)
+    space = get_space("hat_small")
+    search = SearchTuner(strategy=strategy, **COMMON, **STRATEGIES[strategy])
     search.update_search_space(json.loads(format_space(space)))
     for number in itertools.count():
         try:
@@ -151,10 +150,10 @@ def undisturbed(folder: Path, tuner: str) -> dict[str, bytes]:
     return {name: (folder / "nas-ext" / name).read_bytes() for name in COMPARED}
 
 
-def compare(folder: Path, tuner: str, options: argparse.Namespace) -> dict[str, Any]:
-    expected = undisturbed(folder / f"{tuner}-undisturbed", tuner)
+def compare(folder: Path, strategy: str, options: argparse.Namespace) -> dict[str, Any]:
+    expected = undisturbed(folder / f"{strategy}-undisturbed", strategy)
     trials = expected["journal.jsonl"].count(b"\n")
-    broken = Experiment(folder / f"{tuner}-killed", tuner, trials)
+    broken = Experiment(folder / f"{strategy}-killed", strategy, trials)
     moments, at = random.Random(options.seed), []
     for _ in range(options.kills):
         goal = min(broken.count() + moments.randint(0, 2), trials - 1)
@@ -163,7 +162,7 @@ def compare(folder: Path, tuner: str, options: argparse.Namespace) -> dict[str, 
         time.sleep(moments.uniform(0, options.longest))
         broken.kill()
         at.append(broken.count())
-        print(f"{tuner}: killed after {at[-1]} of {trials} results", flush=True)
+        print(f"{strategy}: killed after {at[-1]} of {trials} results", flush=True)
     broken.finish()
     found = {name: (broken.journal.parent / name).read_bytes() for name in COMPARED}
     same = {name: found[name] == expected[name] for name in COMPARED}
@@ -173,20 +172,20 @@ def compare(folder: Path, tuner: str, options: argparse.Namespace) -> dict[str, 
     )
     other = {"missing": [k for k in wanted if k not in keys], "more": [k for k in keys if k not in wanted]}
     moved = next((i for i, pair in enumerate(zip(keys, wanted, strict=False)) if pair[0] != pair[1]), None)
-    row = {"tuner": tuner, "trials": trials, "kills": options.kills, "results_at_kills": at, "identical": same}
+    row = {"strategy": strategy, "trials": trials, "kills": options.kills, "results_at_kills": at, "identical": same}
     return {**row, "architectures": other, "first_other_place": moved}
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=10, help="of each tuner")
+    parser.add_argument("--kills", type=int, default=10, help="of each strategy")
     parser.add_argument("--longest", type=float, default=6.0, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tuners", nargs="+", choices=TUNERS, default=list(TUNERS))
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        rows = [compare(Path(folder), tuner, options) for tuner in options.tuners]
+        rows = [compare(Path(folder), strategy, options) for strategy in options.strategies]
     for row in rows:
         print(row, flush=True)
     write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})

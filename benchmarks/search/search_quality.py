@@ -41,7 +41,7 @@ from nas_core.supernet.host import open_supernet
 RESULT = Path(__file__).parents[1] / "results" / "search_quality.json"
 AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
 Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
-RANKNAS = RankNASConfig(samples=60, rounds=12, finalists=20)
+RANKNAS = RankNASConfig(samples=60, rankings=12, per_ranking=20)
 
 EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {
@@ -53,7 +53,7 @@ STRATEGIES: Mapping[str, Make] = {
     "ranknas, five genes by loss and five by latency": lambda space, limits, seed: RankNAS(
         space, limits, RANKNAS, seed=seed
     ),
-    "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep=0), seed=seed),
+    "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep_genes=0), seed=seed),
 }
 
 

@@ -107,10 +107,11 @@ class CellRanker:
             return self.predictor.predict(self.graphs(rows))
 
 
-def ranknas(table: Table, seed: int, ranker: str = "pairwise", finalists: int = 5) -> RankNAS:
+def ranknas(table: Table, seed: int, ranker: str = "boosted", per_ranking: int = 5) -> RankNAS:
     config = RankNASConfig(
-        samples=20, rounds=400, finalists=finalists, keep=0, candidates=1000, iterations=3, parents=50, children=100,
-        ranker=RankerConfig(encoding="onehot", objective="regression" if ranker == "regression" else "pairwise"),
+        samples=20, rankings=400, per_ranking=per_ranking, keep_genes=0, candidates=1000, generations=3, parents=50,
+        children=100,
+        ranker="regression" if ranker == "regression" else "boosted", trees=RankerConfig(encoding="onehot"),
     )  # fmt: skip
     if ranker != "nn-former":
         return RankNAS(table.space, table.limits, config, seed=seed)
@@ -127,7 +128,7 @@ STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "hat evolution": lambda t, seed: HATEvolution(t.space, t.limits, EVOLUTION, seed=seed),
     "ranknas": ranknas,
     "ranknas, regression": lambda t, seed: ranknas(t, seed, "regression"),
-    "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", finalists=10),
+    "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", per_ranking=10),
 }
 
 

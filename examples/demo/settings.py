@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
-from itertools import pairwise
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
 from nas_core.files import read_json, write_json
+from nas_core.options import add_options, read_options
 from nas_core.space import get_space, space_to_dict
 
 DEFAULT_MINUTES = 4.0
@@ -186,33 +186,10 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
         prog="python -m examples.demo.demo",
         description="From a parallel corpus to a Pareto front of fast translation models.",
     )
-    hints = get_type_hints(Settings)
-    help_texts = _docstrings()
-    for field in fields(Settings):
-        flag = "--" + field.name.replace("_", "-")
-        if hints[field.name] is bool:
-            parser.add_argument(flag, action="store_true", help=help_texts[field.name])
-        else:
-            kind = Path if "Path" in str(hints[field.name]) else hints[field.name]
-            default = None if field.default is MISSING else field.default
-            shown = "" if "default:" in help_texts[field.name] or default in ("", None) else f" ({default})"
-            parser.add_argument(
-                flag, type=kind, default=default, metavar=field.name.upper(), help=help_texts[field.name] + shown
-            )
-    settings = Settings(**vars(parser.parse_args(argv))).validate()
+    add_options(parser, Settings)
+    settings = read_options(Settings, parser.parse_args(argv)).validate()
     try:
         shlex.split(settings.train_args)
     except ValueError as error:
         raise ConfigError(f"--train-args cannot be split into options ({error})") from None
     return settings
-
-
-def _docstrings() -> dict[str, str]:
-    """The line below each field, read from the source of this module."""
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    texts = {}
-    for first, second in pairwise(lines):
-        name = first.strip().partition(":")[0]
-        if second.startswith('    """') and second.endswith('"""'):
-            texts[name] = second.strip().strip('"')
-    return texts

@@ -19,13 +19,13 @@ from nni.nas.profiler import Profiler
 from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
 
-STRATEGIES = {
-    "hat": lambda **common: nni_ext.HATEvolution(
-        iterations=10, population=20, parents=10, mutations=5, crossovers=5, **common
-    ),
-    "ranknas": lambda **common: nni_ext.RankNAS(samples=20, rounds=4, finalists=10, **common),
-    "random": lambda **common: nni_ext.RandomSearch(**common),
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "evolution": {"iterations": 10, "population": 20, "parents": 10, "mutations": 5, "crossovers": 5},
+    "ranknas": {"samples": 20, "rankings": 4, "per_ranking": 10},
+    "multi-objective": {"iterations": 4, "population": 15},
+    "random": {},
 }
+"""Any of 'nas-ext search --help', with its options; multi-objective weighs the metric against what is limited."""
 
 
 def quality(architecture: Architecture) -> float:
@@ -53,7 +53,7 @@ class Parameters(Profiler):  # type: ignore[misc]
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--strategy", choices=STRATEGIES, default="hat")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="evolution")
     parser.add_argument("--models", type=int, default=60, help="evaluations at most")
     parser.add_argument("--max-params-m", type=float, default=0.8)
     parser.add_argument("--seed", type=int, default=0)
@@ -62,7 +62,9 @@ def main(argv: list[str] | None = None) -> None:
 
     model_space = nni_ext.as_model_space(get_space("hat_small"))
     limits = {"params_m": (Parameters(model_space), options.max_params_m)}
-    strategy = STRATEGIES[options.strategy](constraints=limits, seed=options.seed)
+    strategy = nni_ext.SearchStrategy(
+        options.strategy, constraints=limits, seed=options.seed, **STRATEGIES[options.strategy]
+    )
     config = NasExperimentConfig("sequential", "simplified", "local")
     config.max_trial_number = options.models
     config.experiment_working_directory = options.out

@@ -1,7 +1,8 @@
 """The command `nas-ext`.
 
 Each command is a module of this folder with a line in `COMMANDS`. The module offers either ``app`` (a `typer.Typer`
-with sub-commands) or ``command`` (one function). Only the module that was asked for is imported, so that commands which
+with sub-commands), ``command`` (one function), or ``make_command`` (gives the function, where its options depend on
+what is installed). Only the module that was asked for is imported, so that commands which
 need no torch start at once. Adapters offer further commands as entry points.
 
 Every `NasExtError` ends as one line on stderr and exit code 2. With ``--debug`` the traceback is shown as well.
@@ -94,6 +95,8 @@ def _build(arguments: Sequence[str]) -> typer.Typer:
         module = importlib.import_module(command.module)
         if hasattr(module, "app"):
             app.add_typer(module.app, name=command.name, help=command.help)
+        elif hasattr(module, "make_command"):
+            app.command(command.name)(module.make_command())
         else:
             app.command(command.name, help=command.help)(module.command)
     for entry in entry_points(group=COMMANDS_OF_ADAPTERS):

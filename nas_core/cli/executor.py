@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from typing import Annotated, Any
 
 import typer
 
+from nas_core.cli.options import parameters_of
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.jobs import CLUSTERS, JobsConfig
+from nas_core.jobs import JobsConfig
 from nas_core.optional import require
+from nas_core.options import options_of
 
 __all__ = [
     "EXECUTORS",
@@ -23,6 +26,7 @@ __all__ = [
     "Slurm",
     "TimeoutMin",
     "jobs_config",
+    "jobs_parameters",
 ]
 
 EXECUTORS = ("local", "submitit")
@@ -31,25 +35,24 @@ EXECUTORS = ("local", "submitit")
 Executor = Annotated[
     str, typer.Option(help="local: in this process; submitit: in jobs, each of which opens the model anew.")
 ]
-Cluster = Annotated[
-    str | None,
-    typer.Option(help=f"submitit: {' or '.join(CLUSTERS)}; local, processes of this machine, is the default."),
-]
-Jobs = Annotated[int | None, typer.Option(help="submitit: jobs at a time; default 2.")]
-PerJob = Annotated[int | None, typer.Option(help="submitit: architectures of a job at most; default 25.")]
-TimeoutMin = Annotated[int | None, typer.Option(help="submitit: minutes a job may take; default 60.")]
-Gpus = Annotated[int | None, typer.Option(help="submitit: GPUs of a job; default 1 with --device cuda, otherwise 0.")]
-Cpus = Annotated[int | None, typer.Option(help="submitit: processor cores, and torch threads, of a job; default 1.")]
-MemoryGb = Annotated[float | None, typer.Option(help="Slurm: main memory of a job.")]
-Partition = Annotated[str | None, typer.Option(help="Slurm: partition.")]
-Slurm = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Slurm: any other option of sbatch; may be repeated.")
-]
+_HELPS = {option.name: f"submitit: {option.described}." for option in options_of(JobsConfig)}
+Cluster = Annotated[str | None, typer.Option(help=_HELPS["cluster"])]
+Jobs = Annotated[int | None, typer.Option(help=_HELPS["jobs"])]
+PerJob = Annotated[int | None, typer.Option(help=_HELPS["per_job"])]
+TimeoutMin = Annotated[int | None, typer.Option(help=_HELPS["timeout_min"])]
+Gpus = Annotated[int | None, typer.Option(help=_HELPS["gpus"])]
+Cpus = Annotated[int | None, typer.Option(help=_HELPS["cpus"])]
+MemoryGb = Annotated[float | None, typer.Option(help=_HELPS["memory_gb"])]
+Partition = Annotated[str | None, typer.Option(help=_HELPS["partition"])]
+Slurm = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help=_HELPS["slurm"])]
 
 
-def jobs_config(
-    executor: str, device: str, slurm: list[str] | None = None, **given: str | float | None
-) -> JobsConfig | None:
+def jobs_parameters() -> list[inspect.Parameter]:
+    """The options of :class:`JobsConfig`, for :func:`~nas_core.cli.options.with_options`."""
+    return parameters_of({option.name: [("submitit", option)] for option in options_of(JobsConfig)})
+
+
+def jobs_config(executor: str, device: str, slurm: list[str] | None = None, **given: Any) -> JobsConfig | None:
     """What the options ask for; None is work in this process.
 
     Args:
@@ -71,6 +74,6 @@ def jobs_config(
     if "" in options:
         raise ConfigError(f"--slurm {slurm}: expected KEY=VALUE, as in --slurm constraint=a100")
     gpus = 1 if device.startswith("cuda") else 0
-    config = JobsConfig(**{"gpus": gpus, "slurm": options, **chosen})  # type: ignore[arg-type]
+    config = JobsConfig(**{"gpus": gpus, "slurm": options, **chosen})
     require("submitit", "--executor submitit", "submitit")  # now, as a supernet takes long to open
     return config

@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli.executor import (
-    Cluster,
-    Cpus,
-    Executor,
-    Gpus,
-    Jobs,
-    MemoryGb,
-    Partition,
-    PerJob,
-    Slurm,
-    TimeoutMin,
-    jobs_config,
-)
+from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.interruption import interruption_told
+from nas_core.cli.options import flagged, flags_named, parameters_of, with_options
 from nas_core.errors import ConfigError, DataError
 from nas_core.latency import load_latency_model
-from nas_core.search import EvolutionConfig, MultiObjectiveConfig, RankNASConfig, Strategy, search
+from nas_core.options import flag_of
+from nas_core.search import Strategy, search
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
-from nas_core.search.registry import RANKERS, STRATEGIES, StrategyOptions, how_many, strategy_maker
-from nas_core.search.strategies.ranknas import PRUNE_BY
+from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
 from nas_core.search.within import goals, measure_finalists
 from nas_core.space import Architecture
 
-__all__ = ["command"]
-
-_DEFAULTS, _FRONT, _RANKNAS = EvolutionConfig(), MultiObjectiveConfig(), RankNASConfig()
-_EVOLUTION = "evolution, random, multi-objective:"
+__all__ = ["make_command"]
 
 
-def command(
+def _search(
     checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained supernet.")],
     out: Annotated[Path, typer.Option(help="Run folder; a search that was interrupted there is continued.")],
     latency_model: Annotated[Path | None, typer.Option(help="A model of 'nas-ext latency fit'.")] = None,
@@ -51,84 +38,16 @@ def command(
     ] = None,
     valid_subset: Annotated[str, typer.Option(help="Split whose loss is minimised.")] = "valid",
     valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its sentences.")] = None,
-    strategy: Annotated[str, typer.Option(help=f"One of {', '.join(STRATEGIES)}.")] = "evolution",
-    iterations: Annotated[
-        int | None, typer.Option(help=f"{_EVOLUTION} populations that are scored; default {_DEFAULTS.iterations}.")
-    ] = None,
-    population: Annotated[
-        int | None,
-        typer.Option(
-            help=f"{_EVOLUTION} members; those of the next three that are not given follow, in HAT's proportions"
-            f" 25:50:50 (multi-objective 50:25:25). Default {_DEFAULTS.population}."
-        ),
-    ] = None,
-    parents: Annotated[
-        int | None,
-        typer.Option(
-            help=f"{_EVOLUTION} best members, which have children; default {_DEFAULTS.parents}, multi-objective"
-            f" {_FRONT.parents}."
-        ),
-    ] = None,
-    mutations: Annotated[
-        int | None, typer.Option(help=f"{_EVOLUTION} children by mutation; default {_DEFAULTS.mutations}.")
-    ] = None,
-    crossovers: Annotated[
-        int | None, typer.Option(help=f"{_EVOLUTION} children by crossover; default {_DEFAULTS.crossovers}.")
-    ] = None,
-    mutation_prob: Annotated[
-        float | None,
-        typer.Option(
-            help=f"Chance of each gene to mutate; default {_DEFAULTS.mutation_prob}, multi-objective"
-            f" {_FRONT.mutation_prob}."
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            help=f"ranknas: random architectures to learn from; default {_RANKNAS.samples}. It evaluates samples +"
-            " rankings x per-ranking architectures in all."
-        ),
-    ] = None,
-    rankings: Annotated[
-        int | None, typer.Option(help=f"ranknas: rankings learned one after another; default {_RANKNAS.rounds}.")
-    ] = None,
-    per_ranking: Annotated[
-        int | None, typer.Option(help=f"ranknas: architectures each ranking proposes; default {_RANKNAS.finalists}.")
-    ] = None,
-    keep_genes: Annotated[
-        int | None,
-        typer.Option(
-            help="ranknas: genes that stay free, so many that matter most to the loss and so many to each limit;"
-            f" 0: all. Default {_RANKNAS.keep}."
-        ),
-    ] = None,
-    prune_by: Annotated[
-        str | None,
-        typer.Option(
-            help=f"ranknas: what genes have to matter to, one of {', '.join(PRUNE_BY)} (the loss alone); default"
-            f" {PRUNE_BY[0]}."
-        ),
-    ] = None,
-    ranker: Annotated[
-        str | None,
-        typer.Option(help=f"ranknas: what orders architectures, one of {', '.join(RANKERS)}; default {RANKERS[0]}."),
-    ] = None,
+    strategy: Annotated[str, typer.Option(help="What searches, by a name of the list above.")] = "evolution",
     seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
     device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",
     executor: Executor = "local",
-    cluster: Cluster = None,
-    jobs: Jobs = None,
-    per_job: PerJob = None,
-    timeout_min: TimeoutMin = None,
-    gpus: Gpus = None,
-    cpus: Cpus = None,
-    memory_gb: MemoryGb = None,
-    partition: Partition = None,
-    slurm: Slurm = None,
+    *,
+    jobs_options: Mapping[str, Any],
+    strategy_options: Mapping[str, Any],
 ) -> None:
-    """Search architectures under hard limits; the same command again continues an interrupted search."""
     from nas_core.report import finalists_table, limit_notes, read_run
     from nas_core.search.executor import SubmititExecutor
     from nas_core.search.remeasure import remeasure
@@ -138,34 +57,9 @@ def command(
         raise ConfigError("--limit-ms needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
-    shared_out = jobs_config(
-        executor,
-        device,
-        slurm,
-        cluster=cluster,
-        jobs=jobs,
-        per_job=per_job,
-        timeout_min=timeout_min,
-        gpus=gpus,
-        cpus=cpus,
-        memory_gb=memory_gb,
-        partition=partition,
-    )
-    numbers = StrategyOptions(
-        iterations=iterations,
-        population=population,
-        parents=parents,
-        mutations=mutations,
-        crossovers=crossovers,
-        mutation_prob=mutation_prob,
-        samples=samples,
-        rankings=rankings,
-        per_ranking=per_ranking,
-        keep_genes=keep_genes,
-        prune_by=prune_by,
-        ranker=ranker,
-    )
-    make = strategy_maker(strategy, numbers)
+    shared_out = jobs_config(executor, device, **jobs_options)
+    with flags_named(list(options_by_strategy())):
+        config = _config(strategy, strategy_options)
     settings = {
         "checkpoint_sha256": _fingerprint(checkpoint),
         "latency_model_sha256": _fingerprint(latency_model) if latency_model else None,
@@ -186,10 +80,17 @@ def command(
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g})
     latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
     modelled = ["latency_ms"] if model else []
+    kind, objectives = STRATEGIES.get(strategy), ["loss", *(modelled or costs)]
+    if kind.weighs_several and len(objectives) < 2:
+        raise ConfigError(
+            f"--strategy {strategy} has nothing to weigh against loss: costs on paper are not defined for space"
+            f" {space.name!r}; give --latency-model"
+        )
     strategies: dict[str, Strategy] = {}
     for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
         name = " ".join(constraint.label for constraint in constraints) or "unlimited"
-        strategies[name] = make(space, constraints, ["loss", *(modelled or costs)], seed)
+        with flags_named(list(options_by_strategy())):
+            strategies[name] = kind.made(space, constraints, config, objectives=objectives, seed=seed)
 
     def on_paper(architecture: Architecture) -> dict[str, float]:
         metrics = {name: cost(architecture) for name, cost in costs.items()}
@@ -204,7 +105,8 @@ def command(
     weighed = [*strategies[name].objectives, *modelled, *(constraint.name for constraint in for_all)]
     for each in strategies.values():
         each.start()  # an impossible limit is said first
-    _announce(strategy, numbers, [each.budget for each in strategies.values()])
+    told = flagged(how_many(list(strategies.values())), list(options_by_strategy()))
+    typer.echo(f"{told}; how long it takes is said after the first ones", err=True)
     with interruption_told(out):
         result = search(
             strategies,
@@ -234,11 +136,35 @@ def command(
     )
 
 
-def _announce(strategy: str, numbers: StrategyOptions, budgets: Sequence[int]) -> None:
-    """How much will be evaluated, before it starts; how long it takes is known after the first evaluations."""
-    typer.echo(f"{how_many(strategy, numbers, budgets)}; how long it takes is said after the first ones", err=True)
-    if unused := numbers.unused(strategy):
-        typer.echo(f"note: --strategy {strategy} does not read {', '.join(unused)}", err=True)
+def make_command() -> Callable[..., None]:
+    """The command with the options of all strategies there are now."""
+    strategies = [f"  {name}: {strategy.purpose}" for name, strategy in STRATEGIES.items()]
+    doc = (
+        "Search architectures under hard limits; the same command again continues an interrupted search.\n\n"
+        "\b\nStrategies, each with the options that name it below:\n" + "\n".join(strategies)
+    )
+    own = set(inspect.signature(_search).parameters)
+    jobs = jobs_parameters()
+    taken = own | {parameter.name for parameter in jobs}
+    further = {"strategy_options": parameters_of(options_by_strategy(taken)), "jobs_options": jobs}
+    return with_options(_search, further, doc)
+
+
+def _config(strategy: str, typed: Mapping[str, Any]) -> Any:
+    """The strategy's settings, checked before a supernet is opened, which takes long.
+
+    Raises:
+        UnknownChoiceError: no such strategy. ConfigError: an option that it does not take, or out of range.
+    """
+    known = {option.name: option for option in strategy_options(strategy)}
+    for name in typed:
+        if name not in known:
+            takers = ", ".join(taker for taker, _ in options_by_strategy()[name])
+            raise ConfigError(
+                f"{flag_of(name)} is of --strategy {takers}, and the strategy is {strategy}, which takes"
+                f" {', '.join(option.flag for option in known.values()) or 'no options'}"
+            )
+    return config_of(strategy, {name: known[name].read(value) for name, value in typed.items()})
 
 
 def _fingerprint(path: Path) -> str:

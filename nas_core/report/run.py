@@ -16,6 +16,7 @@ from nas_core.files import read_json, read_jsonl
 from nas_core.report.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
+from nas_core.search.registry import current_name
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace, space_from_dict
 
@@ -119,7 +120,11 @@ class SearchRun:
     def strategies(self) -> list[str]:
         """What searched, with its seed; each once."""
         searches = (self.settings.get("searches") or {}).values()
-        return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in searches if "strategy" in s))
+        return list(
+            dict.fromkeys(
+                f"{current_name(str(s['strategy']))} (seed {s.get('seed')})" for s in searches if "strategy" in s
+            )
+        )
 
     def limits(self, cost: str) -> list[float]:
         """The searches' limits of that metric, ascending."""

@@ -3,15 +3,18 @@
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.constraints import Constraint, InfeasibleError
 from nas_core.search.finalists import Finalist
+from nas_core.search.registry import STRATEGIES
 from nas_core.search.run import SearchResult, search
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
 from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
 from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
-from nas_core.search.strategies.ranknas import RankNAS, RankNASConfig
+from nas_core.search.strategies.ranknas import RankNAS
+from nas_core.search.strategies.ranknas_config import RankNASConfig
 
 __all__ = [
+    "STRATEGIES",
     "BoostedRanker",
     "Constraint",
     "Entry",

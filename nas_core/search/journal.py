@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,12 +39,12 @@ def settle_config(
     path: Path,
     settings: Mapping[str, Any],
     notes: Mapping[str, Any],
-    before: Mapping[str, Mapping[str, Any]] | None = None,
+    renewed: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] | None = None,
 ) -> bool:
     """Write the run's settings to ``path`` (YAML), or compare them with those that stand there.
 
-    ``notes`` (versions, paths) are kept for the reader and not compared. ``before`` has, for each search, the settings
-    that earlier releases did not write, with what they did. Returns whether the run existed.
+    ``notes`` (versions, paths) are kept for the reader and not compared. ``renewed`` has, for each search, what makes
+    today's settings of those that an earlier release wrote. Returns whether the run existed.
 
     Raises:
         ConfigError: the folder belongs to a run with other settings; the first difference is named.
@@ -57,8 +57,8 @@ def settle_config(
     searches = there.get("searches")
     if isinstance(searches, dict):
         for name, search in searches.items():
-            if isinstance(search, dict):
-                searches[name] = {**(before or {}).get(name, {}), **search}
+            if isinstance(search, dict) and renewed and name in renewed:
+                searches[name] = dict(renewed[name](search))
     if difference := first_difference(there, settings):
         name, before, now = difference
         raise ConfigError(

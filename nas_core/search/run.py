@@ -97,7 +97,7 @@ def search(
                 "space": space_to_dict(run.space),
             },
             {"nas_ext": __version__, "numpy": np.__version__, **(notes or {})},
-            {name: strategy.before for name, strategy in strategies.items()},
+            {name: strategy.renewed for name, strategy in strategies.items()},
         )
         total = sum(strategy.budget for strategy in strategies.values())
         with Progress(run.folder / "search.log", total, together, progress) as run.progress:

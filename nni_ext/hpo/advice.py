@@ -69,7 +69,7 @@ def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
 
 
 def _about_files(command: list[str], config: Any) -> list[str]:
-    """Of trials on this machine: files that are not where they would look for them."""
+    """Warnings of files that trials on this machine would look for in vain."""
     if getattr(config.training_service, "platform", None) != "local":
         return []
     folder = Path(str(config.trial_code_directory))

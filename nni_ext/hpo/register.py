@@ -1,4 +1,4 @@
-"""Our tuners in NNI's list of algorithms, and experiments checked before they start."""
+"""Our tuner in NNI's list of algorithms, and experiments checked before they start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _ours() -> list[Any]:
 
 
 def register() -> list[str]:
-    """Put our tuners into NNI's list, so that YAMLs can say ``tuner: {name: RankNAS}``; their names. Again is a no-op.
+    """Put our tuner into NNI's list, so that YAMLs can say ``tuner: {name: nas-ext}``; its name. Again is a no-op.
 
     Raises:
         ConfigError: NNI knows another algorithm under one of the names. MissingHostError: NNI is absent.
@@ -52,7 +52,7 @@ def register() -> list[str]:
 
 
 def unregister() -> list[str]:
-    """Take our tuners out of NNI's list; the names that were in it."""
+    """Take our tuner out of NNI's list; the names that were in it."""
     utils = nni_module("nni.tools.package_utils", _FEATURE)
     found = []
     for meta in _ours():
@@ -114,19 +114,17 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
 
 def made_tuner(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:
     """The tuner of a YAML's ``tuner``, with its arguments."""
-    from nni_ext.hpo import tuners
     from nni_ext.hpo.tuner import SearchTuner
 
     name, given = settings.get("name"), settings.get("className")
     if not name and not given:
-        raise ConfigError(f"{path} names no tuner; give one, such as 'tuner: {{name: RankNAS}}'")
-    ours = {f"{tuners.__name__}.{cls}": getattr(tuners, cls) for cls in tuners.__all__}
+        raise ConfigError(f"{path} names no tuner; give one, such as 'tuner: {{name: nas-ext}}'")
     wanted = _known_class(path, name) if name else given
     arguments = settings.get("classArgs") or {}
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
         raise ConfigError(f"{path}: classArgs are {arguments!r}; expected names and values, such as 'seed: 1'")
-    if wanted in ours:
-        tuner = ours[wanted](**arguments)
+    if wanted == f"{SearchTuner.__module__}.{SearchTuner.__name__}":
+        tuner = SearchTuner(**arguments)
     elif name:
         raise ConfigError(f"the tuner of {path} is {wanted}, which is none of ours: nothing was checked")
     elif not import_code:

@@ -1,17 +1,18 @@
-"""What the tuners share that NNI's experiment YAMLs can choose: a search of ``nas_core`` as a tuner of NNI."""
+"""The tuner that NNI's experiment YAMLs can choose: any search strategy of ``nas_core`` by its name."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from nas_core.errors import ArchitectureError, ConfigError, NasExtError, unknown_choice
-from nas_core.search import Constraint, Strategy
+from nas_core.search import STRATEGIES, Strategy
 from nas_core.search.journal import plain_metrics
 from nas_core.search.metrics import metric_named
+from nas_core.search.registry import config_of, strategy_options
 from nas_core.search.strategies.steady import SteadySearch
 from nas_core.space import Architecture, SearchSpace, get_space
 from nni_ext.compat import host_class, nni_module
@@ -19,6 +20,7 @@ from nni_ext.graphs import architecture_of
 from nni_ext.hpo.dispatcher import errors_told
 from nni_ext.hpo.limits import LIMITS, expanded, make_constraints
 from nni_ext.hpo.search_space import check_labels, parameters_of, space_from_nni
+from nni_ext.objectives import NEGATED, further_objectives, with_negatives
 from nni_ext.record import Record
 
 __all__ = ["SearchTuner"]
@@ -28,7 +30,9 @@ _Tuner: Any = host_class("nni.tuner", "Tuner", _FEATURE)
 _log = logging.getLogger("nni.nas_ext")  # below "nni", so that it stands in the experiment's dispatcher.log
 
 MODES = ("minimize", "maximize")
-_COMMON = ("space", "metric", "unit", "optimize_mode", "seed", "max_tries", "latency_model", *LIMITS)
+_COMMON = (
+    "strategy", "space", "metric", "objectives", "unit", "optimize_mode", "seed", "max_tries", "latency_model", *LIMITS
+)  # fmt: skip
 
 
 @dataclass
@@ -42,13 +46,18 @@ class _Silent:
 
 
 class SearchTuner(_Tuner):
-    """What all tuners share: architectures for parameters, results for trials, and a record of what was told.
+    """A search strategy as a tuner: architectures for parameters, results for trials, and a record of what was told.
 
-    ``classArgs`` in YAML, beside the settings of the strategy's own configuration:
+    ``classArgs`` in YAML, beside the options of the strategy, which are those of ``nas-ext search --help`` by the names
+    of the fields of its configuration (``population: 30``):
 
+    - ``strategy``: its name, as in ``nas-ext search --strategy``.
     - ``space``: a name of ``nas-ext space list`` or a YAML file. The experiment's search space has to be the one of
       ``nas-ext space export NAME --format nni``. Without it each entry of the search space is a gene of its own.
     - ``metric``: of the results that trials report (``default``), ``unit``: its unit, for reports (``bits per token``).
+    - ``objectives``: of a strategy that weighs several metrics (``multi-objective``): a list of names in the results,
+      ``metric`` first, with a minus in front where larger is better and the name does not tell; default: ``metric`` and
+      what is limited.
     - ``optimize_mode``: ``minimize`` (default) or ``maximize``. NNI's page reads it too and maximises without it, so
       that it calls the worst loss the best trial: always give it.
     - NNI starts tuners in a folder of its own: files are named by whole paths, in which ``~`` and variables of the
@@ -65,11 +74,7 @@ class SearchTuner(_Tuner):
         ConfigError, UnknownChoiceError, SpaceError: arguments that are unknown or out of range.
     """
 
-    config_class: ClassVar[type[Any]]
-    make_config: ClassVar[Callable[..., Any] | None] = None
-    """Makes a configuration of settings by name; default: the class."""
-
-    def __init__(self, **class_args: Any) -> None:
+    def __init__(self, *, strategy: str = "", **class_args: Any) -> None:
         super().__init__()
         arguments = dict(class_args)
         self._lock = threading.RLock()
@@ -82,14 +87,22 @@ class SearchTuner(_Tuner):
         self._silent: dict[int, _Silent] = {}
         self._requests = 0
         common = {name: arguments.pop(name, None) for name in _COMMON}
-        self.config = self._configure(arguments)
+        self.kind = STRATEGIES.get(str(strategy))
+        """The strategy's class."""
+        options = [option.name for option in strategy_options(self.kind.name, _COMMON)]
+        for given in arguments:
+            if given not in options:
+                raise unknown_choice(f"argument of strategy {strategy}", given, [*_COMMON, *options])
+        self.config = config_of(self.kind.name, arguments)
         self.mode = common["optimize_mode"] or MODES[0]
         if self.mode not in MODES:
             raise unknown_choice("optimize_mode", self.mode, MODES)
-        self.metric = str(common["metric"] or "default")
+        objectives = common["objectives"]
+        first = objectives[0] if isinstance(objectives, list | tuple) and objectives else "default"
+        self.metric = str(common["metric"] or first)
         _check_direction(self.metric, self.mode)
         self.unit = str(common["unit"] or "")
-        self.minimized = self.metric if self.mode == "minimize" else f"-{self.metric}"
+        self.minimized = self.metric if self.mode == "minimize" else f"{NEGATED}{self.metric}"
         """What the strategy minimises: the metric, or its negative under a name of its own."""
         self.seed = _whole("seed", common["seed"], 0)
         self.max_tries = _whole("max_tries", common["max_tries"], 20_000)
@@ -97,21 +110,10 @@ class SearchTuner(_Tuner):
         self.space: SearchSpace | None = None if name is None else get_space(name)
         limits = {name: common[name] for name in LIMITS if common[name] is not None}
         self.constraints = make_constraints(self.space, limits, model)
-
-    def _configure(self, arguments: Mapping[str, Any]) -> Any:
-        """The strategy's settings from the other arguments."""
-        known = [field.name for field in fields(self.config_class)]
-        for name in arguments:
-            if name not in known:
-                raise unknown_choice(f"argument of {type(self).__name__}", name, [*_COMMON, *known])
-        try:
-            return (self.make_config or self.config_class)(**arguments)
-        except TypeError as error:  # comparisons of what is no number
-            raise ConfigError(f"arguments {dict(arguments)} of {type(self).__name__}: {error}") from None
-
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint]) -> Strategy:
-        """The strategy this tuner drives."""
-        raise NotImplementedError
+        limited = [constraint.name for constraint in self.constraints]
+        further = further_objectives(self.kind, objectives, self.metric, limited)
+        self.objectives = (self.minimized, *further)
+        """What the strategy is given to minimise, of which most take the first alone."""
 
     # -- what NNI calls ----------------------------------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class SearchTuner(_Tuner):
                 if space != self._search.strategy.space:
                     raise ConfigError("the search space was changed during a search; start another experiment")
                 return
-            search = SteadySearch(self.make(space, self.constraints))
+            search = SteadySearch(self._made(space))
             search.strategy.start()
             self._record = Record.of_experiment(search.strategy, {self.metric: self.unit} if self.unit else {})
             self._search = search
@@ -141,8 +143,10 @@ class SearchTuner(_Tuner):
 
     @errors_told
     def generate_parameters(self, parameter_id: int, **kwargs: Any) -> dict[str, Any]:
-        """Raises:
-        nni.NoMoreTrialError: the search is over.
+        """Parameters of the next trial, by label.
+
+        Raises:
+            nni.NoMoreTrialError: the search is over.
         """
         with self._lock:
             search = self._begun()
@@ -201,6 +205,11 @@ class SearchTuner(_Tuner):
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
+    def _made(self, space: SearchSpace) -> Strategy:
+        common = {"seed": self.seed, "max_tries": self.max_tries}
+        made: Strategy = self.kind.made(space, self.constraints, self.config, self.objectives, **common)
+        return made
+
     def _begun(self) -> SteadySearch:
         if self._search is None:
             raise ConfigError("the tuner has no search space yet; call update_search_space first")
@@ -246,10 +255,7 @@ class SearchTuner(_Tuner):
             metrics.update(value)
         elif value is not None:  # a number alone, which is what the search goes by
             metrics.update({"default": value, self.metric: value})
-        plain = plain_metrics(metrics)
-        if self.mode == "maximize" and (number := plain.get(self.metric)) is not None:
-            plain[self.minimized] = -number
-        return plain
+        return with_negatives(plain_metrics(metrics), self.objectives)
 
     def _read(self, parameters: Any) -> Architecture | None:
         """The architecture of a trial's parameters; None, with a warning, if it is none of this search."""
@@ -264,9 +270,13 @@ class SearchTuner(_Tuner):
 
 
 def _check_direction(metric: str, mode: str) -> None:
-    """Raises:
-    ConfigError: a metric whose name says that the other direction is meant.
+    """Check that a metric is sought in the direction in which it is better.
+
+    Raises:
+        ConfigError: its name says that the other direction is meant.
     """
+    if metric.startswith(NEGATED):
+        raise ConfigError(f"metric is {metric}; give it without the minus, and 'optimize_mode: maximize'")
     larger = metric_named(metric).larger_is_better
     if larger is not None and larger != (mode == "maximize"):
         raise ConfigError(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nas_core.errors import ConfigError
 from nas_core.search import Constraint, Strategy
+from nas_core.search.journal import plain_metrics
 from nas_core.space import Architecture
 from nni_ext.nas.flat import FlatSpace
+from nni_ext.objectives import NEGATED, with_negatives
 from nni_ext.record import Record
 
 __all__ = ["Evaluated", "Evaluations", "reported_number"]
@@ -30,6 +32,8 @@ class Evaluated:
     """The metric that the evaluator reported; None if it failed."""
     costs: Mapping[str, float]
     """What the profilers of the limits say, by name."""
+    others: Mapping[str, float] = field(default_factory=dict)
+    """The other metrics that the evaluator reported, by name."""
 
 
 class Evaluations:
@@ -64,11 +68,11 @@ class Evaluations:
         """
         if architecture in self._known:
             return
-        metric = reported_number(reported)
+        evaluated = self._evaluated(architecture, reported)
         if self._record is not None:
-            self._write(self._record, architecture, metric)
-        self._add(architecture, metric)
-        self.search.tell(architecture, {self.search.metric: self._score(metric)})
+            self._write(self._record, evaluated)
+        self._known[architecture] = evaluated
+        self.search.tell(architecture, self._metrics(evaluated))
 
     def replay(self, results: Mapping[Architecture, Any]) -> None:
         """Results of an earlier run. The search asks as it would have and gets what is known, so that it learns in the
@@ -87,16 +91,23 @@ class Evaluations:
         Raises:
             NasExtError: it cannot be read or written.
         """
-        recorded = {architecture: metrics.get(self.search.metric) for architecture, metrics in record.results()}
+        recorded = {one: self._reported(one, metrics) for one, metrics in record.results()}
         for one in self.entries:
             if one.architecture not in recorded:
-                self._write(record, one.architecture, one.metric)
-        self.replay({architecture: self._score(score) for architecture, score in recorded.items()})
+                self._write(record, one)
+        self.replay(recorded)
         self._record = record
 
     def state(self) -> dict[str, Any]:
         """The search and its results in plain types."""
-        archive = [{"genes": one.architecture.to_dict(), "metric": one.metric} for one in self._known.values()]
+        archive = [
+            {
+                "genes": one.architecture.to_dict(),
+                "metric": one.metric,
+                **({"others": one.others} if one.others else {}),
+            }
+            for one in self._known.values()
+        ]
         head = {"format": FORMAT, "version": VERSION, "maximize": self.maximize}
         return {**head, "search": self.search.state_dict(), "archive": archive}
 
@@ -117,20 +128,37 @@ class Evaluations:
             self.search.load_state_dict(state["search"])
             self.search.requeue()
             for entry in state["archive"]:
-                self._add(Architecture(entry["genes"]), reported_number(entry["metric"]))
+                architecture, others = Architecture(entry["genes"]), dict(entry.get("others", {}))
+                self._known[architecture] = self._evaluated(architecture, {**others, "default": entry["metric"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"not the state of a strategy of nas-ext ({error!r}); start without it") from None
 
-    def _add(self, architecture: Architecture, metric: float | None) -> None:
+    def _evaluated(self, architecture: Architecture, reported: Any) -> Evaluated:
         row = self.flat.space.row(architecture)
         costs = {constraint.name: float(constraint.values(row[None])[0]) for constraint in self.costs}
-        self._known[architecture] = Evaluated(self.flat.sample_of_row(row), architecture, metric, costs)
+        others = plain_metrics(reported) if isinstance(reported, Mapping) else {}
+        numbers = {name: value for name, value in others.items() if name != "default" and value is not None}
+        return Evaluated(self.flat.sample_of_row(row), architecture, reported_number(reported), costs, numbers)
 
-    def _write(self, record: Record, architecture: Architecture, metric: float | None) -> None:
+    def _metrics(self, one: Evaluated) -> dict[str, float | None]:
+        """What the search is told."""
+        metrics = {**one.others, self.search.metric: self._score(one.metric)}
+        return with_negatives(metrics, self.search.objectives[1:])
+
+    def _reported(self, architecture: Architecture, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """What an evaluator had reported, from a record, which also has what was predicted and negatives."""
+        added = {**self._predicted(architecture), self.search.metric: recorded.get(self.search.metric)}
+        others = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
+        plain = {name: value for name, value in others.items() if not name.startswith(NEGATED)}
+        return {**plain, "default": self._score(recorded.get(self.search.metric))}
+
+    def _predicted(self, architecture: Architecture) -> dict[str, float]:
+        """What is limited, by name."""
         row = self.flat.space.rows([architecture])
-        limited = self.search.proposals.constraints
-        costs = {constraint.name: float(constraint.values(row)[0]) for constraint in limited}
-        record.add(architecture, {self.search.metric: self._score(metric), **costs})
+        return {constraint.name: float(constraint.values(row)[0]) for constraint in self.search.proposals.constraints}
+
+    def _write(self, record: Record, one: Evaluated) -> None:
+        record.add(one.architecture, {**self._predicted(one.architecture), **self._metrics(one)})
 
     def _score(self, metric: float | None) -> float | None:
         """The metric as something to minimise, and back."""

@@ -27,7 +27,7 @@ class NetworkLatencyProfiler(_Profiler):
 
     Example:
         >>> profiler = NetworkLatencyProfiler(MobileNetV3Space(), torch.zeros(1, 3, 224, 224), "cpu.safetensors")
-        >>> strategy = nni_ext.HATEvolution(constraints={"latency_ms": (profiler, 20.0)})
+        >>> strategy = nni_ext.SearchStrategy("evolution", constraints={"latency_ms": (profiler, 20.0)})
 
     Args:
         model_space: any of NNI's, also as strategies hold it.

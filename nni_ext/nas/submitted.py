@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ _FEATURE = "searching model spaces of NNI"
 class _Job:
     architecture: Architecture
     model: Any
+    reported: Any = None
+    """Its final metric as it came, of which the engine keeps the one number that it goes by."""
     awaited: set[int] | None = None
     """Once it has ended without a metric: those that ran then and have not ended yet."""
 
@@ -73,6 +75,7 @@ class Submitted:
             if job is None:
                 continue
             if kind == "metric":
+                job.reported = value
                 if job.awaited is not None:
                     yield self._settle(job), value
             elif value == "interrupted":  # asked for again after a resume
@@ -82,7 +85,8 @@ class Submitted:
 
     def _ended(self, job: _Job) -> Iterator[tuple[Architecture, Any]]:
         if job.model.metric is not None:
-            yield self._settle(job), job.model.metric
+            whole = isinstance(job.reported, Mapping)
+            yield self._settle(job), job.reported if whole else job.model.metric
         else:
             job.awaited = {key for key, other in self._jobs.items() if other.awaited is None and other is not job}
         for other in list(self._jobs.values()):

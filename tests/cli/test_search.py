@@ -20,8 +20,11 @@ from nas_core.latency import TimingConfig, load_latency_model
 from nas_core.latency.by_genes import LinearModel
 from nas_core.latency.machine import describe_machine
 from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.options import options_of
 from nas_core.report import write_report
+from nas_core.search import STRATEGIES
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
+from tests.search.saved_before import as_before
 from tests.toys import ToySupernet
 
 SPACE = translation_space(
@@ -34,7 +37,11 @@ SPACE = translation_space(
     qkv_dim=8,
 )
 WORKLOAD = TranslationWorkloadConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
-SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "6", "--crossovers", "6", "--finalists", "4"]
+CHILDREN = ["--mutations", "6", "--crossovers", "6"]
+SMALL = {
+    "evolution": ["--iterations", "3", "--parents", "4", *CHILDREN],
+    "multi-objective": ["--iterations", "3", "--population", "4", *CHILDREN],
+}
 
 
 def score(architecture: Architecture) -> dict[str, float]:
@@ -80,7 +87,8 @@ def run(tmp_path: Path, supernet: ToySupernet) -> Search:
     def call(*arguments: str, limits: bool = True, out: str = "run") -> int:
         given = ["--latency-model", str(model), "--limit-ms", "2.6", "--limit-ms", "2.2"] if limits else []
         files = ["--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
-        return main(["search", *files, *given, *SMALL, *arguments])
+        by = arguments[arguments.index("--strategy") + 1] if "--strategy" in arguments else "evolution"
+        return main(["search", *files, *given, *SMALL.get(by, []), "--finalists", "4", *arguments])
 
     return call
 
@@ -136,9 +144,9 @@ def test_a_search_without_limits_weighs_costs_on_paper(run: Search, tmp_path: Pa
     assert len(json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]) == 4
 
 
-def test_random_search_has_the_same_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    assert run("--strategy", "random", limits=False) == 0
-    assert len(supernet.evaluated) == 16 + 2 * 12
+def test_random_search_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    assert run("--strategy", "random", "--evaluations", "40", limits=False) == 0
+    assert len(supernet.evaluated) == 40
 
 
 def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
@@ -147,7 +155,7 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == 20 + 2 * 5
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
     (settings,) = searches.values()
-    assert (settings["strategy"], settings["samples"], settings["keep"]) == ("RankNAS", 20, 5)
+    assert (settings["strategy"], settings["samples"], settings["keep_genes"]) == ("ranknas", 20, 5)
     again = len(supernet.evaluated)
     assert run("--strategy", "ranknas", *small, limits=False) == 0
     assert len(supernet.evaluated) == again  # all were read from the journal
@@ -166,7 +174,11 @@ def test_what_genes_matter_to_is_chosen_and_shown(
         page = write_report(tmp_path / out).read_text(encoding="utf-8")
         assert "loss (|tau|)</th>" in page and ("latency_ms (|tau|)" in page) == (not by)
     config = tmp_path / "loss" / "config.yaml"
-    config.write_text("".join(line for line in config.read_text().splitlines(True) if "prune_by" not in line))
+    content = yaml.safe_load(config.read_text())
+    for name, settings in content["settings"]["searches"].items():
+        content["settings"]["searches"][name] = as_before(settings)
+        del content["settings"]["searches"][name]["prune_by"]
+    config.write_text(yaml.safe_dump(content, sort_keys=False))
     files = ("journal.jsonl", "state.json", "finalists.json")
     before = {name: (tmp_path / "loss" / name).read_bytes() for name in files}
     capsys.readouterr()
@@ -185,8 +197,7 @@ def test_ranknas_with_other_rankers(
     assert len(supernet.evaluated) == 12 + 4
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
     (settings,) = searches.values()
-    assert settings["ranker"]["objective"] == objective
-    assert settings["ranker_name"] == ("nn-former" if ranker == "nn-former" else "boosted trees")
+    assert (settings["ranker"], settings["trees"]["objective"]) == (ranker, objective)
     assert run(*small, limits=False) == 2  # another ranker does not continue it
 
 
@@ -246,22 +257,30 @@ def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
 
 
 def test_the_population_alone_gives_hats_parts(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parts = dict(zip(SMALL[::2], SMALL[1::2], strict=True))
     given = ["search", "--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / "run")]
-    assert main([*given, "--iterations", "4", "--population", "30", "--finalists", parts["--finalists"]]) == 0
+    assert main([*given, "--iterations", "4", "--population", "30", "--finalists", "4"]) == 0
     (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
     assert [settings[name] for name in ("population", "parents", "mutations", "crossovers")] == [30, 6, 12, 12]
     said = capsys.readouterr().err
-    assert "at most 102 architectures to evaluate: --population 30 + 3 x (--mutations 12 + --crossovers 12)" in said
-    assert "note:" not in said
+    assert "at most 102 architectures to evaluate: --population 30 + (--iterations 4 - 1) x (--mutations 12" in said
 
 
-def test_numbers_of_another_strategy_are_noted(run: Search, capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_much_will_be_evaluated_is_said_first(run: Search, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--samples", "10", "--rankings", "1", "--per-ranking", "4"]
-    assert run("--strategy", "ranknas", *small, "--no-measure") == 0
+    assert run("--strategy", "ranknas", *small, "--trees", "members=1", "--trees", "rounds=5", "--no-measure") == 0
     said = capsys.readouterr().err
     assert "at most 14 architectures in each of 2 searches to evaluate: --samples 10 + --rankings 1 x --per-r" in said
-    assert "note: --strategy ranknas does not read --iterations, --parents, --mutations, --crossovers" in said
+
+
+def test_help_shows_the_options_of_all_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for name, strategy in STRATEGIES.items():
+        assert f"{name}: {strategy.purpose}" in shown
+        for option in options_of(strategy.config_class):
+            assert f"{option.flag} " in shown
+    assert "evolution, multi-objective: Populations that are scored, the random first one included (def" in shown
+    assert "ranknas: Random architectures that the first ranking is learned from (default: 100)" in shown
 
 
 def test_ctrl_c_says_that_the_same_command_continues(
@@ -293,14 +312,18 @@ def test_ctrl_c_says_that_the_same_command_continues(
         (["--limit-ms", "-1"], True, "above 0"),
         (["--max-params-m", "0.00001"], False, "lowest values reached: params_m"),
         (["--population", "100"], False, "expected 16"),
+        (["--iterations", "0"], False, "--iterations is 0; expected a whole number from 1 on"),
         (["--mutation-prob", "2"], False, "--mutation-prob is 2.0"),
         (["--strategy", "ranknas", "--samples", "1"], False, "samples is 1"),
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
         (["--strategy", "ranknas", "--ranker", "nnformer"], False, "Did you mean 'nn-former'?"),
         (["--ranker", "regression"], False, "--ranker is of --strategy ranknas, and the strategy is evolution"),
         (["--prune-by", "metric"], False, "--prune-by is of --strategy ranknas, and the strategy is evolution"),
+        (["--strategy", "random", "--parents", "3"], False, "--parents is of --strategy evolution, ranknas, and"),
+        (["--strategy", "ranknas", "--trees", "depth=3"], False, "unknown setting of --trees 'depth'"),
+        (["--strategy", "ranknas", "--trees", "members=many"], False, "members is 'many'; expected a whole number"),
         (["--strategy", "ranknas", "--prune-by", "loss"], False, "expected one of metric-and-limits, metric"),
-        (["--strategy", "multi-objective", "--population", "8"], False, "--crossovers; leave it out"),
+        (["--strategy", "multi-objective", "--parents", "8"], False, "the strategy is multi-objective, which takes"),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
     ],
 )

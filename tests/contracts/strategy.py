@@ -1,19 +1,26 @@
-"""What every search strategy must satisfy. A new strategy subclasses `StrategyContract` and writes `make`."""
+"""What every search strategy must satisfy.
+
+``tests/search/strategies/test_contract.py`` runs it for each registered one; a new strategy gives its settings there.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import MISSING, FrozenInstanceError, asdict
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nas_core.errors import ArchitectureError, ConfigError
+from nas_core.errors import ArchitectureError, ConfigError, UnknownChoiceError
+from nas_core.options import config_from, options_of
 from nas_core.search import Constraint, InfeasibleError, Strategy
+from nas_core.search.registry import how_many
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.space.slots import Rows
 from tests.contracts.space import in_another_process
@@ -65,10 +72,43 @@ def tell_all(strategy: Strategy, told: Mapping[Architecture, float], order: Sequ
 
 
 class StrategyContract:
-    """Subclass it with a name that starts with ``Test``; ``make`` gives a strategy that asks for at least 150."""
+    """Subclass it with a name that starts with ``Test``."""
 
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
-        raise NotImplementedError
+    strategy: ClassVar[type[Strategy]]
+    small: ClassVar[Mapping[str, Any]] = {}
+    """Options with which it asks for 200 to 400 architectures."""
+
+    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int, **options: Any) -> Strategy:
+        config = config_from(self.strategy.config_class, {**self.small, **options}, "option")
+        made: Strategy = self.strategy.made(space, constraints, config, ["loss", "latency_ms"], seed=seed)
+        return made
+
+    def test_it_says_what_it_is(self) -> None:
+        strategy, made = self.strategy, self.make(SPACE, [limit(3000.0)], 0)
+        assert strategy.name and strategy.name == strategy.name.lower() and strategy.purpose
+        assert "\n" not in strategy.purpose and len(strategy.purpose) < 90
+        options = options_of(strategy.config_class)
+        assert all(option.help and option.default is not MISSING for option in options)
+        with pytest.raises(FrozenInstanceError):
+            setattr(strategy.config_class(), options[0].name if options else "none", 1)
+        assert made.describe() == {**made.describe(), **asdict(made.config), "strategy": strategy.name, "seed": 0}
+        assert strategy.renewed(made.describe()) == made.describe()
+        told = how_many([made])
+        assert f"at most {made.budget:,} architectures to evaluate: " in told and "{" not in told
+
+    def test_settings_of_another_type_are_refused_in_one_line(self) -> None:
+        for option in options_of(self.strategy.config_class):
+            for value in ("30", True, [1]) if option.kind in (int, float) else (3,):
+                said = rf"^{option.name} is {re.escape(repr(value))}; expected "
+                with pytest.raises(ConfigError, match=said) as caught:
+                    self.make(SPACE, [], 0, **{option.name: value})
+                assert "\n" not in str(caught.value)
+        with pytest.raises(UnknownChoiceError, match="unknown option 'nothing_like_it'"):
+            self.make(SPACE, [], 0, nothing_like_it=3)
+
+    def test_it_asks_at_most_as_often_as_it_says(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 0)
+        assert 0 < len(drive(strategy, 10_000)) <= strategy.budget
 
     def test_asks_nothing_infeasible_and_nothing_twice(self) -> None:
         bound = limit(3000.0)

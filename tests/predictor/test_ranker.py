@@ -75,7 +75,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def test_ranknas_runs_with_it_and_states_of_other_rankers_are_refused() -> None:
-    config = RankNASConfig(samples=20, rounds=2, finalists=5, candidates=40, iterations=2, parents=8, children=10)
+    config = RankNASConfig(samples=20, rankings=2, per_ranking=5, candidates=40, generations=2, parents=8, children=10)
     fitted: list[Ranker] = []
 
     def make(space: SearchSpace, seed: int) -> Ranker:
@@ -91,5 +91,5 @@ def test_ranknas_runs_with_it_and_states_of_other_rankers_are_refused() -> None:
     assert drive(other, 100) == drive(one, 100)
     assert len(fitted) == 3 and one.finished and one.proposed == one.budget == 30
     assert one.best() is not None and one.best() == other.best()
-    with pytest.raises(ConfigError, match="ranker_name = 'nn-former'"):
+    with pytest.raises(ConfigError, match="ranker = 'nn-former'"):
         strategy("boosted trees").load_state_dict(one.state_dict())

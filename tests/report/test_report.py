@@ -124,7 +124,7 @@ def test_genes_that_matter_stand_out(tmp_path):
         ordered = sorted(found[metric], key=lambda name, metric=metric: -found[metric][name])
         assert ordered[0] == gene and found[metric][gene] > 0.7 and found[metric][ordered[1]] < 0.4
     page = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "Genes that matter" in page and "RandomSearch (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
+    assert "Genes that matter" in page and "random (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
 
 
 def test_few_evaluations_show_no_importance(tmp_path):
@@ -137,7 +137,7 @@ def test_a_front_has_a_picture_for_each_cost(tmp_path, monkeypatch):
     drawn = []
     original = plots.pareto
     monkeypatch.setattr(plots, "pareto", lambda *given: (drawn.append(given), original(*given))[1])
-    config = MultiObjectiveConfig(iterations=3, parents=10, mutations=5, crossovers=5)
+    config = MultiObjectiveConfig(iterations=3, population=10, mutations=5, crossovers=5)
     objectives = ["loss", "params_m", "latency_ms"]
     strategy = MultiObjectiveEvolution(get_space("hat_small"), config=config, objectives=objectives[:2])
     run = searched(tmp_path, strategy, objectives)

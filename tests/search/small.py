@@ -30,10 +30,13 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "evolution": lambda value: HATEvolution(SPACE, [limit(value)], SMALL, seed=1),
     "random": lambda value: RandomSearch(SPACE, [limit(value)], RandomConfig(evaluations=40, batch=15), seed=1),
     "ranknas": lambda value: RankNAS(
-        SPACE, [limit(value)], RankNASConfig(samples=20, rounds=2, finalists=6, candidates=50, iterations=2), seed=1
+        SPACE,
+        [limit(value)],
+        RankNASConfig(samples=20, rankings=2, per_ranking=6, candidates=50, generations=2),
+        seed=1,
     ),
     "multi-objective": lambda value: MultiObjectiveEvolution(
-        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, parents=8, mutations=5, crossovers=5), seed=1
+        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, population=8, mutations=5, crossovers=5), seed=1
     ),
 }
 

@@ -1,69 +1,134 @@
-"""Strategies from the options of a command line."""
+"""Strategies by name, with options by name, and what searches of before were saved with."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from nas_core.cli.options import flags_named
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.search import EvolutionConfig, RankNAS
-from nas_core.search.registry import STRATEGIES, StrategyOptions, strategy_maker
-from tests.contracts.strategy import SPACE, TINY
+from nas_core.report import read_run
+from nas_core.search import STRATEGIES, EvolutionConfig, Strategy, search
+from nas_core.search.registry import config_of, current_name, how_many, options_by_strategy
+from tests.contracts.strategy import SPACE, TINY, limit, quality
+from tests.search.saved_before import as_before
+
+SMALL: dict[str, dict[str, Any]] = {
+    "evolution": {"iterations": 3, "population": 12},
+    "random": {"evaluations": 30},
+    "ranknas": {"samples": 16, "rankings": 2, "per_ranking": 6, "candidates": 60, "generations": 2, "children": 20},
+    "multi-objective": {"iterations": 3, "population": 10},
+}
 
 
-def options(**changes: Any) -> StrategyOptions:
-    given: dict[str, Any] = {
-        "iterations": 3, "population": None, "parents": None, "mutations": 5, "crossovers": 5, "mutation_prob": None,
-        "samples": 10, "rankings": 1, "per_ranking": 5, "keep_genes": 0, "ranker": None,
-    }  # fmt: skip
-    return StrategyOptions(**{**given, **changes})
+def made(name: str, seed: int = 7, **given: Any) -> Strategy:
+    config = config_of(name, {**SMALL[name], **given})
+    return STRATEGIES.get(name).made(SPACE, [limit(3000.0)], config, ["loss", "latency_ms"], seed=seed)
 
 
 def test_each_strategy_has_its_own_defaults() -> None:
-    made = {name: strategy_maker(name, options())(SPACE, [], ["loss", "params_m"], 7) for name in STRATEGIES}
-    assert {name: strategy.budget for name, strategy in made.items()} == {
-        "evolution": 25 + 10 + 2 * 10,
-        "random": 25 + 10 + 2 * 10,
-        "ranknas": 10 + 5,
-        "multi-objective": 100 + 2 * 10,
-    }
-    probabilities = {name: strategy.describe().get("mutation_prob") for name, strategy in made.items()}
+    budgets = {name: config_of(name, {}) for name in SMALL}
+    strategies = {name: STRATEGIES.get(name).made(SPACE, [], budgets[name], ["loss", "x"], seed=7) for name in SMALL}
+    assert {name: one.budget for name, one in strategies.items()} == {
+        "evolution": 3025, "random": 3025, "ranknas": 300, "multi-objective": 3000,
+    }  # fmt: skip
+    probabilities = {name: one.describe().get("mutation_prob") for name, one in strategies.items()}
     assert probabilities == {"evolution": 0.3, "random": None, "ranknas": 0.3, "multi-objective": 0.1}
-    assert all(strategy.seed == 7 for strategy in made.values())
-    assert made["multi-objective"].objectives == ("loss", "params_m")
+    assert all(one.seed == 7 for one in strategies.values())
+    assert {name: one.objectives for name, one in strategies.items() if len(one.objectives) > 1} == {
+        "multi-objective": ("loss", "x")
+    }
+
+
+def test_what_is_not_given_follows() -> None:
+    config = config_of("multi-objective", {"population": 9})
+    assert (config.population, config.mutations, config.crossovers) == (9, 5, 4)
+    assert config_of("multi-objective", {"population": 9, "mutations": 2, "crossovers": None}).crossovers == 4
+    assert config_of("evolution", {"parents": 5}).population == 105
+    assert config_of("ranknas", {"ranker": "regression"}).trees.objective == "regression"
+    assert config_of("ranknas", {"trees": {"members": 2}}).trees.members == 2
 
 
 def test_what_a_space_cannot_do_is_said_when_it_is_known() -> None:
-    with pytest.raises(ConfigError, match="nothing to weigh against loss"):
-        strategy_maker("multi-objective", options())(TINY, [], ["loss"], 0)
+    config = config_of("ranknas", {"ranker": "nn-former"})
     with pytest.raises(ConfigError, match="no graph reader"):
-        strategy_maker("ranknas", options(ranker="nn-former"))(TINY, [], ["loss"], 0)
-    assert isinstance(strategy_maker("ranknas", options(ranker="regression"))(TINY, [], ["loss"], 0), RankNAS)
+        STRATEGIES.get("ranknas").made(TINY, [], config, ["loss"])
 
 
 @pytest.mark.parametrize(
-    ("strategy", "changes", "typed"),
+    ("strategy", "given", "typed"),
     [
-        ("evolution", {"population": 30, "parents": 10}, "--population is 30, but --parents + --mutations + --crossov"),
-        ("evolution", {"population": 30, "parents": 10}, "only some of the four: leave one out, and it follows"),
-        ("random", {"iterations": 0}, "--iterations is 0; expected a whole number of at least 1"),
-        ("evolution", {"population": 3}, "--population is 3, which leaves -7 for --parents"),
-        ("multi-objective", {"mutation_prob": 2.0}, "--mutation-prob is 2.0; expected a probability"),
+        ("evolution", {"population": 30, "parents": 10, "mutations": 5, "crossovers": 5}, "expected 20, or only"),
+        ("evolution", {"population": 3, "parents": 10}, "--population is 3, which leaves -7 for --mutations"),
+        ("random", {"evaluations": 0}, "--evaluations is 0; expected a whole number from 1 on"),
+        ("multi-objective", {"mutation_prob": 2.0}, "--mutation-prob is 2.0; expected a number above 0 to 1"),
         ("ranknas", {"rankings": 0}, "--rankings is 0;"),
         ("ranknas", {"keep_genes": -1}, "--keep-genes is -1;"),
         ("ranknas", {"per_ranking": 0}, "--per-ranking is 0;"),
         ("ranknas", {"prune_by": "tau"}, "unknown --prune-by 'tau'"),
     ],
 )
-def test_errors_name_options(strategy: str, changes: dict[str, Any], typed: str) -> None:
-    with pytest.raises(NasExtError) as caught:
-        strategy_maker(strategy, options(**changes))
+def test_errors_name_options(strategy: str, given: dict[str, Any], typed: str) -> None:
+    with pytest.raises(NasExtError) as caught, flags_named(list(options_by_strategy())):
+        config_of(strategy, given)
     assert typed in caught.value.command_line and "EvolutionConfig" not in caught.value.command_line
     assert "--" not in str(caught.value)  # who calls from Python has no options
 
 
 @pytest.mark.parametrize("field", ["population", "parents", "mutation_prob"])
 def test_text_in_place_of_a_number_is_shown_as_text(field: str) -> None:
-    with pytest.raises(ConfigError, match=f"{field} is '30'; expected a (whole number|probability)"):
+    with pytest.raises(ConfigError, match=f"{field} is '30'; expected a (whole )?number"):
         EvolutionConfig.of(**{field: "30"})
+
+
+def test_how_many_evaluations_is_told() -> None:
+    told = how_many([made("evolution", parents=2, mutations=5, crossovers=5)] * 2)
+    assert told == (
+        "at most 32 architectures in each of 2 searches to evaluate: population 12 + (iterations 3 - 1) x (mutations 5"
+        " + crossovers 5)"
+    )
+
+
+@pytest.mark.parametrize(("name", "given"), [*((name, {}) for name in SMALL), ("ranknas", {"ranker": "regression"})])
+def test_searches_of_before_go_on(name: str, given: dict[str, Any], tmp_path: Path) -> None:
+    evaluated: list[str] = []
+
+    def evaluate(architecture: Any) -> dict[str, float]:
+        evaluated.append(architecture.key)
+        return {"loss": quality(architecture)}
+
+    search({"all": made(name, **given)}, evaluate, tmp_path, progress=False)
+    count, journal = len(evaluated), (tmp_path / "journal.jsonl").read_bytes()
+    content = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    content["settings"]["searches"]["all"] = as_before(content["settings"]["searches"]["all"])
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    (tmp_path / "journal.jsonl").write_bytes(b"".join(journal.splitlines(True)[:-3]))
+    search({"all": made(name, **given)}, evaluate, tmp_path, progress=False)
+    assert len(evaluated) == count + 3 and (tmp_path / "journal.jsonl").read_bytes() == journal
+    assert read_run(tmp_path).strategies() == [f"{name} (seed 7)"]
+    with pytest.raises(ConfigError, match="seed = 7, now it is 8"):
+        search({"all": made(name, seed=8, **given)}, evaluate, tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_states_of_before_are_loaded(name: str) -> None:
+    first, second = made(name), made(name)
+    for architecture in first.ask(8):
+        first.tell(architecture, {"loss": quality(architecture)})
+    state = json.loads(json.dumps(first.state_dict()))
+    second.load_state_dict({**state, "settings": as_before(state["settings"])})
+    assert second.state_dict() == first.state_dict()
+
+
+def test_names_of_before() -> None:
+    former = {STRATEGIES.get(name).former_name: name for name in SMALL}
+    assert former == {
+        "HATEvolution": "evolution", "RandomSearch": "random", "RankNAS": "ranknas",
+        "MultiObjectiveEvolution": "multi-objective",
+    }  # fmt: skip
+    assert all(current_name(before) == name for before, name in former.items())
+    assert (current_name("somebodys"), current_name("")) == ("somebodys", "")

@@ -6,7 +6,8 @@ from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, Mul
 from nas_core.search.strategies.proposals import Proposals
 from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
-from nas_core.search.strategies.ranknas import RankNAS, RankNASConfig
+from nas_core.search.strategies.ranknas import RankNAS
+from nas_core.search.strategies.ranknas_config import RankNASConfig
 
 __all__ = [
     "BoostedRanker",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint
+from nas_core.search.strategies.description import StrategyDescription, check_same
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.slots import Rows
@@ -21,40 +23,40 @@ SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
 """Spare architectures are children of so many of the best, each gene replaced with this probability."""
 
 PATIENCE = 3
-"""A search ends after this many generations in a row that hold nothing new: the feasible architectures are used up."""
+"""A search ends after so many generations in a row that hold nothing new: the feasible architectures are used up."""
 
 
-class Strategy(ABC):
+class Strategy(StrategyDescription, ABC):
     """Proposes architectures and learns from their metrics; it never evaluates and knows no process or device.
 
     ``ask`` hands out architectures, each once; ``tell`` takes results in any order, at any time. A generation is
     proposed when the whole one before it was told (a barrier), so the same results lead to the same search whatever
-    their order; while results are awaited ``ask`` returns fewer architectures than wanted, or none. A strategy whose
-    proposals do not depend on results may set ``barrier = False``.
+    their order; meanwhile ``ask`` returns fewer architectures than wanted, or none. A strategy whose proposals do not
+    depend on results may set ``barrier = False``.
 
     A result that is missing, NaN or infinite counts as failed: the architecture stays in the population as its worst
     member and becomes no parent. For an architecture told twice the first result stays. A result for an architecture
     that was never asked for is kept, and saves the evaluation if the architecture is proposed later.
 
-    A new strategy writes :meth:`_propose`, :meth:`_learn` if a result is more than one score to it, and
-    :meth:`_state` / :meth:`_restore` if it remembers more than scores.
+    A new strategy says what :class:`StrategyDescription` lists and writes :attr:`budget`, :meth:`_propose`; where more
+    of a result than one score is learned from, :meth:`_learn`; where it is kept, :meth:`_state` and :meth:`_restore`.
 
     Args:
         space: the search space.
         constraints: hard limits; nothing that violates one is ever asked for.
+        config: the strategy's settings; default: all of :attr:`config_class`'s.
         seed: of the strategy's own random generator.
         metric: the metric to minimise.
         max_tries: cap of each rejection sampling, in candidates.
     """
 
     barrier: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {}
-    """Settings that earlier releases did not know, with what they did."""
 
     def __init__(
         self,
         space: SearchSpace,
         constraints: Sequence[Constraint] = (),
+        config: Any = None,
         *,
         seed: int = 0,
         metric: str = "loss",
@@ -63,7 +65,10 @@ class Strategy(ABC):
         for name, value, least in (("seed", seed, 0), ("max_tries", max_tries, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        if config is not None and not isinstance(config, self.config_class):
+            raise ConfigError(f"config is {config!r}; expected a {self.config_class.__name__}")
         self.space = space
+        self.config = self.config_class() if config is None else config
         self.metric = metric
         self.seed = seed
         self.rng = np.random.default_rng(seed)
@@ -104,11 +109,12 @@ class Strategy(ABC):
     def describe(self) -> dict[str, Any]:
         """All settings as plain data; two strategies with equal descriptions behave equally."""
         return {
-            "strategy": type(self).__name__,
+            "strategy": self.name or type(self).__name__,
             "seed": self.seed,
             "metric": self.metric,
             "max_tries": self.proposals.max_tries,
             "constraints": {constraint.name: float(constraint.limit) for constraint in self.proposals.constraints},
+            **asdict(self.config),
         }
 
     def insight(self) -> dict[str, Any]:
@@ -119,7 +125,7 @@ class Strategy(ABC):
         """What the strategy remembers beyond results, plain too."""
         return {}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most strategies remember nothing else
+    def _restore(self, state: Mapping[str, Any]) -> None:
         """Take over what :meth:`_state` gave."""
 
     # -- ask and tell ------------------------------------------------------------------------------------------------
@@ -263,13 +269,7 @@ class Strategy(ABC):
             ConfigError: the state belongs to other settings or another space, or is incomplete.
         """
         try:
-            saved = {**self.before, **state["settings"]}
-            for name, value in self.describe().items():
-                if saved.get(name) != value:
-                    raise ConfigError(
-                        f"the state was saved by a search with {name} = {saved.get(name)!r}, this one has {value!r};"
-                        " use the same settings, or start without the state"
-                    )
+            check_same(self.renewed(state["settings"]), self.describe())
             if state["space"] != space_to_dict(self.space):
                 raise ConfigError(
                     f"the state was saved in space {state['space'].get('name')!r} with other choices than"

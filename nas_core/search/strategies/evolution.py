@@ -16,20 +16,29 @@ As in the authors' code, mutation and crossover draw from the parents (the paper
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
-from nas_core.search.constraints import Constraint
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.proposals import row_keys
-from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 __all__ = ["EvolutionConfig", "HATEvolution"]
+
+
+_RANGES = {
+    "iterations": Range(1),
+    "population": Range(1),
+    "parents": Range(1),
+    "mutations": Range(0),
+    "crossovers": Range(0),
+    "mutation_prob": Range(0, 1, without=(0,)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +52,8 @@ class EvolutionConfig:
     iterations: int = 30
     """Populations that are scored, the random first one included."""
     population: int = 125
-    """Members of each population: parents + mutations + crossovers."""
+    """Members of each population: parents + mutations + crossovers. Those of the three that are not given follow from
+    it, in HAT's proportions 25 : 50 : 50."""
     parents: int = 25
     """The best members, which survive and have children."""
     mutations: int = 50
@@ -54,10 +64,7 @@ class EvolutionConfig:
     """Probability with which mutation replaces each gene by a uniform draw from its options."""
 
     def __post_init__(self) -> None:
-        for name, least in (("iterations", 1), ("parents", 1), ("mutations", 0), ("crossovers", 0), ("population", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        check_fields(self, ranges=_RANGES)
         if self.population != self.parents + self.mutations + self.crossovers:
             what = (
                 f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
@@ -68,8 +75,6 @@ class EvolutionConfig:
                 f"{what}, from which EvolutionConfig.of makes the others",
                 command_line=f"{what}: leave one out, and it follows from the others",
             )
-        if not isinstance(self.mutation_prob, int | float) or not 0.0 < self.mutation_prob <= 1.0:
-            raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
 
     @classmethod
     def of(cls, **given: Any) -> EvolutionConfig:
@@ -109,27 +114,21 @@ def _shared_out(count: int, shares: Mapping[str, int]) -> dict[str, int]:
 class HATEvolution(Strategy):
     """HAT's evolution with hard constraints, behind ask/tell; the module lists what differs from the authors'."""
 
-    def __init__(
-        self,
-        space: SearchSpace,
-        constraints: Sequence[Constraint] = (),
-        config: EvolutionConfig | None = None,
-        *,
-        seed: int = 0,
-        metric: str = "loss",
-        max_tries: int = 20_000,
-    ) -> None:
-        super().__init__(space, constraints, seed=seed, metric=metric, max_tries=max_tries)
-        self.config = config or EvolutionConfig()
+    config: EvolutionConfig
+    name: ClassVar[str] = "evolution"
+    former_name: ClassVar[str] = "HATEvolution"
+    purpose: ClassVar[str] = "HAT's evolution: the best architecture under limits, by many evaluations"
+    config_class: ClassVar[type[Any]] = EvolutionConfig
+    budget_told: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._population: list[bytes] = []
 
     @property
     def budget(self) -> int:
         children = self.config.mutations + self.config.crossovers
         return self.config.population + (self.config.iterations - 1) * children
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), **asdict(self.config)}
 
     def _propose(self) -> Rows | None:
         if self.generation == self.config.iterations:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint, violation
 from nas_core.search.journal import plain_metrics
@@ -32,6 +33,15 @@ from nas_core.space.slots import Rows
 __all__ = ["MultiObjectiveConfig", "MultiObjectiveEvolution"]
 
 
+_RANGES = {
+    "iterations": Range(1),
+    "population": Range(2),
+    "mutations": Range(0),
+    "crossovers": Range(0),
+    "mutation_prob": Range(0, 1, without=(0,)),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class MultiObjectiveConfig:
     """Settings of the evolution of a front; the defaults evaluate as many architectures as HAT's evolution.
@@ -42,8 +52,9 @@ class MultiObjectiveConfig:
 
     iterations: int = 30
     """Populations that are scored, the random first one included."""
-    parents: int = 100
-    """Members that survive and have children; so many are in the first population."""
+    population: int = 100
+    """Members that survive and have children; so many are in the first population. As many children are made, where
+    their numbers are not given: half of them by mutation, half by crossover."""
     mutations: int = 50
     """Children by mutation in each generation."""
     crossovers: int = 50
@@ -53,14 +64,21 @@ class MultiObjectiveConfig:
     stays further back."""
 
     def __post_init__(self) -> None:
-        for name, least in (("iterations", 1), ("parents", 2), ("mutations", 0), ("crossovers", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        check_fields(self, ranges=_RANGES)
         if self.mutations + self.crossovers < 1:
             raise ConfigError("mutations and crossovers are both 0; expected children of at least one kind")
-        if not isinstance(self.mutation_prob, int | float) or not 0.0 < self.mutation_prob <= 1.0:
-            raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
+
+    @classmethod
+    def of(cls, **given: Any) -> MultiObjectiveConfig:
+        """Settings of which only some are given: the numbers of children that are not follow from the population.
+
+        Raises:
+            ConfigError: a value out of range.
+        """
+        population = given.get("population")
+        if isinstance(population, int) and population > 0:
+            given = {"mutations": (population + 1) // 2, "crossovers": population // 2, **given}
+        return cls(**given)
 
 
 class MultiObjectiveEvolution(Strategy):
@@ -72,6 +90,14 @@ class MultiObjectiveEvolution(Strategy):
     Args:
         objectives: metrics to minimise together. :meth:`best` is the least of the first.
     """
+
+    config: MultiObjectiveConfig
+    name: ClassVar[str] = "multi-objective"
+    former_name: ClassVar[str] = "MultiObjectiveEvolution"
+    purpose: ClassVar[str] = "NSGA-II: the whole front of several metrics in one search"
+    config_class: ClassVar[type[Any]] = MultiObjectiveConfig
+    weighs_several: ClassVar[bool] = True
+    budget_told: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
 
     def __init__(
         self,
@@ -85,8 +111,7 @@ class MultiObjectiveEvolution(Strategy):
     ) -> None:
         if isinstance(objectives, str) or len(objectives) < 2 or len(set(objectives)) != len(objectives):
             raise ConfigError(f"objectives are {objectives!r}; expected at least two names of metrics, none twice")
-        super().__init__(space, constraints, seed=seed, metric=objectives[0], max_tries=max_tries)
-        self.config = config or MultiObjectiveConfig()
+        super().__init__(space, constraints, config, seed=seed, metric=objectives[0], max_tries=max_tries)
         self._objectives = tuple(objectives)
         self._vectors: dict[bytes, tuple[float, ...]] = {}
         self._outside: dict[bytes, float] = {}
@@ -100,10 +125,27 @@ class MultiObjectiveEvolution(Strategy):
     @property
     def budget(self) -> int:
         children = self.config.mutations + self.config.crossovers
-        return self.config.parents + (self.config.iterations - 1) * children
+        return self.config.population + (self.config.iterations - 1) * children
+
+    @classmethod
+    def made(
+        cls,
+        space: SearchSpace,
+        constraints: Sequence[Constraint],
+        config: Any,
+        objectives: Sequence[str],
+        **common: Any,
+    ) -> Strategy:
+        return cls(space, constraints, config, objectives=objectives, **common)
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "objectives": list(self._objectives), **asdict(self.config)}
+        return {**super().describe(), "objectives": list(self._objectives)}
+
+    @classmethod
+    def renewed(cls, saved: Mapping[str, Any]) -> dict[str, Any]:
+        """Earlier releases called the population ``parents``."""
+        names = {"parents": "population"} if saved.get("strategy") == cls.former_name else {}
+        return {names.get(name, name): value for name, value in super().renewed(saved).items()}
 
     def best(self) -> tuple[Architecture, float] | None:
         """The member with the least first objective, those within the limits first; None while there is none."""
@@ -141,10 +183,10 @@ class MultiObjectiveEvolution(Strategy):
             return None
         pool = [key for key in (*self._parents, *self._children) if key in self._vectors]
         if pool:
-            self._parents = [pool[place] for place in best_first(*self._judged(pool))[: self.config.parents]]
+            self._parents = [pool[place] for place in best_first(*self._judged(pool))[: self.config.population]]
             rows = np.concatenate(self._offspring(self._rows(self._parents)))
         else:  # the first generation, or all have failed so far
-            rows = self.proposals.initial(self.rng, self.config.parents, set(self._members))
+            rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
         self._children = row_keys(rows)
         return rows
 

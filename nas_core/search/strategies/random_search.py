@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from nas_core.errors import ConfigError
-from nas_core.search.constraints import Constraint
+from nas_core.checks import Range, check_fields
 from nas_core.search.strategies.base import Strategy
-from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 __all__ = ["RandomConfig", "RandomSearch"]
@@ -29,36 +26,23 @@ class RandomConfig:
     """Architectures drawn at once."""
 
     def __post_init__(self) -> None:
-        for name in ("evaluations", "batch"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least 1")
+        check_fields(self, ranges={"evaluations": Range(1), "batch": Range(1)})
 
 
 class RandomSearch(Strategy):
     """Distinct feasible architectures, each gene drawn uniformly, without regard to results."""
 
+    config: RandomConfig
     barrier: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        space: SearchSpace,
-        constraints: Sequence[Constraint] = (),
-        config: RandomConfig | None = None,
-        *,
-        seed: int = 0,
-        metric: str = "loss",
-        max_tries: int = 20_000,
-    ) -> None:
-        super().__init__(space, constraints, seed=seed, metric=metric, max_tries=max_tries)
-        self.config = config or RandomConfig()
+    name: ClassVar[str] = "random"
+    former_name: ClassVar[str] = "RandomSearch"
+    purpose: ClassVar[str] = "the baseline: what chance finds under the same limits"
+    config_class: ClassVar[type[Any]] = RandomConfig
+    budget_told: ClassVar[str] = "{evaluations}"
 
     @property
     def budget(self) -> int:
         return self.config.evaluations
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), **asdict(self.config)}
 
     def _propose(self) -> Rows | None:
         missing = self.config.evaluations - len(self._members)

@@ -8,13 +8,14 @@ released code regresses; both are here.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import ConfigError, DataError, unknown_choice
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError, DataError
 from nas_core.space import SearchSpace
 from nas_core.space.encoding import ENCODINGS
 from nas_core.space.slots import Rows
@@ -42,6 +43,16 @@ class Ranker(Protocol):
         """``(n,)``"""
 
 
+_RANGES = {
+    "rounds": Range(1),
+    "learning_rate": Range(0, 1, without=(0,)),
+    "max_depth": Range(1),
+    "leaves": Range(2),
+    "min_leaf": Range(1),
+    "members": Range(1),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RankerConfig:
     """Settings of :class:`BoostedRanker`; smaller trees than in RankNAS's released code (depth 6, 30
@@ -51,19 +62,19 @@ class RankerConfig:
         ConfigError, UnknownChoiceError: a value out of range.
     """
 
-    objective: str = "pairwise"
+    objective: str = field(default=OBJECTIVES[0], metadata={"choices": OBJECTIVES})
     """pairwise: logistic loss of all pairs; regression: squared error of the values."""
-    encoding: str = "layers"
+    encoding: str = field(default="layers", metadata={"choices": tuple(ENCODINGS)})
     """What of an architecture is seen, see :mod:`nas_core.space.encoding`; RankNAS sees the ``summary``, means over
     layers."""
     rounds: int = 60
     """Trees."""
     learning_rate: float = 0.1
-    """Of each tree."""
+    """Weight of each tree."""
     max_depth: int = 4
-    """Of a tree."""
+    """Depth of a tree at most."""
     leaves: int = 8
-    """Of a tree, at most."""
+    """Leaves of a tree at most."""
     min_leaf: int = 5
     """Architectures in a leaf, at least."""
     members: int = 5
@@ -71,17 +82,7 @@ class RankerConfig:
     trees: a single small model gives many architectures one score."""
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise unknown_choice("objective of a ranker", self.objective, OBJECTIVES)
-        if self.encoding not in ENCODINGS:
-            raise unknown_choice("encoding of a ranker", self.encoding, ENCODINGS)
-        for name, least in (("rounds", 1), ("max_depth", 1), ("leaves", 2), ("min_leaf", 1), ("members", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"a ranker has {name} {value!r}; expected a whole number of at least {least}")
-        rate = self.learning_rate
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= 1:
-            raise ConfigError(f"a ranker has learning_rate {rate!r}; expected a number above 0 and up to 1")
+        check_fields(self, "a ranker", _RANGES)
 
 
 class BoostedRanker:
@@ -92,8 +93,10 @@ class BoostedRanker:
         self._boosters: list[Any] = []
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Raises:
-        DataError: fewer than two different values.
+        """Learn from rows ``(n, slots)`` and their values ``(n,)``.
+
+        Raises:
+            DataError: fewer than two different values.
         """
         self.fit_features(self._features(rows), values)
 

@@ -8,7 +8,7 @@ Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", 
   either stay free (the papers list five for accuracy and five for efficiency, and do not say how they are joined). The
   others are set to the options that are most frequent among the best-ranked random architectures (the papers do not say
   to what).
-- The finalists' evaluations join the training data and the ranking is learned again, ``rounds`` times.
+- The evaluations of what a ranking proposes join the training data and the ranking is learned anew, ``rankings`` times.
 - Rejection sampling is capped, as everywhere here; the released loops are not.
 """
 
@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import ConfigError, unknown_choice
 from nas_core.search.constraints import Constraint
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gene_importance import (
@@ -34,77 +33,34 @@ from nas_core.search.strategies.gene_importance import (
 )
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
+from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig, renewed_settings
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["PRUNE_BY", "RankNAS", "RankNASConfig"]
-
-PRUNE_BY = ("metric-and-limits", "metric")
-"""What a gene has to matter to in order to stay free."""
+__all__ = ["RankNAS"]
 
 FREQUENT = 0.05
 """Share of the random architectures whose options are counted for genes that do not matter."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankNASConfig:
-    """Settings of RankNAS.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a value out of range.
-    """
-
-    samples: int = 100
-    """Random architectures that the first ranking is learned from."""
-    rounds: int = 8
-    """Rankings learned, each from all evaluations so far."""
-    finalists: int = 25
-    """Architectures that each ranking proposes for evaluation."""
-    explore: float = 0.2
-    """Share of the finalists that are children of the best evaluated architectures instead, whatever the ranking says:
-    where it is wrong, it learns from them."""
-    keep: int = 5
-    """Genes that stay free, the most important ones for the metric and as many for each limited metric; 0: all."""
-    prune_by: str = PRUNE_BY[0]
-    """``metric``: only what matters to the metric stays free, whatever is limited. Without a limit it is the same."""
-    candidates: int = 2000
-    """Random architectures that evolution in the ranking starts from."""
-    iterations: int = 20
-    """Generations of evolution in the ranking; they cost no evaluation."""
-    parents: int = 100
-    """Best-ranked architectures that have children."""
-    children: int = 400
-    """By mutation, and as many by crossover, in each generation."""
-    mutation_prob: float = 0.3
-    """Probability with which mutation replaces a gene."""
-    ranker: RankerConfig = field(default_factory=RankerConfig)
-    """Of the default ranker."""
-
-    def __post_init__(self) -> None:
-        least = {"samples": 2, "rounds": 1, "finalists": 1, "keep": 0, "candidates": 10, "iterations": 0, "parents": 2,
-                 "children": 1}  # fmt: skip
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {smallest}")
-        if not 0 <= self.explore <= 1:
-            raise ConfigError(f"explore is {self.explore!r}; expected a share from 0 to 1")
-        if not 0 < self.mutation_prob <= 1:
-            raise ConfigError(f"mutation_prob is {self.mutation_prob!r}; expected a probability above 0 and up to 1")
-        if self.prune_by not in PRUNE_BY:
-            raise unknown_choice("prune_by", self.prune_by, PRUNE_BY)
 
 
 class RankNAS(Strategy):
     """RankNAS with hard constraints, behind ask/tell; the module lists what is ours.
 
     Args:
-        ranker: makes what orders architectures, from the space and a seed; default: :class:`BoostedRanker`. A ranker of
-            another kind (NN-Former) has to be told by name in ``ranker_name``, so that a saved search is not continued
-            with another one.
+        ranker: makes what orders architectures, from the space and a seed; default: what ``config.ranker`` names. One
+            of another kind has to be told by name in ``ranker_name``, so that a saved search is not continued with
+            another one.
+
+    Raises:
+        ConfigError: no graph reader takes architectures of this space, which ``ranker: nn-former`` needs.
     """
 
-    before: ClassVar[Mapping[str, Any]] = {"prune_by": "metric"}
+    config: RankNASConfig
+    name: ClassVar[str] = "ranknas"
+    former_name: ClassVar[str] = "RankNAS"
+    purpose: ClassVar[str] = "RankNAS: the best architecture under limits, by few evaluations"
+    config_class: ClassVar[type[Any]] = RankNASConfig
+    budget_told: ClassVar[str] = "{samples} + {rankings} x {per_ranking}"
 
     def __init__(
         self,
@@ -116,22 +72,48 @@ class RankNAS(Strategy):
         metric: str = "loss",
         max_tries: int = 20_000,
         ranker: Callable[[SearchSpace, int], Ranker] | None = None,
-        ranker_name: str = "boosted trees",
+        ranker_name: str | None = None,
     ) -> None:
-        super().__init__(space, constraints, seed=seed, metric=metric, max_tries=max_tries)
-        self.config = config or RankNASConfig()
-        self.ranker_name = ranker_name
-        self._make = ranker or (lambda space, seed: BoostedRanker(space, self.config.ranker, seed))
+        super().__init__(space, constraints, config, seed=seed, metric=metric, max_tries=max_tries)
+        self.ranker_name = ranker_name or self.config.ranker
+        self._make = ranker or self._ranker()
         self.importance: Importance = {}
         """Metric -> gene -> importance: for the metric in the last ranking, then for what is limited."""
 
+    def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
+        if self.config.ranker == "nn-former":
+            from nas_core.predictor.ranker import NNFormerRanker, reader_of  # torch, which takes seconds to import
+
+            reader_of(self.space)  # said now, not after the first hundred evaluations
+            return NNFormerRanker
+        return lambda space, seed: BoostedRanker(space, self.config.trees, seed)
+
     @property
     def budget(self) -> int:
-        return self.config.samples + self.config.rounds * self.config.finalists
+        return self.config.samples + self.config.rankings * self.config.per_ranking
+
+    @classmethod
+    def suited(cls, config: RankNASConfig, given: Mapping[str, Any], space: SearchSpace) -> RankNASConfig:
+        """A space whose genes are mostly names (operations) is ranked by which of them are chosen. Where no gene is
+        shared by layers none is dropped: five for the metric and five for each limit are meant for shared ones."""
+        genes = [choice.options[0] for choice in space.choices]
+        names = sum(all(isinstance(option, str) for option in options) for options in genes)
+        trees = given.get("trees") or {}
+        chosen = isinstance(trees, RankerConfig) or "encoding" in trees
+        if not chosen and 2 * names > len(genes):
+            config = replace(config, trees=replace(config.trees, encoding="onehot"))
+        if "keep_genes" not in given and not space.slots.depth_genes:
+            config = replace(config, keep_genes=0)
+        return config
 
     def describe(self) -> dict[str, Any]:
         by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
-        return {**super().describe(), **asdict(self.config), **by, "ranker_name": self.ranker_name}
+        return {**super().describe(), **by, "ranker": self.ranker_name}
+
+    @classmethod
+    def renewed(cls, saved: Mapping[str, Any]) -> dict[str, Any]:
+        former = saved.get("strategy") == cls.former_name
+        return renewed_settings(super().renewed(saved)) if former else dict(saved)
 
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
@@ -143,30 +125,30 @@ class RankNAS(Strategy):
         if not self.importance or not self._prunes:
             return names
         metrics = self.importance if self._limits_count else [self.metric]
-        kept = most_important(self.importance, self.config.keep, metrics) | self.space.slots.depth_genes
+        kept = most_important(self.importance, self.config.keep_genes, metrics) | self.space.slots.depth_genes
         return [name for name in names if name in kept]
 
     @property
     def _prunes(self) -> bool:
-        return 0 < self.config.keep < len(self.space.choices)
+        return 0 < self.config.keep_genes < len(self.space.choices)
 
     @property
     def _limits_count(self) -> bool:
         """Whether genes stay free for the sake of a limit."""
-        limited = self.config.keep > 0 and bool(self.proposals.constraints)
+        limited = self.config.keep_genes > 0 and bool(self.proposals.constraints)
         return limited and self.config.prune_by == PRUNE_BY[0]
 
     def _propose(self) -> Rows | None:
         if self.generation == 0:
             return self.proposals.initial(self.rng, self.config.samples, set())
-        if self.generation > self.config.rounds:
+        if self.generation > self.config.rankings:
             return None
         rows, values = self._evaluated()
         if len(np.unique(values)) < 2:  # nothing to learn from yet
-            return self.proposals.initial(self.rng, self.config.finalists, set(self._members))
+            return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
         ranker = self._make(self.space, self.seed)
         ranker.fit(rows, values)
-        return self._finalists(ranker, self._pruning(ranker, rows, values))
+        return self._best_ranked(ranker, self._pruning(ranker, rows, values))
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
         """All successful evaluations, in an order that does not depend on who was told first."""
@@ -200,7 +182,7 @@ class RankNAS(Strategy):
 
         return pruned
 
-    def _finalists(self, ranker: Ranker, pruned: Callable[[Rows], Rows]) -> Rows:
+    def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows]) -> Rows:
         """The best-ranked architectures that were not evaluated yet, by evolution in the ranking."""
         config, space, rng = self.config, self.space, self.rng
         seen: dict[bytes, float] = {}
@@ -211,10 +193,10 @@ class RankNAS(Strategy):
             return fresh
 
         start = self.proposals.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
-        ranked(start if len(start) else self.proposals.initial(rng, config.finalists, set()))
+        ranked(start if len(start) else self.proposals.initial(rng, config.per_ranking, set()))
         best = min((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
         ranked(self._rows([best]))
-        for _ in range(config.iterations):
+        for _ in range(config.generations):
             parents = self._rows(sorted(seen, key=lambda key: (seen[key], key))[: config.parents])
             count, taken = len(parents), set(seen)
 
@@ -233,11 +215,11 @@ class RankNAS(Strategy):
                 break
         known = set(self._members) | set(self._scores)
         order = [key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known]
-        return self._filled(order[: config.finalists - round(config.explore * config.finalists)], known)
+        return self._filled(order[: config.per_ranking - round(config.explore * config.per_ranking)], known)
 
     def _filled(self, chosen: list[bytes], known: set[bytes]) -> Rows:
-        """The finalists: those chosen, children of the best evaluated architectures, and if need be random ones."""
-        count, taken = self.config.finalists, known | set(chosen)
+        """What is proposed: those chosen, children of the best evaluated architectures, and if need be random ones."""
+        count, taken = self.config.per_ranking, known | set(chosen)
         good = sorted((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
         parents = self._rows(good[:count])
 
@@ -263,6 +245,6 @@ class RankNAS(Strategy):
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:
-    """Of the options in a column; layers that do not exist have none."""
+    """The most frequent option in a column; layers that do not exist have none."""
     there = column[column >= 0]
     return int(np.bincount(there).argmax()) if len(there) else 0

@@ -9,6 +9,7 @@ from examples.demo import demo, settings, stages, translate
 from examples.demo.progress import LineCount
 from nas_core.errors import ConfigError, DataError
 from nas_core.locks import only_process
+from nas_core.options import options_of
 from nas_core.report import read_run
 from tests.report.pages import ReadPage
 
@@ -28,8 +29,7 @@ def test_settings_from_the_command_line(tmp_path):
     assert settings.parse(["--data", "x"]).subword_size == settings.DEFAULT_SUBWORDS
     assert settings.parse([]).budget == (settings.DEFAULT_MINUTES, 0)
     assert settings.parse(["--updates", "9"]).budget == (0.0, 9)
-    lines = settings._docstrings()  # private: every setting has its line
-    assert all(lines.get(name) for name in settings.Settings.__dataclass_fields__)
+    assert all(option.help for option in options_of(settings.Settings))
 
 
 @pytest.mark.parametrize(

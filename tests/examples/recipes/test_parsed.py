@@ -12,7 +12,7 @@ import typer.main
 
 from examples.recipes.recipe import list_recipes, read_recipe
 from nas_core.cli import COMMANDS
-from nas_core.search.registry import StrategyOptions, strategy_maker
+from nas_core.search.registry import config_of, options_by_strategy
 from tests.examples.recipes.conftest import words
 
 STEPS = [(name, step) for name in list_recipes() for step in read_recipe(name).steps]
@@ -65,7 +65,7 @@ def command_of(name: str) -> Any:
     if hasattr(module, "app"):
         return typer.main.get_command(module.app)
     app = typer.Typer()
-    app.command()(module.command)
+    app.command()(module.make_command() if hasattr(module, "make_command") else module.command)
     return typer.main.get_command(app)
 
 
@@ -77,8 +77,9 @@ def test_nas_ext(name: str, step: str) -> None:
         command, rest = command.commands[rest[0]], rest[1:]
     context = command.make_context(first, rest)
     if first == "search":
-        names = StrategyOptions.__dataclass_fields__
-        assert strategy_maker(context.params["strategy"], StrategyOptions(**{n: context.params[n] for n in names}))
+        given = {name: context.params[name] for name in options_by_strategy() if context.params[name] not in (None, ())}
+        config = config_of(context.params["strategy"], given)
+        assert given and {name: getattr(config, name) for name in given} == given
     assert context.params
 
 

@@ -16,7 +16,6 @@ from nni_ext.hpo.search_space import nni_search_space
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
 from nni_ext.hpo.tuner import SearchTuner  # noqa: E402
-from nni_ext.hpo.tuners import HATEvolutionTuner, RandomSearchTuner, RankNASTuner  # noqa: E402
 
 SPACE = get_space("hat_small")
 FILE = json.loads(json.dumps(nni_search_space(SPACE)))
@@ -24,16 +23,24 @@ SMALL = {"parents": 4, "mutations": 6, "crossovers": 4, "iterations": 4}
 
 
 def evolution(**changes: Any) -> SearchTuner:
-    return HATEvolutionTuner(**{"space": "hat_small", **SMALL, **changes})
+    return SearchTuner(**{"strategy": "evolution", "space": "hat_small", **SMALL, **changes})
 
 
 def ranknas(**changes: Any) -> SearchTuner:
-    settings = {"samples": 12, "rounds": 2, "finalists": 6, "candidates": 50, "iterations": 2, "children": 10}
-    return RankNASTuner(**{"space": "hat_small", **settings, "ranker": {"members": 1, "rounds": 5}, **changes})
+    settings: dict[str, Any] = {
+        "samples": 12,
+        "rankings": 2,
+        "per_ranking": 6,
+        "candidates": 50,
+        "generations": 2,
+        "children": 10,
+    }
+    settings["trees"] = {"members": 1, "rounds": 5}
+    return SearchTuner(**{"strategy": "ranknas", "space": "hat_small", **settings, **changes})
 
 
 def random(**changes: Any) -> SearchTuner:
-    return RandomSearchTuner(**{"space": "hat_small", "evaluations": 30, "batch": 10, **changes})
+    return SearchTuner(**{"strategy": "random", "space": "hat_small", "evaluations": 30, "batch": 10, **changes})
 
 
 def quality(parameters: dict[str, Any]) -> float:

@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError
 from nas_core.space import get_space
 from nni_ext.hpo.advice import experiment_warnings
 from nni_ext.hpo.search_space import format_space
-from nni_ext.hpo.tuners import RandomSearchTuner
+from nni_ext.hpo.tuner import SearchTuner
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "nni"
 OURS = "python -m nni_ext.trial --checkpoint /tmp"
@@ -60,7 +60,7 @@ def test_warnings(arguments: dict[str, str], metric: str, mode: str, command: st
 )
 def test_a_tuner_refuses_the_wrong_direction(arguments: dict[str, Any], right: str) -> None:
     with pytest.raises(ConfigError, match=f"give 'optimize_mode: {right}'"):
-        RandomSearchTuner(space="hat_small", **arguments)
+        SearchTuner(strategy="random", space="hat_small", **arguments)
 
 
 def test_check_ends_with_the_command_that_starts(
@@ -68,7 +68,7 @@ def test_check_ends_with_the_command_that_starts(
 ) -> None:
     monkeypatch.setenv("NNI_CONFIG_DIR", str(tmp_path))
     assert main(["nni", "register"]) == 0
-    content = yaml.safe_load((EXAMPLES / "hat_evolution.yml").read_text(encoding="utf-8"))
+    content = yaml.safe_load((EXAMPLES / "evolution.yml").read_text(encoding="utf-8"))
     (tmp_path / "space.json").write_text(format_space(get_space("hat_small")), encoding="utf-8")
     content.update(searchSpaceFile="space.json", trialCommand="python mine.py")
     path = tmp_path / "my experiment.yml"

@@ -15,15 +15,15 @@ SPACE = {"size": {"_type": "choice", "_value": [1, 2, 3]}, "kind": {"_type": "ch
 CODE = """
 from pathlib import Path
 Path(__file__).with_name("was_run").touch()
-from nni_ext.hpo.tuners import RandomSearchTuner
+from nni_ext.hpo.tuner import SearchTuner
 
-class Mine(RandomSearchTuner):
+class Mine(SearchTuner):
     pass
 
 class Other:
     pass
 
-class Broken(RandomSearchTuner):
+class Broken(SearchTuner):
     def __init__(self, **arguments):
         raise ZeroDivisionError("mine")
 """
@@ -63,7 +63,9 @@ def test_other_code_is_not_imported(tmp_path: Path, code: Path, capsys: pytest.C
 
 
 def test_on_request_it_is(tmp_path: Path, code: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = experiment(tmp_path, className="somebodys_tuner.Mine", codeDirectory=str(code), classArgs={"seed": 1})
+    path = experiment(
+        tmp_path, className="somebodys_tuner.Mine", codeDirectory=str(code), classArgs={"strategy": "random", "seed": 1}
+    )
     assert main(["nni", "check", path, "--import-code"]) == 0
     assert (code / "was_run").exists() and {"size:", "kind:"} <= set(capsys.readouterr().out.split())
     for name, said in [
@@ -79,11 +81,11 @@ def test_on_request_it_is(tmp_path: Path, code: Path, capsys: pytest.CaptureFixt
 def test_our_classes_come_from_this_package(tmp_path: Path, code: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (code / "nni_ext").mkdir()
     (code / "nni_ext" / "__init__.py").write_text(CODE, encoding="utf-8")
-    arguments = {"className": "nni_ext.hpo.tuners.RandomSearchTuner", "codeDirectory": str(code)}
-    assert main(["nni", "check", experiment(tmp_path, **arguments, classArgs={"seed": 1})]) == 0
+    arguments = {"className": "nni_ext.hpo.tuner.SearchTuner", "codeDirectory": str(code)}
+    assert main(["nni", "check", experiment(tmp_path, **arguments, classArgs={"strategy": "random", "seed": 1})]) == 0
     assert "size:" in capsys.readouterr().out
-    assert main(["nni", "check", experiment(tmp_path, **arguments, classArgs={"sed": 1})]) == 2
-    assert "unknown argument of RandomSearchTuner 'sed'" in capsys.readouterr().err
+    assert main(["nni", "check", experiment(tmp_path, **arguments, classArgs={"strategy": "random", "sed": 1})]) == 2
+    assert "unknown argument of strategy random 'sed'" in capsys.readouterr().err
     assert not list(code.rglob("was_run"))
 
 
@@ -109,8 +111,8 @@ def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_arguments_that_are_refused(
     arguments: dict[str, object], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = "nni_ext.hpo.tuners.HATEvolutionTuner"
-    path = experiment(tmp_path, className=name, codeDirectory=".", classArgs=arguments)
+    name = "nni_ext.hpo.tuner.SearchTuner"
+    path = experiment(tmp_path, className=name, codeDirectory=".", classArgs={"strategy": "evolution", **arguments})
     assert main(["nni", "check", path]) == 2
     err = capsys.readouterr().err
     assert expected in err and len(err.splitlines()) == 1
@@ -119,4 +121,4 @@ def test_arguments_that_are_refused(
 @pytest.mark.parametrize("arguments", [{3: 3}, ["seed"], "seed"])
 def test_arguments_without_names_are_refused(arguments: object) -> None:
     with pytest.raises(ConfigError, match=r"e\.yml: classArgs are .*; expected names and values"):
-        made_tuner(Path("e.yml"), {"className": "nni_ext.hpo.tuners.HATEvolutionTuner", "classArgs": arguments}, False)
+        made_tuner(Path("e.yml"), {"className": "nni_ext.hpo.tuner.SearchTuner", "classArgs": arguments}, False)

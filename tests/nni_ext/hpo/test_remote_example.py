@@ -9,7 +9,7 @@ import yaml
 from nni.experiment.config import ExperimentConfig, RemoteConfig
 from nni.experiment.config.utils import unset_base_path
 
-from nni_ext.hpo.tuners import HATEvolutionTuner
+from nni_ext.hpo.tuner import SearchTuner
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "nni" / "remote.yml"
 
@@ -30,8 +30,8 @@ def test_nni_takes_the_example() -> None:
     assert [machine.host for machine in service.machine_list] == ["192.0.2.10", "192.0.2.11"]
     assert service.machine_list[1].gpu_indices == [0, 1]
     assert service.trial_gpu_number == 1
-    assert config.tuner.name == "HATEvolution"
-    assert HATEvolutionTuner(**config.tuner.class_args).config.iterations == 30
+    assert config.tuner.name == "nas-ext" and config.tuner.class_args["strategy"] == "evolution"
+    assert SearchTuner(**config.tuner.class_args).config.iterations == 30
 
 
 def test_a_misspelt_field_is_refused(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from nni_ext.hpo.register import check_experiment
 
 SCRIPT = """
 import sys
-from nni_ext.hpo.tuners import HATEvolutionTuner, RankNASTuner
+from nni_ext.hpo.tuner import SearchTuner
 from nni_ext.hpo.search_space import nni_search_space
 from nas_core.space import get_space
-for tuner in (HATEvolutionTuner, RankNASTuner):
-    made = tuner(space="hat_small", max_params_m=0.9)
+for strategy in ("evolution", "random", "ranknas", "multi-objective"):
+    made = SearchTuner(strategy=strategy, space="hat_small", max_params_m=0.9)
 print([name for name in ("torch", "lightgbm", "torchvision", "pytorch_lightning") if name in sys.modules])
 """
 

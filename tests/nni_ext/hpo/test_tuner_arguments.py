@@ -10,7 +10,7 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
 from nas_core.predictor.ranker import NNFormerRanker
-from nni_ext.hpo.tuners import HATEvolutionTuner, RankNASTuner
+from nni_ext.hpo.tuner import SearchTuner
 from tests.nni_ext.hpo.manager import FILE, SMALL, SPACE, Manager, evolution, ranknas
 
 FLAT = {
@@ -21,7 +21,7 @@ FLAT = {
 
 
 def test_search_spaces_without_a_name() -> None:
-    manager = Manager(HATEvolutionTuner(**SMALL), FLAT)
+    manager = Manager(SearchTuner(strategy="evolution", **SMALL), FLAT)
     made = []
     for number in range(40):
         parameters = manager.start()
@@ -49,7 +49,7 @@ def test_search_spaces_without_a_name() -> None:
 )
 def test_search_spaces_that_are_none(entry: Any, message: str) -> None:
     with pytest.raises(SpaceError, match=message):
-        Manager(HATEvolutionTuner(**SMALL), {"x": entry})
+        Manager(SearchTuner(strategy="evolution", **SMALL), {"x": entry})
 
 
 def test_search_spaces_of_another_space() -> None:
@@ -58,7 +58,7 @@ def test_search_spaces_of_another_space() -> None:
         Manager(evolution(), other)
     with pytest.raises(SpaceError, match="'lr'"):
         Manager(evolution(), {**FILE, "lr": {"_type": "choice", "_value": [1]}})
-    manager = Manager(HATEvolutionTuner(**SMALL), FLAT)
+    manager = Manager(SearchTuner(strategy="evolution", **SMALL), FLAT)
     with pytest.raises(ConfigError, match="changed during a search"):
         manager.tuner.update_search_space({"layers": FLAT["layers"]})
 
@@ -67,6 +67,13 @@ def test_search_spaces_of_another_space() -> None:
     ("arguments", "error", "message"),
     [
         ({"population_size": 3}, UnknownChoiceError, "population_size"),
+        (
+            {"strategy": "HATEvolution"},
+            UnknownChoiceError,
+            "expected one of evolution, random, ranknas",
+        ),
+        ({"iterations": "5"}, ConfigError, "iterations is '5'; expected a whole number"),
+        ({"objectives": ["loss", "latency_ms"]}, ConfigError, "strategy evolution minimises loss alone"),
         ({"population": 100}, ConfigError, "add|expected 14"),
         ({"mutation_prob": "x"}, ConfigError, "mutation_prob"),
         ({"optimize_mode": "best"}, UnknownChoiceError, "minimize"),
@@ -84,24 +91,28 @@ def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], mess
 
 
 def test_wrong_arguments_of_the_ranker() -> None:
-    with pytest.raises(UnknownChoiceError, match="objective"):
-        ranknas(ranker={"objectiv": "pairwise"})
-    with pytest.raises(UnknownChoiceError, match="pairwise"):
-        ranknas(ranker={"objective": "pair"})
-    with pytest.raises(ConfigError, match="rounds 'many'"):
-        ranknas(ranker={"rounds": "many"})
-    with pytest.raises(ConfigError, match="expected nn-former, or settings"):
+    with pytest.raises(UnknownChoiceError, match=r"unknown setting of trees 'encodin': .*Did you mean 'encoding'"):
+        ranknas(trees={"encodin": "layers"})
+    with pytest.raises(UnknownChoiceError, match="summary, layers, onehot"):
+        ranknas(trees={"encoding": "rows"})
+    with pytest.raises(ConfigError, match="rounds is 'many'; expected a whole number"):
+        ranknas(trees={"rounds": "many"})
+    with pytest.raises(ConfigError, match="trees is 'small'; expected settings by name"):
+        ranknas(trees="small")
+    with pytest.raises(ConfigError, match="trees learn 'regression' with ranker 'boosted'; give ranker alone"):
+        ranknas(trees={"objective": "regression"})
+    with pytest.raises(UnknownChoiceError, match="Did you mean 'nn-former'"):
         ranknas(ranker="nnformer")
 
 
 def test_the_population_alone_gives_hats_parts() -> None:
-    config = HATEvolutionTuner(space="hat_small", population=30).config
+    config = SearchTuner(strategy="evolution", space="hat_small", population=30).config
     assert (config.parents, config.mutations, config.crossovers) == (6, 12, 12)
-    assert HATEvolutionTuner(parents=5).config.population == 105
+    assert SearchTuner(strategy="evolution", parents=5).config.population == 105
 
 
 def test_genes_that_matter_to_a_limit_are_kept_and_reported(experiment: Path) -> None:
-    limited = {"max_params_m": 1.2, "samples": 12, "rounds": 1, "finalists": 4, "keep": 1}
+    limited = {"max_params_m": 1.2, "samples": 12, "rankings": 1, "per_ranking": 4, "keep_genes": 1}
     manager = Manager(ranknas(**limited))
     assert len(manager.run()) == 16
     (insight,) = json.loads((experiment / "state.json").read_text())["searches"].values()
@@ -121,10 +132,10 @@ def test_nn_former_as_the_ranker(experiment: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         NNFormerRanker, "fit", lambda self, rows, values: (fitted.append(len(rows)), fit(self, rows, values))
     )
-    manager = Manager(ranknas(ranker="nn-former", samples=8, rounds=1, finalists=2))
+    manager = Manager(ranknas(ranker="nn-former", samples=8, rankings=1, per_ranking=2))
     assert len(manager.run()) == 10
     assert fitted == [8]
-    with pytest.raises(ConfigError, match="ranker_name = 'nn-former', now it is 'boosted trees'"):
-        Manager(ranknas(ranker=None, samples=8, rounds=1, finalists=2))
+    with pytest.raises(ConfigError, match="ranker = 'nn-former', now it is 'boosted'"):
+        Manager(ranknas(ranker=None, samples=8, rankings=1, per_ranking=2))
     with pytest.raises(ConfigError, match="no graph reader takes"):
-        Manager(RankNASTuner(ranker="nn-former"), FLAT)
+        Manager(SearchTuner(strategy="ranknas", ranker="nn-former"), FLAT)

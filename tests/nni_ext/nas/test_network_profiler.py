@@ -24,7 +24,7 @@ from nas_core.errors import DataError
 from nas_core.graph import GraphError
 from nas_core.latency.by_graph import CountsModel, GraphLatencyModel
 from nas_core.latency.by_graph.predict import predict_module_latency
-from nni_ext import HATEvolution, NetworkLatencyProfiler
+from nni_ext import NetworkLatencyProfiler, SearchStrategy
 from tests.latency.by_graph.toy import toy_networks
 
 IMAGE = torch.zeros(1, 3, 16, 16)
@@ -58,9 +58,7 @@ class Convolutions(FunctionalEvaluator):  # type: ignore[misc]
         nni.report_final_result(float(sum(op == "conv_3x3" for op in model.sample.values())))
 
 
-def test_a_profile_is_what_the_frozen_network_costs(
-    nasbench201: Any, model: GraphLatencyModel, tmp_path: Path
-) -> None:
+def test_a_profile_is_what_the_frozen_network_costs(nasbench201: Any, model: GraphLatencyModel, tmp_path: Path) -> None:
     model.save(tmp_path / "m.safetensors")
     profiler = NetworkLatencyProfiler(nasbench201, IMAGE, tmp_path / "m.safetensors")
     assert isinstance(profiler, Profiler)
@@ -96,8 +94,14 @@ def test_each_sample_is_exported_once(
 def test_a_search_within_a_limit(nasbench201: Any, model: GraphLatencyModel) -> None:
     profiler = NetworkLatencyProfiler(nasbench201, IMAGE, model)
     limit = float(np.median(profiler.profile_many(draw(nasbench201, 8))))
-    strategy = HATEvolution(
-        iterations=2, population=6, parents=2, mutations=2, crossovers=2, constraints={"latency_ms": (profiler, limit)}
+    strategy = SearchStrategy(
+        "evolution",
+        iterations=2,
+        population=6,
+        parents=2,
+        mutations=2,
+        crossovers=2,
+        constraints={"latency_ms": (profiler, limit)},
     )
     space = SimplifiedModelSpace.from_model(nasbench201, Convolutions(lambda model: None))
     strategy(space, SequentialExecutionEngine(8))

@@ -20,11 +20,13 @@ from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.models.translation.costs import params_m
 from nas_core.search import RankerConfig
 from nas_core.space import SearchSpace
-from nni_ext import HATEvolution, RandomSearch, RankNAS, as_model_space
+from nni_ext import SearchStrategy, as_model_space
 
 HAT = {"iterations": 6, "population": 12, "parents": 4, "mutations": 4, "crossovers": 4}
-RANK = {"samples": 12, "rounds": 3, "finalists": 8, "candidates": 100, "iterations": 2, "parents": 10, "children": 20}
-RANK["ranker"] = {"members": 2, "rounds": 20}
+RANK: dict[str, Any] = {
+    "samples": 12, "rankings": 3, "per_ranking": 8, "candidates": 100, "generations": 2, "parents": 10, "children": 20,
+    "trees": {"members": 2, "rounds": 20},
+}  # fmt: skip
 WORTH = {"none": 0, "skip_connect": 2, "conv_1x1": 3, "conv_3x3": 4, "avg_pool_3x3": 1}
 
 
@@ -56,9 +58,9 @@ def test_guided_searches_beat_chance(nasbench201: Any, kind: Any) -> None:
     def found(make: Any) -> float:
         return sum(searched(make(seed), nasbench201, worth, 36, kind).best().metric for seed in range(5)) / 5
 
-    chance = found(lambda seed: RandomSearch(evaluations=36, seed=seed))
-    assert found(lambda seed: HATEvolution(**HAT, seed=seed)) > chance + 1
-    assert found(lambda seed: RankNAS(**RANK, seed=seed)) > chance + 1
+    chance = found(lambda seed: SearchStrategy("random", evaluations=36, seed=seed))
+    assert found(lambda seed: SearchStrategy("evolution", **HAT, seed=seed)) > chance + 1
+    assert found(lambda seed: SearchStrategy("ranknas", **RANK, seed=seed)) > chance + 1
 
 
 def test_autoformer_under_a_limit() -> None:
@@ -68,8 +70,8 @@ def test_autoformer_under_a_limit() -> None:
     def heads(model: Any) -> float:
         return float(sum(value for label, value in model.sample.items() if label.startswith("num_head")))
 
-    for kind, settings in ((HATEvolution, HAT), (RankNAS, RANK)):
-        strategy = searched(kind(constraints={"flops": (flops, 4e8)}, **settings), space, heads, 30)
+    for name, settings in (("evolution", HAT), ("ranknas", RANK)):
+        strategy = searched(SearchStrategy(name, constraints={"flops": (flops, 4e8)}, **settings), space, heads, 30)
         assert len({one.architecture for one in strategy.archive}) == 30
         assert all(one.costs["flops"] == flops.profile(one.sample) <= 4e8 for one in strategy.archive)
 
@@ -78,26 +80,28 @@ def test_own_space_with_genes_of_its_own(space: SearchSpace) -> None:
     def small(model: Any) -> float:
         return -params_m(model.executable_model().architecture)
 
-    strategy = searched(RankNAS(**RANK), as_model_space(space), small)
+    strategy = searched(SearchStrategy("ranknas", **RANK), as_model_space(space), small)
     assert strategy.search.space == space
-    assert next(iter(strategy.importance["-metric"])) in [choice.name for choice in space.choices]
+    assert next(iter(strategy.search.importance["-metric"])) in [choice.name for choice in space.choices]
     assert strategy.best().metric == -min(params_m(one.architecture) for one in strategy.archive)
-    assert strategy.config.keep == 5 and strategy.config.ranker.encoding == "layers"
+    assert strategy.config.keep_genes == 5 and strategy.config.trees.encoding == "layers"
 
 
 def test_a_ranking_for_names(nasbench201: Any) -> None:
     for given, encoding in (({}, "onehot"), ({"encoding": "layers"}, "layers"), (RankerConfig(), "layers")):
-        strategy = searched(RankNAS(**{**RANK, "ranker": given}), nasbench201, worth, 2)
-        assert strategy.search.config.ranker.encoding == encoding and strategy.search.config.keep == 0
-    assert searched(RankNAS(**RANK, keep=3), nasbench201, worth, 2).search.config.keep == 3
-    sizes = searched(RankNAS(**RANK), AutoFormer(search_depth=(2, 3)), lambda model: 1.0, 2)
-    assert sizes.config.ranker.encoding == "layers"
+        strategy = searched(SearchStrategy("ranknas", **{**RANK, "trees": given}), nasbench201, worth, 2)
+        assert strategy.search.config.trees.encoding == encoding and strategy.search.config.keep_genes == 0
+    assert (
+        searched(SearchStrategy("ranknas", **RANK, keep_genes=3), nasbench201, worth, 2).search.config.keep_genes == 3
+    )
+    sizes = searched(SearchStrategy("ranknas", **RANK), AutoFormer(search_depth=(2, 3)), lambda model: 1.0, 2)
+    assert sizes.config.trees.encoding == "layers"
 
 
 def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
-    whole = searched(RankNAS(**RANK), nasbench201, worth)
-    first = searched(RankNAS(**RANK), nasbench201, worth, 15)
-    second = RankNAS(**RANK)
+    whole = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth)
+    first = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth, 15)
+    second = SearchStrategy("ranknas", **RANK)
     second.initialize(SimplifiedModelSpace.from_model(nasbench201, Formula(worth)), SequentialExecutionEngine(100))
     second.load_state_dict(first.state_dict())
     second.run()
@@ -105,19 +109,29 @@ def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
 
 
 def test_arguments() -> None:
-    assert HATEvolution(population=30).config.parents == 6
-    assert repr(HATEvolution(**HAT, seed=3)).startswith("HATEvolution(iterations=6, population=12,")
-    wrong: list[tuple[type[NasExtError], str, Any]] = [
-        (UnknownChoiceError, "unknown argument of HATEvolution 'poplation'", lambda: HATEvolution(poplation=9)),
-        (UnknownChoiceError, "Did you mean 'population'", lambda: HATEvolution(poplation=9)),
-        (UnknownChoiceError, "unknown setting of a ranker 'depth'", lambda: RankNAS(ranker={"depth": 3})),
-        (ConfigError, "ranker is 3; expected a mapping", lambda: RankNAS(ranker=3)),
-        (ConfigError, "samples is 0", lambda: RankNAS(samples=0)),
-        (ConfigError, "evaluations is '9'", lambda: RandomSearch(evaluations="9")),
-        (ConfigError, "mutation_prob", lambda: HATEvolution(mutation_prob="often")),
-        (ConfigError, "constraints are 3", lambda: HATEvolution(constraints=3)),
+    assert SearchStrategy("evolution", population=30).config.parents == 6
+    assert repr(SearchStrategy("evolution", **HAT, seed=3)).startswith(
+        "SearchStrategy('evolution', iterations=6, popul"
+    )
+    wrong: list[tuple[type[NasExtError], str, dict[str, Any]]] = [
+        (UnknownChoiceError, "expected one of evolution, random, ranknas", {"strategy": "hat"}),
+        (UnknownChoiceError, "unknown argument of strategy evolution 'poplation'", {"poplation": 9}),
+        (UnknownChoiceError, "Did you mean 'population'", {"poplation": 9}),
+        (UnknownChoiceError, "unknown setting of trees 'depth'", {"strategy": "ranknas", "trees": {"depth": 3}}),
+        (ConfigError, "trees is 3; expected settings", {"strategy": "ranknas", "trees": 3}),
+        (ConfigError, "samples is 0", {"strategy": "ranknas", "samples": 0}),
+        (ConfigError, "evaluations is '9'", {"strategy": "random", "evaluations": "9"}),
+        (ConfigError, "mutation_prob", {"mutation_prob": "often"}),
+        (ConfigError, "constraints are 3", {"constraints": 3}),
+        (ConfigError, "against other metrics", {"strategy": "multi-objective"}),
+        (
+            ConfigError,
+            "against other metrics",
+            {"strategy": "multi-objective", "objectives": ["x", "default"]},
+        ),
+        (ConfigError, "strategy evolution minimises default alone", {"objectives": ["default", "latency_ms"]}),
     ]
-    for kind, said, call in wrong:
+    for kind, said, arguments in wrong:
         with pytest.raises(kind) as caught:
-            call()
+            SearchStrategy(**{"strategy": "evolution", **arguments})
         assert said in str(caught.value) and "\n" not in str(caught.value)

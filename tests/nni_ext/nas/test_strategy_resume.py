@@ -18,7 +18,7 @@ from nni.experiment.data import TrialJob
 from nni.nas.space import SimplifiedModelSpace
 
 from nas_core.errors import ConfigError
-from nni_ext import HATEvolution, RandomSearch
+from nni_ext import SearchStrategy
 from tests.nni_ext.nas.engines import SMALL, Formula, Network, Workers, experiments_in, keys, run, wide_and_sharp
 
 
@@ -42,12 +42,12 @@ def interrupted(after: int) -> Callable[[dict[str, Any]], float]:
 
 @pytest.mark.parametrize("after", [0, 3, 8, 11])
 def test_resumed_as_if_never_stopped(experiments: Any, after: int) -> None:
-    whole = HATEvolution(**SMALL, seed=1)
+    whole = SearchStrategy("evolution", **SMALL, seed=1)
     experiments(whole, Formula(wide_and_sharp), 100).run()
-    first = experiments(HATEvolution(**SMALL, seed=1), Formula(interrupted(after)), 100)
+    first = experiments(SearchStrategy("evolution", **SMALL, seed=1), Formula(interrupted(after)), 100)
     first.run()
     assert len(first.strategy.archive) == after
-    evaluator, strategy = Formula(wide_and_sharp), HATEvolution(**SMALL, seed=1)
+    evaluator, strategy = Formula(wide_and_sharp), SearchStrategy("evolution", **SMALL, seed=1)
     second = experiments(strategy, evaluator, 100, id=first.id)
     second.resume()
     second.stop()
@@ -65,7 +65,7 @@ def checkpoint(made: Any) -> Path:
 def test_a_checkpoint_survives_a_failed_resume(
     experiments: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = experiments(HATEvolution(**SMALL, seed=1), Formula(interrupted(9)), 100)
+    first = experiments(SearchStrategy("evolution", **SMALL, seed=1), Formula(interrupted(9)), 100)
     first.run()
     good = torch.load(checkpoint(first), weights_only=True)["strategy"]
     assert len(good["archive"]) == 9
@@ -77,24 +77,24 @@ def test_a_checkpoint_survives_a_failed_resume(
         made.stop()
         assert torch.load(checkpoint(made), weights_only=True)["strategy"] == good
 
-    stopped_after(HATEvolution(**SMALL, seed=2), ConfigError, "seed = 1, this one has 2")
-    stopped_after(HATEvolution(**SMALL, seed=1, maximize=False), ConfigError, "maximize=True")
-    stopped_after(RandomSearch(), ConfigError, "strategy = 'HATEvolution'")
+    stopped_after(SearchStrategy("evolution", **SMALL, seed=2), ConfigError, "seed = 1, this one has 2")
+    stopped_after(SearchStrategy("evolution", **SMALL, seed=1, maximize=False), ConfigError, "maximize=True")
+    stopped_after(SearchStrategy("random"), ConfigError, "strategy = 'evolution'")
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):  # of the file, before any strategy sees it
         patch.setattr(torch, "load", lambda *args, **kwargs: 1 / 0)
-        made = experiments(HATEvolution(**SMALL, seed=1), Formula(wide_and_sharp), 100, id=first.id)
+        made = experiments(SearchStrategy("evolution", **SMALL, seed=1), Formula(wide_and_sharp), 100, id=first.id)
         with pytest.raises(ZeroDivisionError):
             made.resume()
         before = checkpoint(made).read_bytes()
         made.stop()
         assert checkpoint(made).read_bytes() == before
-    last = experiments(HATEvolution(**SMALL, seed=1), Formula(wide_and_sharp), 100, id=first.id)
+    last = experiments(SearchStrategy("evolution", **SMALL, seed=1), Formula(wide_and_sharp), 100, id=first.id)
     last.resume()
     assert [entry["metric"] for entry in good["archive"]] == [one.metric for one in last.strategy.archive[:9]]
 
 
 def test_states_that_are_none() -> None:
-    strategy = HATEvolution(**SMALL)
+    strategy = SearchStrategy("evolution", **SMALL)
     strategy.initialize(SimplifiedModelSpace.from_model(Network(), None), Workers(1, 9))
     good = strategy.state_dict()
     for wrong in ({}, {"format": 1}, {**good, "version": 99}, {**good, "archive": [{}]}, {**good, "search": None}):
@@ -107,14 +107,14 @@ def test_states_that_are_none() -> None:
 
 
 def test_a_record_outlives_a_killed_process(tmp_path: Path) -> None:
-    whole = run(HATEvolution(**SMALL, seed=1), Workers(1, 100))
+    whole = run(SearchStrategy("evolution", **SMALL, seed=1), Workers(1, 100))
     for budget in (3, 3, 5, 100):  # the experiment is begun anew each time, without NNI's checkpoint
-        strategy = run(HATEvolution(**SMALL, seed=1, record=tmp_path), engine := Workers(1, budget))
+        strategy = run(SearchStrategy("evolution", **SMALL, seed=1, record=tmp_path), engine := Workers(1, budget))
     assert keys(strategy) == keys(whole)
     assert len(engine.submitted) == len(whole.archive) - 11
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == len(whole.archive)
     with pytest.raises(ConfigError, match="seed"):
-        run(HATEvolution(**SMALL, seed=2, record=tmp_path), Workers(1, 100))
+        run(SearchStrategy("evolution", **SMALL, seed=2, record=tmp_path), Workers(1, 100))
 
 
 class Manager:
@@ -135,7 +135,7 @@ class Manager:
 
 def test_what_a_training_service_finished_meanwhile() -> None:
     """Its manager outlives a killed experiment, whose checkpoint is from the start."""
-    whole, killed = (HATEvolution(**SMALL, seed=1) for _ in range(2))
+    whole, killed = (SearchStrategy("evolution", **SMALL, seed=1) for _ in range(2))
     run(whole, Workers(2, 100))
     space = SimplifiedModelSpace.from_model(Network(), None)
     killed.initialize(space, Workers(1, 9))
@@ -143,7 +143,7 @@ def test_what_a_training_service_finished_meanwhile() -> None:
     done = [*whole.archive[:4], *whole.archive[5:9]]
     engine = Workers(2, 100)
     engine.nodejs_binding = Manager([space.freeze(dict(one.sample)) for one in done], [one.metric for one in done])
-    strategy = HATEvolution(**SMALL, seed=1)
+    strategy = SearchStrategy("evolution", **SMALL, seed=1)
     strategy.initialize(space, engine)
     strategy.load_state_dict(state)
     strategy.run()

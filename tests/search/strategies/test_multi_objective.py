@@ -12,7 +12,6 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.search import (
-    Constraint,
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
     RandomConfig,
@@ -21,17 +20,12 @@ from nas_core.search import (
     search,
 )
 from nas_core.search.strategies.dominance import best_first, crowding, fronts
-from nas_core.space import Architecture, SearchSpace
-from tests.contracts.strategy import SPACE, StrategyContract, limit
+from nas_core.space import Architecture
+from tests.contracts.strategy import SPACE, limit
 
-SMALL = MultiObjectiveConfig(iterations=10, parents=40, mutations=20, crossovers=20)
+SMALL = MultiObjectiveConfig(iterations=10, population=40, mutations=20, crossovers=20)
 REFERENCE = (20.0, 42.0)
 """Worse than any architecture in both metrics."""
-
-
-class TestMultiObjectiveEvolution(StrategyContract):
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
-        return MultiObjectiveEvolution(space, constraints, SMALL, seed=seed)
 
 
 def metrics(architecture: Architecture) -> dict[str, float]:
@@ -117,7 +111,7 @@ def test_what_is_beaten_never_displaces_what_beats_it() -> None:
         entered = [np.array(vectors[key]) for key in kept - before]
         assert not any(dominates(old, new) for old in lost for new in entered)
         before = kept
-    assert len(before) == SMALL.parents
+    assert len(before) == SMALL.population
 
 
 def test_measured_violations_are_ranked_behind() -> None:
@@ -158,7 +152,7 @@ def test_a_run_keeps_the_front_of_its_objectives(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({"iterations": 0}, "iterations"),
-        ({"parents": 1}, "parents is 1"),
+        ({"population": 1}, "population is 1"),
         ({"mutations": 0, "crossovers": 0}, "both 0"),
         ({"crossovers": 2.5}, "crossovers"),
         ({"mutation_prob": 0.0}, "mutation_prob"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,19 +22,14 @@ from nas_core.search import (
     RankerConfig,
     RankNAS,
     RankNASConfig,
-    Strategy,
 )
 from nas_core.search.strategies.gene_importance import limit_importance, most_important
 from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, permutation_importance, tau_importance
-from nas_core.space import Architecture, SearchSpace
-from tests.contracts.strategy import SPACE, StrategyContract, drive, limit, quality
+from nas_core.space import Architecture
+from tests.contracts.strategy import SPACE, drive, limit, quality
+from tests.search.saved_before import as_before
 
-SMALL = RankNASConfig(samples=80, rounds=4, finalists=20, candidates=200, iterations=3, parents=20, children=40)
-
-
-class TestRankNAS(StrategyContract):
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Strategy:
-        return RankNAS(space, constraints, SMALL, seed=seed)
+SMALL = RankNASConfig(samples=80, rankings=4, per_ranking=20, candidates=200, generations=3, parents=20, children=40)
 
 
 def test_pairwise_gradients_are_those_of_the_loss() -> None:
@@ -124,7 +120,8 @@ def test_few_evaluations_reach_what_evolution_needs_many_for() -> None:
     for seed in range(3):
         evolution = HATEvolution(SPACE, [limit(3000.0)], EvolutionConfig(), seed=seed)
         drive(evolution, 1000)
-        ranked = RankNAS(SPACE, [limit(3000.0)], RankNASConfig(samples=40, rounds=6, finalists=10, keep=0), seed=seed)
+        config = RankNASConfig(samples=40, rankings=6, per_ranking=10, keep_genes=0)
+        ranked = RankNAS(SPACE, [limit(3000.0)], config, seed=seed)
         drive(ranked, 100)
         best, other = evolution.best(), ranked.best()
         assert best is not None and other is not None
@@ -133,7 +130,8 @@ def test_few_evaluations_reach_what_evolution_needs_many_for() -> None:
 
 
 def test_genes_that_do_not_matter_are_fixed() -> None:
-    strategy = RankNAS(SPACE, [], RankNASConfig(samples=100, rounds=1, finalists=10, keep=2, explore=0.0), seed=0)
+    config = RankNASConfig(samples=100, rankings=1, per_ranking=10, keep_genes=2, explore=0.0)
+    strategy = RankNAS(SPACE, [], config, seed=0)
     drive(strategy, 100)
     proposed = strategy.ask(10)
     kept = set(list(strategy.importance["loss"])[:2]) | SPACE.slots.depth_genes
@@ -163,7 +161,9 @@ def after_a_ranking(config: RankNASConfig, constraints: Sequence[Constraint]) ->
 
 def test_genes_that_matter_to_a_limit_stay_free() -> None:
     """The loss asks for depth alone and the limit for width: pruned by the loss, width is no longer searched."""
-    one = RankNASConfig(samples=60, rounds=2, finalists=20, keep=1, candidates=300, iterations=3, explore=0.0)
+    one = RankNASConfig(
+        samples=60, rankings=2, per_ranking=20, keep_genes=1, candidates=300, generations=3, explore=0.0
+    )
     loose = Constraint("latency_ms", 1e6, width_alone)
     both, loss = after_a_ranking(one, [loose]), after_a_ranking(replace(one, prune_by="metric"), [loose])
     assert next(iter(both.importance["loss"])) == "decoder.layers"
@@ -179,7 +179,7 @@ def test_genes_that_matter_to_a_limit_stay_free() -> None:
 
 def test_without_limits_nothing_changes() -> None:
     """The course of a search of an earlier release, and of one that only the loss prunes."""
-    config = RankNASConfig(samples=40, rounds=2, finalists=10, keep=3, candidates=200, iterations=2)
+    config = RankNASConfig(samples=40, rankings=2, per_ranking=10, keep_genes=3, candidates=200, generations=2)
     for constraints, equal in (([], True), ([limit(3000.0)], False)):
         asked = [
             drive(RankNAS(SPACE, constraints, replace(config, prune_by=by), seed=1), 60)
@@ -216,6 +216,7 @@ def test_a_state_from_before_limits_counted() -> None:
     """It was pruned by the loss alone: it goes on so where that is asked for, and is refused where it is not."""
     old = after_a_ranking(replace(SMALL, prune_by="metric"), [limit(3000.0)])
     state = old.state_dict()
+    state["settings"] = as_before(state["settings"])
     del state["settings"]["prune_by"]
     state["importance"] = state["importance"]["loss"]
     other = RankNAS(SPACE, [limit(3000.0)], replace(SMALL, prune_by="metric"), seed=0)
@@ -229,10 +230,13 @@ def test_a_state_from_before_limits_counted() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"samples": 1}, {"rounds": 0}, {"keep": -1}, {"explore": 1.5}, {"mutation_prob": 0.0}, {"finalists": 2.5}],
-)
-def test_bad_settings_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(ConfigError):
+    [
+        {"samples": 1}, {"rankings": 0}, {"keep_genes": -1}, {"explore": 1.5}, {"mutation_prob": 0.0},
+        {"per_ranking": 2.5}, {"mutation_prob": "often"}, {"explore": "0.5"}, {"explore": True},
+    ],
+)  # fmt: skip
+def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(settings))} is .*; expected a"):
         RankNASConfig(**settings)
 
 
@@ -241,10 +245,10 @@ def test_bad_rankers_are_refused() -> None:
         RankNASConfig(prune_by="loss")
     with pytest.raises(UnknownChoiceError, match="pairwise"):
         RankerConfig(objective="pairwize")
-    with pytest.raises(ConfigError, match="leaves 1"):
+    with pytest.raises(ConfigError, match="leaves of a ranker is 1"):
         RankerConfig(leaves=1)
     for setting in ({"members": 2.5}, {"rounds": "sixty"}, {"min_leaf": True}, {"learning_rate": "x"}):
-        with pytest.raises(ConfigError, match=f"{next(iter(setting))} .*; expected a"):
+        with pytest.raises(ConfigError, match=f"{next(iter(setting))} of a ranker is .*; expected a"):
             RankerConfig(**setting)
     with pytest.raises(DataError, match="different values"):
         BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5))

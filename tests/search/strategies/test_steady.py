@@ -32,8 +32,8 @@ def evolution(seed: int = 0) -> Strategy:
 
 def ranknas(seed: int = 0) -> Strategy:
     config = RankNASConfig(
-        samples=20, rounds=2, finalists=8, candidates=100, iterations=2, parents=10, children=20,
-        ranker=RankerConfig(members=1, rounds=10),
+        samples=20, rankings=2, per_ranking=8, candidates=100, generations=2, parents=10, children=20,
+        trees=RankerConfig(members=1, rounds=10),
     )  # fmt: skip
     return RankNAS(SPACE, [BOUND], config, seed=seed)
 

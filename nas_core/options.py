@@ -1,0 +1,223 @@
+"""Options of a command line or of a YAML file, derived from a frozen dataclass of settings.
+
+Each field is one option, with the field's name everywhere: its type, its default, and the docstring under it as help.
+This module knows no command line but argparse's; the command ``nas-ext`` takes its options by
+:mod:`nas_core.cli.options`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from nas_core.checks import checked_value
+from nas_core.errors import ConfigError, unknown_choice
+
+__all__ = ["Option", "add_options", "config_from", "flag_of", "options_of", "read_options"]
+
+Config = TypeVar("Config")
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting, as people give it."""
+
+    name: str
+    """The field's name; so it is called in YAML and from Python."""
+    kind: Any
+    """bool, int, float, str or Path; a dataclass where the option is itself a group of settings by name; dict for any
+    names with texts."""
+    default: Any
+    """MISSING where one has to be given."""
+    help: str
+    """The docstring under the field, as one line without markup."""
+    choices: tuple[str, ...] = ()
+    """All texts that are allowed, from ``metadata={"choices": ..}`` of the field; empty: any."""
+    many: bool = False
+    """Whether it takes several values, a tuple of them."""
+
+    @property
+    def flag(self) -> str:
+        """Its name on a command line."""
+        return flag_of(self.name)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its value is settings by name; ``KEY=VALUE``, repeated, on a command line."""
+        return self.kind is dict or is_dataclass(self.kind)
+
+    @property
+    def described(self) -> str:
+        """The help with what may be chosen, and the default where the help does not tell one."""
+        one_of = f"; one of {', '.join(self.choices)}" if self.choices else ""
+        untold = (
+            "default:" not in self.help.lower()
+            and not self.grouped
+            and self.default not in (MISSING, None, "", (), False)
+        )
+        return self.help.rstrip(".") + one_of + (f" (default: {self.default})" if untold else "")
+
+    def checked(self, value: Any) -> Any:
+        """A value of YAML or Python, made a plain one of the option's kind.
+
+        Raises:
+            ConfigError, UnknownChoiceError: it is none.
+        """
+        if self.grouped:
+            if self.kind is not dict and isinstance(value, self.kind):
+                return value
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{self.name} is {value!r}; expected settings by name, such as {{seed: 1}}")
+            return dict(value) if self.kind is dict else config_from(self.kind, value, f"setting of {self.name}")
+        if self.many:
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                raise ConfigError(f"{self.name} is {value!r}; expected a list")
+            return tuple(checked_value(one, self.kind, self.name) for one in value)
+        return checked_value(value, self.kind, self.name, choices=self.choices)
+
+    def read(self, text: Any) -> Any:
+        """A value from what was typed: a text, a list of texts, or what a parser has already made of it.
+
+        Raises:
+            ConfigError: it is none of the option's kind.
+        """
+        if self.grouped:
+            pairs = [str(one).partition("=") for one in ([text] if isinstance(text, str) else text)]
+            if any(not key or not equals for key, equals, _ in pairs):
+                raise ConfigError(f"{self.name} is {text!r}; expected KEY=VALUE")
+            given = {key: value for key, _, value in pairs}
+            group: Any = self.kind
+            known = {} if group is dict else {option.name: option for option in options_of(group)}
+            return {key: known[key].read(value) if key in known else value for key, value in given.items()}
+        if self.many:
+            return tuple(self._one(one) for one in ([text] if isinstance(text, str) else text))
+        return self._one(text)
+
+    def _one(self, text: Any) -> Any:
+        if not isinstance(text, str) or self.kind is str:
+            return text
+        try:
+            return _WORDS[text.lower()] if self.kind is bool else self.kind(text)
+        except (KeyError, ValueError):
+            return text  # refused as what it is when it is checked
+
+
+def flag_of(name: str) -> str:
+    """A field's name on a command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def options_of(config_class: type[Any]) -> tuple[Option, ...]:
+    """The options of a dataclass of settings, in the order of its fields.
+
+    Raises:
+        ConfigError: it is none, or a field is of a type that no option has.
+    """
+    if not is_dataclass(config_class):
+        raise ConfigError(f"{config_class.__name__} is no dataclass; expected one with a field for each setting")
+    hints, docs = get_type_hints(config_class), _docs(config_class)
+    return tuple(
+        _option(field, hints[field.name], docs.get(field.name, ""), config_class) for field in fields(config_class)
+    )
+
+
+def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
+    """Settings of which only some are given, by the names of their fields; None is the default too.
+
+    Where the class has a method ``of``, it makes the rest of what is given; otherwise the rest are defaults.
+
+    Args:
+        what: what one of them is, as messages call it ("option of evolution").
+
+    Raises:
+        UnknownChoiceError: no setting of that name; the message lists all. ConfigError: a value of another type, out
+            of range, or missing.
+    """
+    known = {option.name: option for option in options_of(config_class)}
+    for name in given:
+        if name not in known:
+            raise unknown_choice(what, name, known)
+    values = {name: known[name].checked(value) for name, value in given.items() if value is not None}
+    for option in known.values():
+        if option.default is MISSING and option.name not in values:
+            raise ConfigError(f"{what} {option.name!r} is missing; give it")
+    config: Config = getattr(config_class, "of", config_class)(**values)
+    return config
+
+
+def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> None:
+    """Give an argparse parser the options of a dataclass of settings."""
+    for option in options_of(config_class):
+        text = option.described.replace("%", "%%")
+        if option.kind is bool and not option.default:
+            parser.add_argument(option.flag, action="store_true", help=text)
+        elif option.kind is bool:
+            parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, default=True, help=text)
+        elif option.grouped:
+            parser.add_argument(option.flag, action="append", metavar="KEY=VALUE", help=text)
+        else:
+            parser.add_argument(
+                option.flag,
+                type=option.kind,
+                nargs="+" if option.many else None,
+                required=option.default is MISSING,
+                metavar=option.kind.__name__.upper(),
+                help=text,
+            )
+
+
+def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
+    """The settings that a parser with :func:`add_options` has read.
+
+    Raises:
+        NasExtError: as :func:`config_from`.
+    """
+    typed = {option.name: (option, getattr(parsed, option.name)) for option in options_of(config_class)}
+    given = {name: option.read(value) for name, (option, value) in typed.items() if value is not None}
+    return config_from(config_class, given, "option")
+
+
+def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
+    default = field.default_factory() if field.default_factory is not MISSING else field.default
+    kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        hint = kinds[0] if len(kinds) == 1 else hint
+    many = typing.get_origin(hint) is tuple
+    kind = typing.get_args(hint)[0] if many else dict if typing.get_origin(hint) in (dict, Mapping) else hint
+    if kind not in (bool, int, float, str, Path, dict) and not is_dataclass(kind):
+        raise ConfigError(f"{field.name} of {owner.__name__} is of type {hint}, which no option has; give it another")
+    return Option(field.name, kind, default, _plain(doc), tuple(field.metadata.get("choices", ())), many)
+
+
+@cache
+def _docs(config_class: Any) -> dict[str, str]:
+    """The docstring under each field, those of bases included; none where there is no source."""
+    docs: dict[str, str] = {}
+    each: Any
+    for each in filter(is_dataclass, reversed(config_class.__mro__)):
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        except (OSError, TypeError):
+            continue
+        assert isinstance(body, ast.ClassDef)
+        for field, doc in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
+                docs[field.target.id] = str(ast.literal_eval(doc.value))
+    return docs
+
+
+def _plain(doc: str) -> str:
+    """A docstring as one line without markup."""
+    without_roles = re.sub(r":\w+:`~?([^`]*)`", r"\1", doc)
+    return " ".join(without_roles.replace("``", "").split())

@@ -1,0 +1,84 @@
+"""What a search strategy says about itself, from which the command line, NNI and reports know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from nas_core.errors import ConfigError
+from nas_core.search.constraints import Constraint
+from nas_core.space import SearchSpace
+
+__all__ = ["NoSettings", "StrategyDescription", "check_same"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoSettings:
+    """Settings of a strategy that has none."""
+
+
+class StrategyDescription:
+    """The part of a strategy that is known before it searches. One line in :mod:`nas_core.search.registry`, or an entry
+    point of another distribution, offers it everywhere."""
+
+    name: ClassVar[str] = ""
+    """Under which it is registered, and which people read everywhere."""
+    former_name: ClassVar[str] = ""
+    """Under which earlier releases saved it."""
+    purpose: ClassVar[str] = ""
+    """What it is good for, in one line."""
+    config_class: ClassVar[type[Any]] = NoSettings
+    """Frozen dataclass of its settings; its fields are the strategy's options, under these names everywhere."""
+    weighs_several: ClassVar[bool] = False
+    """Whether it minimises several metrics together; others minimise the first they are given."""
+    budget_told: ClassVar[str] = ""
+    """How its settings make the number of evaluations that it asks for at most, for messages: ``{each} x {rounds}``."""
+
+    @classmethod
+    def made(
+        cls,
+        space: SearchSpace,
+        constraints: Sequence[Constraint],
+        config: Any,
+        objectives: Sequence[str],
+        **common: Any,
+    ) -> Any:
+        """The strategy as a command line or a host makes it.
+
+        Args:
+            config: of :attr:`config_class`.
+            objectives: metrics to minimise; where it does not weigh several, the first.
+            common: ``seed`` and ``max_tries`` where they are given.
+
+        Raises:
+            ConfigError: fewer objectives than it needs, or a setting that the space does not allow.
+        """
+        return cls(space, constraints, config, metric=objectives[0], **common)  # type: ignore[call-arg]
+
+    @classmethod
+    def suited(cls, config: Any, given: Mapping[str, Any], space: SearchSpace) -> Any:
+        """The settings, those that are not ``given`` as they suit a space of another project, each of whose layers has
+        genes of its own."""
+        return config
+
+    @classmethod
+    def renewed(cls, saved: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that a search was saved with, as it would save them today, since files of earlier releases are
+        read: a strategy whose settings have changed their names, or become more, reads those of before here."""
+        former = bool(cls.former_name) and saved.get("strategy") == cls.former_name
+        return {**saved, "strategy": cls.name} if former else dict(saved)
+
+
+def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Check that a state is one of a search with these settings.
+
+    Raises:
+        ConfigError: it is not; the first setting that differs is named.
+    """
+    for name, value in now.items():
+        if saved.get(name) != value:
+            raise ConfigError(
+                f"the state was saved by a search with {name} = {saved.get(name)!r}, this one has {value!r};"
+                " use the same settings, or start without the state"
+            )

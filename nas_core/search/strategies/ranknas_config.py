@@ -1,0 +1,94 @@
+"""Settings of RankNAS, and those that earlier releases saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError
+from nas_core.search.strategies.ranker import RankerConfig
+
+__all__ = ["PRUNE_BY", "RANKERS", "RankNASConfig", "renewed_settings"]
+
+PRUNE_BY = ("metric-and-limits", "metric")
+"""What a gene has to matter to in order to stay free."""
+
+RANKERS = ("boosted", "regression", "nn-former")
+"""What may order architectures: trees that learn pairs, trees that learn values, a network that sees graphs."""
+
+_FORMER = {"rounds": "rankings", "finalists": "per_ranking", "keep": "keep_genes", "iterations": "generations"}
+"""Settings that earlier releases called otherwise."""
+
+
+_RANGES = {
+    "samples": Range(2),
+    "rankings": Range(1),
+    "per_ranking": Range(1),
+    "explore": Range(0, 1),
+    "keep_genes": Range(0),
+    "candidates": Range(10),
+    "generations": Range(0),
+    "parents": Range(2),
+    "children": Range(1),
+    "mutation_prob": Range(0, 1, without=(0,)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankNASConfig:
+    """Settings of RankNAS.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a value out of range.
+    """
+
+    samples: int = 100
+    """Random architectures that the first ranking is learned from."""
+    rankings: int = 8
+    """Rankings learned one after another, each from all evaluations so far."""
+    per_ranking: int = 25
+    """Architectures that each ranking proposes for evaluation."""
+    explore: float = 0.2
+    """Share of these that are children of the best evaluated architectures instead, whatever the ranking says: where
+    it is wrong, it learns from them."""
+    keep_genes: int = 5
+    """Genes that stay free, the most important ones for the metric and as many for each limited metric; 0: all."""
+    prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
+    """What a gene has to matter to in order to stay free; with ``metric``, limits do not count. Without a limit it is
+    the same."""
+    candidates: int = 2000
+    """Random architectures that evolution in the ranking starts from."""
+    generations: int = 20
+    """Generations of evolution in the ranking; they cost no evaluation."""
+    parents: int = 100
+    """Best-ranked architectures that have children."""
+    children: int = 400
+    """Children by mutation, and as many by crossover, in each generation of evolution in the ranking."""
+    mutation_prob: float = 0.3
+    """Probability with which mutation replaces a gene."""
+    ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
+    """What orders architectures: gradient-boosted trees that learn which of two is better (boosted) or values
+    (regression), or a network that sees each architecture as a graph."""
+    trees: RankerConfig = field(default_factory=RankerConfig)
+    """Settings of the boosted trees by name, such as encoding or members; what they learn, ``ranker`` says."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges=_RANGES)
+        if not isinstance(self.trees, RankerConfig):
+            raise ConfigError(f"trees is {self.trees!r}; expected a RankerConfig")
+        learned = "regression" if self.ranker == "regression" else "pairwise"
+        if self.trees.objective not in (learned, RankerConfig.objective):
+            raise ConfigError(f"trees learn {self.trees.objective!r} with ranker {self.ranker!r}; give ranker alone")
+        object.__setattr__(self, "trees", replace(self.trees, objective=learned))
+
+
+def renewed_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as an earlier release saved them, under today's names. It had the trees' settings under ``ranker``, its
+    name under ``ranker_name`` (one for both kinds of trees), and at first no ``prune_by``: it pruned by the metric."""
+    found = {"prune_by": "metric"} | {_FORMER.get(name, name): value for name, value in saved.items()}
+    trees, name = found.pop("ranker", {}), found.pop("ranker_name", "boosted trees")
+    learned = trees.get("objective") if isinstance(trees, Mapping) else None
+    by_trees = "regression" if learned == "regression" else "boosted"
+    return {**found, "trees": trees, "ranker": by_trees if name == "boosted trees" else name}

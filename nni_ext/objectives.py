@@ -1,0 +1,62 @@
+"""What a search of several metrics minimises, from what users call the metrics of a trial's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nas_core.errors import ConfigError
+from nas_core.search import Strategy
+from nas_core.search.metrics import metric_named
+
+__all__ = ["NEGATED", "further_objectives", "with_negatives"]
+
+NEGATED = "-"
+"""In front of a metric's name: its negative, which is minimised where larger is better."""
+
+
+def further_objectives(
+    strategy: type[Strategy], objectives: Any, metric: str, limited: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """What is minimised beside the metric that a search goes by, which is itself the first of ``objectives``.
+
+    Args:
+        objectives: as given; None: all that is limited. A metric that is better when it is larger has a minus in front,
+            which those that the project knows by name (accuracy, BLEU) need not have.
+        metric: what the search goes by, under its name in the trial's result.
+        limited: metrics with a limit, which are predicted for each architecture.
+
+    Raises:
+        ConfigError: objectives of a strategy that minimises one metric, malformed ones, or fewer than two of a strategy
+            that weighs several.
+    """
+    if not strategy.weighs_several:
+        if objectives is not None:
+            raise ConfigError(
+                f"objectives are {objectives!r}, but strategy {strategy.name} minimises {metric} alone; leave them out"
+            )
+        return ()
+    names = [metric, *limited] if objectives is None else objectives
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"objectives are {names!r}; expected a list of names, such as [{metric}, latency_ms]")
+    plain = [name.removeprefix(NEGATED) for name in names]
+    if len(plain) < 2 or len(set(plain)) != len(plain) or names[0] != metric:
+        raise ConfigError(
+            f"objectives are {list(names)}; strategy {strategy.name} weighs {metric} against other metrics of a"
+            f" trial's result: give objectives: [{metric}, latency_ms], or a limit"
+        )
+    return tuple(name if name.startswith(NEGATED) else _minimised(name) for name in names[1:])
+
+
+def with_negatives(metrics: Mapping[str, float | None], minimised: Sequence[str]) -> dict[str, float | None]:
+    """The metrics of a result, and the negatives of those that are maximised."""
+    found = dict(metrics)
+    for name in minimised:
+        number = found.get(name.removeprefix(NEGATED))
+        if name.startswith(NEGATED) and number is not None:
+            found[name] = -number
+    return found
+
+
+def _minimised(name: str) -> str:
+    return f"{NEGATED}{name}" if metric_named(name).larger_is_better else name

@@ -1,0 +1,53 @@
+"""A search strategy of another distribution: hill climbing, which looks around the best architecture so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nas_core.checks import Range, check_fields
+from nas_core.search import Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class HillClimbingConfig:
+    """Settings of hill climbing; each field is an option of this name, in the command line and in NNI."""
+
+    steps: int = 20
+    """Times that neighbours of the best are looked at."""
+    neighbours: int = 16
+    """Architectures drawn at first, and in each step."""
+    reach: float = 0.1
+    """Probability with which a gene of a neighbour is drawn anew."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges={"steps": Range(0), "neighbours": Range(1), "reach": Range(0, 1, without=(0,))})
+
+
+class HillClimbing(Strategy):
+    """Neighbours of the best architecture so far, step by step."""
+
+    name = "hill-climbing"
+    purpose = "hill climbing: quick where neighbours are alike"
+    config_class = HillClimbingConfig
+    budget_told = "({steps} + 1) x {neighbours}"
+    config: HillClimbingConfig
+
+    @property
+    def budget(self) -> int:
+        return (self.config.steps + 1) * self.config.neighbours
+
+    def _propose(self) -> Any:
+        if self.generation > self.config.steps:
+            return None
+        best, known = self.best(), set(self._members)
+        if best is None:  # at first, or where all have failed
+            return self.proposals.initial(self.rng, self.config.neighbours, known)
+        here = self.space.rows([best[0]])
+
+        def near(count: int) -> Any:
+            return self.space.mutate_rows(np.repeat(here, count, axis=0), self.config.reach, self.rng)
+
+        return self.proposals.take(near, self.config.neighbours, known)

@@ -1,0 +1,201 @@
+"""Options derived from dataclasses of settings: for argparse, for YAML, and for typer's commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from nas_core.checks import Range, check_fields
+from nas_core.cli.options import flagged, parameters_of, with_options
+from nas_core.errors import ConfigError, UnknownChoiceError
+from nas_core.options import add_options, config_from, flag_of, options_of, read_options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    """Settings of a part."""
+
+    depth: int = 2
+    """Layers."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges={"depth": Range(1)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """Settings that another class adds to."""
+
+    count: int = 3
+    """How many, see :func:`~nas_core.options.options_of`;
+    ``0`` means none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy(Base):
+    """One field of each kind."""
+
+    data: Path
+    """Where it lies."""
+    out: Path | None = None
+    """Where it goes; default: nowhere."""
+    share: float = 0.5
+    """Of them, 5 % at least."""
+    how: str = field(default="fast", metadata={"choices": ("fast", "slow")})
+    """In which way."""
+    strict: bool = False
+    """Whether errors end it."""
+    warm: bool = True
+    """Whether it begins warm."""
+    betas: tuple[float, ...] = ()
+    """Two numbers."""
+    part: Inner = field(default_factory=Inner)
+    """Of the part."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Anything else."""
+
+
+def parsed(*arguments: str) -> Toy:
+    parser = argparse.ArgumentParser()
+    add_options(parser, Toy)
+    return read_options(Toy, parser.parse_args(arguments))
+
+
+def test_a_field_is_an_option() -> None:
+    options = {option.name: option for option in options_of(Toy)}
+    assert list(options) == ["count", "data", "out", "share", "how", "strict", "warm", "betas", "part", "more"]
+    count = options["count"]
+    assert (count.flag, count.kind, count.default) == ("--count", int, 3)
+    assert count.help == "How many, see nas_core.options.options_of; 0 means none."
+    assert count.described == "How many, see nas_core.options.options_of; 0 means none (default: 3)"
+    assert options["out"].described == "Where it goes; default: nowhere"
+    assert options["how"].described == "In which way; one of fast, slow (default: fast)"
+    assert options["data"].default is MISSING and options["out"].kind is Path
+    assert options["betas"].many and options["part"].grouped and options["more"].grouped
+    assert flag_of("per_ranking") == "--per-ranking"
+
+
+def test_a_command_line_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
+    found = parsed("--data", "d", "--count", "7", "--strict", "--no-warm", "--betas", "0.9", "1", "--part", "depth=4",
+                   "--more", "a=1", "--more", "b=x=y")  # fmt: skip
+    expected = Toy(
+        data=Path("d"), count=7, strict=True, warm=False, betas=(0.9, 1.0), part=Inner(depth=4),
+        more={"a": "1", "b": "x=y"},
+    )  # fmt: skip
+    assert found == expected and parsed("--data", "d") == Toy(data=Path("d"))
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--share FLOAT Of them, 5 % at least (default: 0.5)" in shown
+    with pytest.raises(SystemExit):
+        parsed("--count", "7")
+    for wrong, said in [
+        (["--how", "fat"], "unknown how 'fat': expected one of fast, slow"),
+        (["--share", "nan"], "share is nan; expected a number"),
+        (["--part", "depth"], "expected KEY=VALUE"),
+        (["--part", "depth=two"], "depth is 'two'; expected a whole number"),
+        (["--part", "width=2"], "unknown setting of part 'width'"),
+    ]:
+        with pytest.raises((ConfigError, UnknownChoiceError), match=said):
+            parsed("--data", "d", *wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cuont": 3}, "unknown option of toys 'cuont': .* Did you mean 'count'"),
+        ({"count": "3"}, "count is '3'; expected a whole number"),
+        ({"count": True}, "count is True; expected a whole number"),
+        ({"share": "half"}, "share is 'half'; expected a number"),
+        ({"strict": "yes"}, "strict is 'yes'; expected true or false"),
+        ({"betas": 0.9}, "betas is 0.9; expected a list"),
+        ({"betas": ["x"]}, "betas is 'x'; expected a number"),
+        ({"part": 3}, "part is 3; expected settings by name"),
+        ({"part": {"depth": 0}}, "depth is 0; expected a whole number from 1 on"),
+        ({"out": 3}, "out is 3; expected a path"),
+        ({"data": None}, "option of toys 'data' is missing; give it"),
+    ],
+)
+def test_settings_of_yaml_are_checked(given: dict[str, Any], said: str) -> None:
+    with pytest.raises((ConfigError, UnknownChoiceError), match=said) as caught:
+        config_from(Toy, {"data": "d", **given}, "option of toys")
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_yaml() -> None:
+    given = {"data": "d", "count": None, "share": 1, "part": {"depth": 3}, "betas": [0, 1], "more": {"a": "b"}}
+    found = config_from(Toy, given, "option")
+    assert found == Toy(data=Path("d"), share=1.0, part=Inner(depth=3), betas=(0.0, 1.0), more={"a": "b"})
+    assert config_from(Toy, {"data": "d", "part": Inner(depth=9)}, "option").part.depth == 9
+
+
+def test_what_no_option_can_be() -> None:
+    @dataclass
+    class Strange:
+        what: set[int] = field(default_factory=set)
+
+    with pytest.raises(ConfigError, match="what of Strange is of type"):
+        options_of(Strange)
+    with pytest.raises(ConfigError, match="int is no dataclass"):
+        options_of(int)
+
+
+def test_a_command_of_typer() -> None:
+    told: list[Any] = []
+
+    def command(name: str, size: int = 1, *, settings: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+        told.append((name, size, dict(settings), dict(others)))
+
+    def takers(config: type[Any], *names: str) -> list[Any]:
+        return parameters_of({option.name: [(name, option) for name in names] for option in options_of(config)})
+
+    further = {"settings": takers(Toy, "toys", "games"), "others": takers(Inner, "parts")}
+    app = typer.Typer(rich_markup_mode=None)
+    app.command()(with_options(command, further, "What it does."))
+    run = CliRunner().invoke
+    assert (
+        run(app, ["x", "--size", "2", "--count", "4", "--no-strict", "--part", "depth=2", "--betas", "1"]).exit_code
+        == 0
+    )
+    assert run(app, ["y", "--depth", "3"]).exit_code == 0
+    assert told == [
+        ("x", 2, {"count": 4, "strict": False, "part": ["depth=2"], "betas": [1.0]}, {}),
+        ("y", 1, {}, {"depth": 3}),
+    ]
+    shown = " ".join(run(app, ["--help"], env={"COLUMNS": "200"}).output.split())
+    assert "What it does." in shown and "toys, games: In which way; one of fast, slow (default: fast)." in shown
+    assert "parts: Layers (default: 2)." in shown
+    assert run(app, ["x", "--count", "many"]).exit_code == 2
+
+
+def test_an_option_of_two_kinds_is_read_by_who_takes_it() -> None:
+    @dataclass(frozen=True)
+    class Other:
+        count: float = 0.5
+        """A share."""
+
+    options = {"count": [("one", options_of(Base)[0]), ("other", options_of(Other)[0])]}
+    told: list[Any] = []
+
+    def command(*, given: Mapping[str, Any]) -> None:
+        told.extend(option.read(given["count"]) for _, option in options["count"])
+
+    app = typer.Typer(rich_markup_mode=None)
+    app.command()(with_options(command, {"given": parameters_of(options)}, "x"))
+    assert CliRunner().invoke(app, ["--count", "3"]).exit_code == 0
+    assert told == [3, 3.0] and [type(one) for one in told] == [int, float]
+
+
+def test_fields_in_messages_become_options() -> None:
+    names = ["keep_genes", "population"]
+    assert flagged("population is 3; see keep_genes, populations", names) == (
+        "--population is 3; see --keep-genes, populations"
+    )
+    assert flagged("population", []) == "population"
