@@ -47,7 +47,10 @@ def test_every_public_thing_of_the_core_says_what_it_is():
         silent += [
             f"{file.relative_to(ROOT)}: {node.name}"
             for node in tree.body
-            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in public and not ast.get_docstring(node)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef)
+            and node.name in public
+            and not ast.get_docstring(node)
+            and not any(ast.unparse(one) == "overload" for one in node.decorator_list)
         ]
     assert not silent
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.latency.by_genes import GeneLatencyModel
+from nas_core.latency import GeneLatencyModel
 
 RANDOM = 2000
 """Random architectures that show where a space's latencies lie."""

@@ -27,6 +27,16 @@ from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.mos import MoSConfig
 from nas_core.layers.weights import Affine
 
+__all__ = [
+    "AttentionConfig",
+    "DecoderLayerWeights",
+    "Dropouts",
+    "ElasticDecoderLayer",
+    "ElasticEncoderLayer",
+    "EncoderLayerWeights",
+    "norm",
+]
+
 
 class Dropouts(NamedTuple):
     """Probabilities in force: zero outside training."""
@@ -37,6 +47,8 @@ class Dropouts(NamedTuple):
 
 
 class EncoderLayerWeights(NamedTuple):
+    """The weights of one encoder layer for an architecture."""
+
     self_attn: SelfAttentionWeights
     self_attn_norm: Affine
     ffn: FeedForwardWeights
@@ -44,6 +56,8 @@ class EncoderLayerWeights(NamedTuple):
 
 
 class DecoderLayerWeights(NamedTuple):
+    """The weights of one decoder layer for an architecture."""
+
     self_attn: SelfAttentionWeights
     self_attn_norm: Affine
     cross_attn: CrossAttentionWeights
@@ -53,6 +67,7 @@ class DecoderLayerWeights(NamedTuple):
 
 
 def norm(x: Tensor, affine: Affine) -> Tensor:
+    """Normalise the last dimension, as ``nn.LayerNorm`` does."""
     return F.layer_norm(x, affine.weight.shape, affine.weight, affine.bias)
 
 

@@ -39,6 +39,8 @@ __all__ = [
 
 
 class VisionLayerWeights(NamedTuple):
+    """The weights of one layer for an architecture."""
+
     self_attn: SelfAttentionWeights
     self_attn_norm: Affine
     ffn: FeedForwardWeights

@@ -133,7 +133,7 @@ def _bars(axes: Any, values: Sequence[float]) -> None:
 
 
 def _colour(name: str) -> str:
-    """Of a kind of attention; grey for other names."""
+    """Return the colour of a kind of attention; grey for other names."""
     return KINDS.get(name).colour if name in KINDS.names() else _UNKNOWN
 
 

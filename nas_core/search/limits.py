@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from nas_core.errors import ConfigError
@@ -29,21 +30,36 @@ def costs_on_paper(space: SearchSpace) -> Costs:
     return {} if kind is None else {"params_m": kind.params_m, "flops_g": kind.flops_g}
 
 
-def cost_limits(space: SearchSpace, limits: Mapping[str, float | None]) -> list[Constraint]:
+def cost_limits(
+    space: SearchSpace, limits: Mapping[str, float | None], formulas_later: bool = False
+) -> list[Constraint]:
     """Constraints on ``params_m`` and ``flops_g``; None is no limit.
+
+    Args:
+        formulas_later: look for the formulas when the first architecture is asked for, and raise their errors then:
+            they come with torch, for which not every program can wait at its start.
 
     Raises:
         ConfigError: the space's networks have no formula for it. ConstraintError: a limit that is not above 0.
     """
-    costs = costs_on_paper(space)
     constraints = []
     for name, limit in limits.items():
-        if limit is None:
-            continue
-        if name not in costs:
-            raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
-        constraints.append(Constraint.per_architecture(name, limit, space, costs[name]))
+        if limit is not None:
+            formula = _later(space, name) if formulas_later else _formula(space, name)
+            constraints.append(Constraint.per_architecture(name, limit, space, formula))
     return constraints
+
+
+def _formula(space: SearchSpace, name: str) -> Callable[[Architecture], float]:
+    costs = costs_on_paper(space)
+    if name not in costs:
+        raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
+    return costs[name]
+
+
+def _later(space: SearchSpace, name: str) -> Callable[[Architecture], float]:
+    found = cache(lambda: _formula(space, name))
+    return lambda architecture: found()(architecture)
 
 
 def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:

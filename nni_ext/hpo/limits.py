@@ -40,7 +40,8 @@ def make_constraints(
         return []
     if space is None:
         raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
-    constraints = cost_limits(space, {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]})
+    costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
+    constraints = cost_limits(space, costs, formulas_later=True)  # NNI gives a tuner ten seconds to start
     if latency_model is not None:
         from nas_core.latency import load_latency_model
 

@@ -57,7 +57,7 @@ def test_a_tuner_weighs_what_trials_report(tmp_path: Path, monkeypatch: pytest.M
     made = tuner()
     found = tuned(made)
     assert len(found) == 8 + 3 * 8 and made.metric == "loss"
-    front = made._search.strategy.front()
+    front = made._search.strategy.front()  # private: NNI is told its proposals alone
     vectors = {(one["loss"], -one["images_per_s"]) for one in found}
     best = {v for v in vectors if not any(o[0] <= v[0] and o[1] <= v[1] and o != v for o in vectors)}
     assert {vector for _, vector in front} == best and len(best) > 3
@@ -67,14 +67,15 @@ def test_a_tuner_weighs_what_trials_report(tmp_path: Path, monkeypatch: pytest.M
     assert len((tmp_path / "nas-ext" / "pareto.csv").read_text().splitlines()) == 1 + len(best)
     again = tuner()
     assert tuned(again, 5) == []  # the same search, whose results were recorded
-    assert again._search.strategy.front() == front
+    assert again._search.strategy.front() == front  # private: as above
 
 
 def test_what_is_limited_is_weighed_too() -> None:
     made = tuner(objectives=None, metric="loss", max_params_m=0.9)
     assert made.objectives == ("loss", "params_m")
     assert len(tuned(made)) == 32
-    assert all(vector[1] == pytest.approx(params_m(one)) for one, vector in made._search.strategy.front())
+    front = made._search.strategy.front()  # private: NNI is told its proposals alone
+    assert all(vector[1] == pytest.approx(params_m(one)) for one, vector in front)
 
 
 @pytest.mark.parametrize(

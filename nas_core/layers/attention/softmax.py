@@ -86,11 +86,11 @@ class SoftmaxAttention(AttentionKind):
         return F.scaled_dot_product_attention(q, k, v, bias), KeysValues(k, v)
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> KeysValues:
-        """As they are; each step masks them."""
+        """Keep them as they are; each step masks them."""
         return KeysValues(k, v)
 
     def read(self, q: Tensor, memory: KeysValues, mask: Tensor | None, position: int) -> Tensor:
-        """As a whole sequence of one query."""
+        """Attend as a whole sequence of one query does."""
         return self.attend(q, memory.keys, memory.values, mask=mask)
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:

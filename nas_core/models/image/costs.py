@@ -21,7 +21,7 @@ __all__ = ["ACCOUNTINGS", "flops", "flops_g", "parameters", "params_m"]
 
 ACCOUNTINGS = ("honest", "paper")
 _STORED_INDICES = {"softmax": 0, "linear": 4096}
-"""Of each layer, for the kinds of attention that the paper has."""
+"""Numbers that each layer stores beside its weights, for the kinds of attention that the paper has."""
 
 
 def parameters(

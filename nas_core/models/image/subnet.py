@@ -38,7 +38,7 @@ class VisionConfig:
     pool: str = "avg"
     """One of :data:`POOLS`."""
     normalize: str = "denominator"
-    """Of linear attention: denominator, rms or layer."""
+    """How linear attention is normalised: denominator, rms or layer."""
     dropout: float = 0.0
     """After the embedding and each sublayer."""
     attention_dropout: float = 0.0

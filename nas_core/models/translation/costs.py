@@ -14,6 +14,8 @@ from nas_core.space import Architecture
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
+__all__ = ["Lengths", "flops", "flops_g", "parameters", "params_m"]
+
 
 @dataclass(frozen=True)
 class Lengths:

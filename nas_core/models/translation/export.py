@@ -107,7 +107,7 @@ def _flat(states: Sequence[AttentionState]) -> list[Tensor]:
 
 
 def _reads(architecture: Architecture) -> list[int]:
-    """Of how many encoder layers each decoder layer reads the outputs, one behind the other."""
+    """Count the encoder layers whose outputs each decoder layer reads, one behind the other."""
     options = architecture.numbers("decoder.arbitrary_cross")
     return [min(READ_LAYERS[option], architecture.number("encoder.layers")) for option in options]
 

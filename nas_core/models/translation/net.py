@@ -28,6 +28,8 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
+__all__ = ["TranslationNet"]
+
 
 class TranslationNet(nn.Module):
     """Encoder-decoder transformer of a search space with HAT's genes.
@@ -257,13 +259,13 @@ class TranslationNet(nn.Module):
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """As :meth:`step`, before the output projection: (B, C)."""
+        """Do what :meth:`step` does, before the output projection: (B, C)."""
         table = subnet.target_embedding
         position = self.target_positions(cache.length + 1, table.shape[1])[cache.length]
         return self.step_embedded(subnet, self._embed(tokens[:, None], table, position, Dropouts()), cache)
 
     def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
-        """As :meth:`step_features`, of the token's embedding with its position ``x`` (B, 1, C)."""
+        """Do what :meth:`step_features` does, from the token's embedding with its position ``x`` (B, 1, C)."""
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
             x, cache.past[index] = layer.step(

@@ -21,6 +21,8 @@ from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights
 from nas_core.layers.weights import Affine
 from nas_core.space import Architecture
 
+__all__ = ["DecoderCache", "LayerMemory", "Memory", "Subnet", "TranslationConfig"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig:

@@ -40,7 +40,7 @@ class BoostedTrees:
     """One boosted model; :meth:`fit` makes it."""
 
     text: str
-    """As LightGBM writes it"""
+    """The model in LightGBM's own format."""
     booster: lightgbm.Booster
 
     @classmethod

@@ -15,7 +15,7 @@ __all__ = ["fla_sums"]
 def fla_sums(
     q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int | None, causal: bool
 ) -> tuple[Tensor, Tensor]:
-    """As ``chunked_sums``; causal attention on CUDA alone."""
+    """Compute what ``chunked_sums`` does, by flash-linear-attention; causal attention on CUDA alone."""
     if not q.is_cuda or not causal:
         raise ConfigError("flash-linear-attention computes causal attention on CUDA; choose form='auto'")
     kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")

@@ -11,15 +11,15 @@ from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.latency.by_graph.families import chosen_families
 from nas_core.latency.by_graph.load import load_networks
 from tests.latency.by_graph.families.contract import check_family
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
-RECIPE = Path(__file__).with_name("network_family.py")
+RECIPE = ROOT / "examples" / "plugins" / "network_family.py"
 pytest.importorskip("onnxruntime", reason="needs onnx and onnxruntime")
 
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = "tests.recipes.network_family:FAMILIES"
+    target = "examples.plugins.network_family:FAMILIES"
     plug_in(tmp_path / "site", monkeypatch, "nas_ext.network_families", "mixers", target)
 
 

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from examples.plugins.gene import GENE, FewBitsNet, few_bits
 from nas_core.models import params_m
 from nas_core.search import Constraint, EvolutionConfig, HATEvolution, search
 from nas_core.space import Architecture, SearchSpace, load_space, save_space
 from tests.contracts.space import SpaceContract
 from tests.models.translation.tiny import close, sentences
-from tests.recipes.gene import GENE, FewBitsNet, few_bits
+from tests.toys import ROOT
 
-RECIPE = Path(__file__).with_name("gene.py")
+RECIPE = ROOT / "examples" / "plugins" / "gene.py"
 SOURCE, TARGET = sentences(5, 7, 2), sentences(6, 4, 3, seed=1)
 
 

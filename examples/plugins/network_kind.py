@@ -1,4 +1,4 @@
-"""Recurrent language models as a kind of network; the entry point is ``rnn_lm = tests.recipes.network_kind:KIND``."""
+"""Recurrent language models as a kind of network: the entry point ``rnn_lm = examples.plugins.network_kind:KIND``."""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -15,9 +15,9 @@ from nas_core.models import KINDS, kind_of
 from nas_core.predictor.ranker import reader_of
 from nas_core.space import Architecture, Choice, SearchSpace, save_space
 from tests.contracts.network_kind import NetworkKindContract
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
-FILE = Path(__file__).with_name("network_kind.py")
+FILE = ROOT / "examples" / "plugins" / "network_kind.py"
 SPACE = SearchSpace(
     "toy_lm", [Choice.make("rnn.layers", [1, 2, 3]), Choice.make("rnn.width", [8, 16, 24], "rnn.layers", 3)]
 )
@@ -25,7 +25,7 @@ SPACE = SearchSpace(
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(tmp_path / "site", monkeypatch, KINDS.group, "rnn_lm", "tests.recipes.network_kind:KIND")
+    plug_in(tmp_path / "site", monkeypatch, KINDS.group, "rnn_lm", "examples.plugins.network_kind:KIND")
 
 
 class TestLanguageModels(NetworkKindContract):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from examples.plugins.attention import AverageAttention
 from nas_core import models
 from nas_core.errors import UnknownChoiceError
 from nas_core.layers.attention import KINDS, AttentionKind, SelfAttentionWeights
@@ -19,8 +20,7 @@ from nas_core.models.translation.graph import operations
 from nas_core.search import EvolutionConfig, HATEvolution, search
 from nas_core.space import Architecture, SearchSpace, image_space, translation_space, with_attention
 from tests.contracts.attention import CrossAttentionContract
-from tests.recipes.attention import AverageAttention
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
 VOCAB = 12
 
@@ -42,7 +42,7 @@ class TestAverage(CrossAttentionContract):
 
 @pytest.fixture
 def average(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AttentionKind:
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.attention_kinds", "average", "tests.recipes.attention:AVERAGE")
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.attention_kinds", "average", "examples.plugins.attention:AVERAGE")
     return KINDS.get("average")
 
 
@@ -55,7 +55,7 @@ def space() -> SearchSpace:
 
 
 def test_it_is_short_and_unknown_without_its_distribution() -> None:
-    source = Path(__file__).with_name("attention.py").read_text(encoding="utf-8")
+    source = (ROOT / "examples" / "plugins" / "attention.py").read_text(encoding="utf-8")
     assert len(source.splitlines()) < 60
     with pytest.raises(UnknownChoiceError, match="average"):
         KINDS.get("average")

@@ -14,14 +14,14 @@ from nas_core.search import Constraint, RandomSearch
 from nas_core.space import Choice, SearchSpace
 from tests.contracts.network_model import NetworkModelContract
 from tests.latency.by_graph.toy import toy_graph, toy_networks
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
 
 @pytest.fixture(scope="module", autouse=True)
 def plugged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("site")
-        plug_in(folder, patch, "nas_ext.latency_models", "power-law", "tests.recipes.latency_by_graph:PowerLawModel")
+        plug_in(folder, patch, "nas_ext.latency_models", "power-law", "examples.plugins.latency_by_graph:PowerLawModel")
         yield
 
 
@@ -30,7 +30,7 @@ class TestPowerLaw(NetworkModelContract):
 
 
 def test_the_recipe_is_short() -> None:
-    assert len((Path(__file__).parent / "latency_by_graph.py").read_text(encoding="utf-8").splitlines()) < 60
+    assert len((ROOT / "examples" / "plugins" / "latency_by_graph.py").read_text(encoding="utf-8").splitlines()) < 60
 
 
 def test_it_is_trained_by_the_command_line_and_limits_a_search(

@@ -14,14 +14,14 @@ from nas_core.predictor import ACCURACY_MODELS, load_accuracy_model
 from naslib_ext import AccuracyPredictor
 from tests.contracts.accuracy_model import AccuracyModelContract
 from tests.naslib_ext.fakes import sampled
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
 
 @pytest.fixture(scope="module", autouse=True)
 def plugged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("site")
-        plug_in(folder, patch, "nas_ext.accuracy_models", "ridge", "tests.recipes.accuracy_model:RidgePredictor")
+        plug_in(folder, patch, "nas_ext.accuracy_models", "ridge", "examples.plugins.accuracy_model:RidgePredictor")
         yield
 
 
@@ -31,7 +31,7 @@ class TestRidge(AccuracyModelContract):
 
 
 def test_the_recipe_is_short() -> None:
-    assert len((Path(__file__).parent / "accuracy_model.py").read_text(encoding="utf-8").splitlines()) < 60
+    assert len((ROOT / "examples" / "plugins" / "accuracy_model.py").read_text(encoding="utf-8").splitlines()) < 60
 
 
 def test_it_trains_and_predicts_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,18 +9,18 @@ import pytest
 import torch
 from torch import nn
 
+from examples.plugins.host import OUTSIDE, POINTS, Supernet
 from nas_core.cli import main
 from nas_core.space import Architecture
 from tests.contracts.host import HostContract
-from tests.recipes.host import OUTSIDE, POINTS, Supernet
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
-RECIPE = Path(__file__).with_name("host.py")
+RECIPE = ROOT / "examples" / "plugins" / "host.py"
 
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.hosts", "circle", "tests.recipes.host:HOST")
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.hosts", "circle", "examples.plugins.host:HOST")
 
 
 @pytest.fixture

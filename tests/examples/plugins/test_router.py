@@ -12,14 +12,14 @@ from nas_core.layers import ROUTERS, MoSConfig, Router, mixtures
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from tests.contracts.router import RouterContract
 from tests.models.translation.tiny import ARCHITECTURES, SOURCE_VOCAB, SPACE, VOCAB, close, extract, sentences
-from tests.toys import plug_in
+from tests.toys import ROOT, plug_in
 
-RECIPE = Path(__file__).with_name("router.py")
+RECIPE = ROOT / "examples" / "plugins" / "router.py"
 
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.routers", "blocks", "tests.recipes.router:BlockRouter")
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.routers", "blocks", "examples.plugins.router:BlockRouter")
 
 
 class TestBlocks(RouterContract):

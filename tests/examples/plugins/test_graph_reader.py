@@ -13,14 +13,14 @@ import pytest
 from nas_core.cli import main
 from nas_core.predictor import READERS
 from tests.contracts.graph_reader import Arguments, GraphReaderContract
-from tests.toys import plug_in, show_other_processes
+from tests.toys import ROOT, plug_in, show_other_processes
 
-RECIPE = Path(__file__).with_name("graph_reader.py")
+RECIPE = ROOT / "examples" / "plugins" / "graph_reader.py"
 
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.graph_readers", "chains", "tests.recipes.graph_reader:CHAINS")
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.graph_readers", "chains", "examples.plugins.graph_reader:CHAINS")
     show_other_processes(tmp_path / "site", monkeypatch)
 
 

@@ -23,7 +23,7 @@ class Average:
 
 @dataclass(frozen=True)
 class AverageAttention(AttentionKind):
-    """As in Zhang et al. 2018, "Accelerating Neural Transformer via an Average Attention Network", without gates."""
+    """Average attention without its gates (Zhang et al. 2018, arXiv 1805.00631)."""
 
     name: str = "average"
     colour, letter = "#8a5fb0", "A"
