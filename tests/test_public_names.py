@@ -1,4 +1,4 @@
-"""What users copy (README, documentation, examples, recipes) imports public names alone, each from its package."""
+"""What users copy (README, documentation, examples) imports public names alone, each from its package."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from tests.toys import ROOT
 
 PACKAGES = ("nas_core", "fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "optuna_ext")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PROGRAMS = [
-    *sorted((ROOT / "examples").rglob("*.py")),
-    *(path for path in sorted((ROOT / "tests" / "recipes").glob("*.py")) if not path.name.startswith("test_")),
-]
+PROGRAMS = sorted((ROOT / "examples").rglob("*.py"))
 
 
 @cache
