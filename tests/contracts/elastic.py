@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,13 @@ class ElasticContract:
 
     def case(self) -> ElasticCase:
         raise NotImplementedError
+
+    @pytest.fixture(autouse=True)
+    def in_double(self) -> Iterator[None]:
+        """Products of a slice and of a matrix of its own may round differently on some processors."""
+        torch.set_default_dtype(torch.float64)
+        yield
+        torch.set_default_dtype(torch.float32)
 
     @pytest.fixture
     def made(self) -> ElasticCase:
