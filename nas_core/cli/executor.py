@@ -13,38 +13,13 @@ from nas_core.jobs import JobsConfig
 from nas_core.optional import require
 from nas_core.options import options_of
 
-__all__ = [
-    "EXECUTORS",
-    "Cluster",
-    "Cpus",
-    "Executor",
-    "Gpus",
-    "Jobs",
-    "MemoryGb",
-    "Partition",
-    "PerJob",
-    "Slurm",
-    "TimeoutMin",
-    "jobs_config",
-    "jobs_parameters",
-]
+__all__ = ["EXECUTORS", "Executor", "jobs_config", "jobs_parameters"]
 
 EXECUTORS = ("local", "submitit")
 
-# Types of options, for the signatures of commands.
 Executor = Annotated[
     str, typer.Option(help="local: in this process; submitit: in jobs, each of which opens the model anew.")
 ]
-_HELPS = {option.name: f"submitit: {option.described}." for option in options_of(JobsConfig)}
-Cluster = Annotated[str | None, typer.Option(help=_HELPS["cluster"])]
-Jobs = Annotated[int | None, typer.Option(help=_HELPS["jobs"])]
-PerJob = Annotated[int | None, typer.Option(help=_HELPS["per_job"])]
-TimeoutMin = Annotated[int | None, typer.Option(help=_HELPS["timeout_min"])]
-Gpus = Annotated[int | None, typer.Option(help=_HELPS["gpus"])]
-Cpus = Annotated[int | None, typer.Option(help=_HELPS["cpus"])]
-MemoryGb = Annotated[float | None, typer.Option(help=_HELPS["memory_gb"])]
-Partition = Annotated[str | None, typer.Option(help=_HELPS["partition"])]
-Slurm = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help=_HELPS["slurm"])]
 
 
 def jobs_parameters() -> list[inspect.Parameter]:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from nas_core.cli import latency_networks
-from nas_core.cli.executor import (
-    Cluster,
-    Cpus,
-    Executor,
-    Gpus,
-    Jobs,
-    MemoryGb,
-    Partition,
-    PerJob,
-    Slurm,
-    TimeoutMin,
-    jobs_config,
-)
+from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.latency_dataset import dataset as dataset_
+from nas_core.cli.options import flags_named, parameters_of, with_options
 from nas_core.cli.workload import (
     Batch,
     Beam,
@@ -61,6 +50,7 @@ from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
 from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
 from nas_core.models.kind import kind_of, workload_of
+from nas_core.options import config_from, options_of
 from nas_core.space import Architecture, SearchSpace, get_space
 
 __all__ = ["app"]
@@ -70,11 +60,10 @@ app.command("dataset")(dataset_)
 app.command("train")(latency_networks.train)
 app.command("predict")(latency_networks.predict)
 
-_TIMING = TimingConfig()
+_TIMING = [option.name for option in options_of(TimingConfig)]
 
 
-@app.command("collect")
-def collect(
+def _collect(
     space: Annotated[str, typer.Option(help="Name of a search space, or a YAML file.")],
     out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
     samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
@@ -89,48 +78,24 @@ def collect(
     classes: Classes = None,
     channels: Channels = None,
     settings: Settings = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads torch computes with.")] = _TIMING.threads,
-    repeats: Annotated[int, typer.Option(min=1, help="Timed passes of each architecture.")] = _TIMING.repeats,
-    warmup: Annotated[int, typer.Option(min=0, help="Untimed passes before.")] = _TIMING.warmup,
-    clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
-    seed: Annotated[int, typer.Option(min=0, help="Of the list of architectures.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = _TIMING.device,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the list of architectures.")] = 0,
     predicted_by: Annotated[
         Path | None, typer.Option(help="Do not measure: predict with this model of 'latency train'.")
     ] = None,
     executor: Executor = "local",
-    cluster: Cluster = None,
-    jobs: Jobs = None,
-    per_job: PerJob = None,
-    timeout_min: TimeoutMin = None,
-    gpus: Gpus = None,
-    cpus: Cpus = None,
-    memory_gb: MemoryGb = None,
-    partition: Partition = None,
-    slurm: Slurm = None,
+    *,
+    timing_options: Mapping[str, Any],
+    jobs_options: Mapping[str, Any],
 ) -> None:
-    """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
-
-    With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster
-    local run one at a time.
-    """
+    """Measure architectures with the options as they were typed; see :data:`_COLLECT`."""
     from nas_core.latency.by_genes.jobs import SubmititMeasurements
     from nas_core.latency.by_genes.predicted import PredictedMeasurements
 
     _expect_jsonl(out)
-    shared_out = jobs_config(
-        executor,
-        device,
-        slurm,
-        cluster=cluster,
-        jobs=jobs,
-        per_job=per_job,
-        timeout_min=timeout_min,
-        gpus=gpus,
-        cpus=cpus or (threads if executor != "local" else None),
-        memory_gb=memory_gb,
-        partition=partition,
-    )
+    with flags_named(_TIMING):
+        timing = config_from(TimingConfig, timing_options, "option of the timing")
+    threads = {"cpus": timing.threads} if executor != "local" else {}
+    shared_out = jobs_config(executor, timing.device, **{**threads, **jobs_options})
     searched = get_space(space)
     kind = kind_of(searched)
     given = {
@@ -145,7 +110,6 @@ def collect(
         "channels": channels,
     }
     workload = workload_config(kind, searched, data, given, settings or [])
-    timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
     elsewhere: MeasureMany | None = None
     if shared_out:
         elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
@@ -155,13 +119,25 @@ def collect(
             raise ConfigError("--predicted-by computes here: give it without --executor")
         elsewhere = predicted = PredictedMeasurements(searched, workload, predicted_by)
         described, how = predicted.described, ", predicted and not measured"
-    build = functools.partial(kind.workload, searched, config=workload, device=device)
+    build = functools.partial(kind.workload, searched, config=workload, device=timing.device)
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
     measured = dataset.data()
     typer.echo(
         f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
-        f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {threads} thread(s){how}"
+        f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
     )
+
+
+_COLLECT = """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
+
+With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster local
+run one at a time.
+"""
+_OPTIONS = {
+    "timing_options": parameters_of({option.name: [("timing", option)] for option in options_of(TimingConfig)}),
+    "jobs_options": jobs_parameters(),
+}
+app.command("collect")(with_options(_collect, _OPTIONS, _COLLECT))
 
 
 @app.command("fit")
