@@ -71,7 +71,7 @@ def test_more_is_measured_until_the_model_is_good(monkeypatch, tmp_path, capsys,
 
     quality = {"mape_percent": 4.0, "kendall_tau": None}
     made.run.command = command
-    monkeypatch.setattr(pipeline, "load_model", lambda *_: type("Model", (), {"info": {"metrics": quality}}))
+    monkeypatch.setattr(pipeline, "load_latency_model", lambda *_: type("Model", (), {"info": {"metrics": quality}}))
     made.latency()
     collected = [call for call in calls if "collect" in call]
     assert [int(call[call.index("--samples") + 1]) for call in collected] == measured
