@@ -1,4 +1,4 @@
-"""Settings of models as a command line gives them: ``NAME=VALUE``, each of the type of its field."""
+"""Settings as a command line gives them: ``NAME=VALUE``, each of the type of its field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 
 @dataclass(frozen=True)
 class NoSettings:
-    """The settings of a model that has none."""
+    """The settings of what has none."""
 
 
 def setting_types(config_class: type) -> dict[str, type]:

@@ -1,3 +1,6 @@
+import re
+import zlib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,14 @@ from nas_core.registry import Registry
 from tests.toys import plug_in
 
 GROUP = "nas_ext.test_colours"
+HALF = Fraction(1, 2)
+
+
+class Named(Fraction):
+    name = "grey"
+
+
+GREY = Named(1, 2)
 
 
 @pytest.fixture
@@ -46,9 +57,49 @@ def test_another_distribution_offers_a_member(
     assert colours.names() == ["pi", "broken", "tau"] and colours.get("tau") == pytest.approx(6.28318, abs=1e-5)
 
 
-def test_two_distributions_with_one_name(
-    colours: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_two_distributions_with_one_name(colours: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     plug_in(tmp_path, monkeypatch, GROUP, "pi", "math:e")
     with pytest.raises(ConfigError, match="colour 'pi' is math:pi and math:e; uninstall one of them"):
         colours.get("pi")
+
+
+def test_two_others_with_one_name_leave_the_rest(
+    colours: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plug_in(tmp_path / "one", monkeypatch, GROUP, "grey", "math:e")
+    plug_in(tmp_path / "two", monkeypatch, GROUP, "grey", "math:tau")
+    (tmp_path / "two/plugged_grey-1.0.dist-info").rename(tmp_path / "two/another-1.0.dist-info")
+    assert [name for name, _ in colours.items()] == ["pi"]
+    with pytest.raises(MissingHostError, match=r"colour 'grey' is math:.* and math:.*; uninstall one of them"):
+        colours.get("grey")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise RuntimeError('no licence\\nnor two lines')", "does not import: RuntimeError: no licence; mend"),
+        ("import no_such_package", "does not import: No module named 'no_such_package'; mend"),
+        ("def f(:", "does not import: SyntaxError: invalid syntax"),
+        ("THING = 3", "is an object of int; expected an object of Fraction"),
+        ("from fractions import Fraction as THING", "is a class; expected an object of Fraction"),
+        (f"from {__name__} import GREY as THING", "calls itself 'grey'; both names must be one"),
+    ],
+)
+def test_what_another_distribution_breaks_is_one_line_and_leaves_the_rest(
+    body: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shades = Registry("shade", GROUP, {"half": f"{__name__}:HALF"}, Fraction)
+    module = f"broken_{zlib.crc32(body.encode())}"
+    (tmp_path / f"{module}.py").write_text(body, encoding="utf-8")
+    plug_in(tmp_path, monkeypatch, GROUP, "bad", f"{module}:THING")
+    with pytest.raises(MissingHostError, match=rf"^shade 'bad' \({module}:THING\) {re.escape(message)}[^\n]*$"):
+        shades.get("bad")
+    assert [name for name, _ in shades.items()] == ["half"]
+
+
+def test_members_that_are_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    numbers = Registry("number", GROUP, {"whole": "builtins:int"}, int, of_classes=True)
+    plug_in(tmp_path, monkeypatch, GROUP, "text", "builtins:str")
+    assert numbers.get("whole") is int
+    with pytest.raises(MissingHostError, match="is a class; expected a subclass of int"):
+        numbers.get("text")

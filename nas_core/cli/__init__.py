@@ -21,7 +21,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from nas_core import __version__
-from nas_core.errors import NasExtError
+from nas_core.errors import MissingHostError, NasExtError
+from nas_core.registry import first_line
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -101,7 +102,13 @@ def _build(arguments: Sequence[str]) -> typer.Typer:
             app.command(command.name, help=command.help)(module.command)
     for entry in entry_points(group=COMMANDS_OF_ADAPTERS):
         if wanted in (None, entry.name):
-            app.add_typer(entry.load(), name=entry.name)
+            try:
+                app.add_typer(entry.load(), name=entry.name)
+            except Exception as error:  # what another distribution does at its import is not ours
+                if wanted == entry.name:
+                    raise MissingHostError(
+                        f"command {entry.name!r} ({entry.value}) does not import: {first_line(error)}"
+                    ) from None
     return app
 
 

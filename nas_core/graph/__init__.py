@@ -1,4 +1,4 @@
-"""A network as a directed acyclic graph: the value, sets of them, and readers of search spaces and benchmarks."""
+"""A network as a directed acyclic graph: the value, sets of them, and readers of benchmarks and of ONNX files."""
 
 from nas_core.graph.graph import FEATURES, Graph, GraphError
 from nas_core.graph.graphs import Dense, Graphs

@@ -48,6 +48,8 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
         "nn-former-unpriced": "nas_core.latency.by_graph.nn_former:NNFormerUnpricedModel",
         "trees": "nas_core.latency.by_graph.trees:TreesModel",
     },
+    LatencyModel,
+    of_classes=True,
 )
 """Those by genes first. A new one is a file of its own and a line here; a :class:`GeneLatencyModel` or a
 :class:`GraphLatencyModel`."""

@@ -95,4 +95,6 @@ ROUTERS: Registry[type[Router]] = Registry(
         "layer": "nas_core.layers.routers:LayerRouter",
         "neuron": "nas_core.layers.routers:NeuronRouter",
     },
+    Router,
+    of_classes=True,
 )

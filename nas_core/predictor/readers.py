@@ -62,6 +62,7 @@ READERS: Registry[Reader] = Registry(
         "transnasbench_macro": "nas_core.predictor.own_readers:TRANSNASBENCH_MACRO",
         "onnx": "nas_core.predictor.own_readers:ONNX",
     },
+    Reader,
 )
 """Those that read no architectures of search spaces; :func:`reader_for` knows the kinds of network too."""
 

@@ -22,6 +22,8 @@ ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(
         "gaussian-process": "nas_core.predictor.statistics.predictor:GaussianProcessPredictor",
         "boosted-trees": "nas_core.predictor.statistics.predictor:BoostedTreesPredictor",
     },
+    AccuracyModel,
+    of_classes=True,
 )
 """A new one is a file of its own and a line here; its class is an :class:`AccuracyModel`."""
 

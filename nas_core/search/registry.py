@@ -27,6 +27,8 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
         "ranknas": f"{_OURS}.ranknas:RankNAS",
         "multi-objective": f"{_OURS}.multi_objective:MultiObjectiveEvolution",
     },
+    Strategy,
+    of_classes=True,
 )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from nas_core.errors import CheckpointError, DataError, MissingHostError
+from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["GROUP", "Host", "Report", "Supernet", "each_host", "host_of", "hosts", "open_supernet"]
@@ -43,6 +44,7 @@ class Supernet(Protocol):
         ...
 
 
+@runtime_checkable
 class Host(Protocol):
     """A framework that trains supernets. Reports also show its training, see :mod:`nas_core.supernet.curves`."""
 
@@ -70,12 +72,20 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
     """One after the other: a host that is not needed is not imported."""
     for entry in entry_points(group=GROUP):
         try:
-            yield entry.name, entry.load()
+            host = entry.load()
         except MissingHostError as error:
             yield entry.name, error
-        except ImportError as error:
-            message = f"host {entry.name!r} does not import: {error}; see 'nas-ext doctor'"
+        except Exception as error:  # what another distribution does at its import is not ours
+            message = f"host {entry.name!r} does not import: {first_line(error)}; see 'nas-ext doctor'"
             yield entry.name, MissingHostError(message)
+        else:
+            yield entry.name, host if isinstance(host, Host) else _no_host(entry.name, host)
+
+
+def _no_host(name: str, found: object) -> MissingHostError:
+    return MissingHostError(
+        f"host {name!r} is an object of {type(found).__name__}; expected one with name, recognises and open"
+    )
 
 
 def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:

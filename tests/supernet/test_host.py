@@ -10,7 +10,7 @@ import pytest
 from nas_core.errors import CheckpointError, DataError, MissingHostError
 from nas_core.supernet import Supernet, open_supernet
 from nas_core.supernet import host as module
-from nas_core.supernet.host import GROUP, hosts
+from nas_core.supernet.host import GROUP, host_of, hosts
 from tests.toys import ToyHost, ToySupernet
 
 
@@ -81,13 +81,21 @@ def test_without_a_usable_host_the_reason_is_told(register: Register, checkpoint
 
 def test_hosts_that_do_not_import_are_listed_with_their_error(register: Register) -> None:
     good = ToyHost("good", b"")
-    register(good=good, absent=NO_FAIRSEQ, broken=ImportError("no module named 'xyz'"))
+    register(good=good, absent=NO_FAIRSEQ, broken=ImportError("no module named 'xyz'"), odd=RuntimeError("boom"))
     found = hosts()
     assert found["good"] is good
     assert found["absent"] is NO_FAIRSEQ
     broken = found["broken"]
     assert isinstance(broken, MissingHostError)
     assert "host 'broken' does not import: no module named 'xyz'" in str(broken)
+    assert "host 'odd' does not import: RuntimeError: boom" in str(found["odd"])
+
+
+def test_what_is_no_host_is_told_and_skipped(register: Register, tmp_path: Path) -> None:
+    register(number=3, good=ToyHost("good", b""))  # type: ignore[arg-type]
+    assert "host 'number' is an object of int; expected one with name" in str(hosts()["number"])
+    (tmp_path / "any").write_bytes(b"")
+    assert host_of(tmp_path / "any").name == "good"
 
 
 def test_the_protocol_tells_supernets_apart() -> None:

@@ -12,7 +12,7 @@ __all__ = [
     "SHAPE_READERS",
     "VIEWS",
     "flops_per_element",
-    "kind_of",
+    "operator_kind",
 ]
 
 _GROUPS = {
@@ -93,7 +93,7 @@ VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "Seq
 """Operators that move nothing."""
 
 
-def kind_of(operator: str) -> int | None:
+def operator_kind(operator: str) -> int | None:
     """Index into :data:`CORRECTED`, None where the operator is not known."""
     return _KIND_OF.get(operator)
 

@@ -194,6 +194,7 @@ KINDS: Registry[AttentionKind] = Registry(
         "linear": "nas_core.layers.attention.cosformer.kind:LINEAR",
         "local": "nas_core.layers.attention.local:LOCAL",
     },
+    AttentionKind,
 )
 """Every kind of attention; one of another distribution is an entry point of the group ``nas_ext.attention_kinds``."""
 

@@ -188,7 +188,7 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
     """The softmax of the scores of keys that may be read, (.., queries, keys); in float32 for halves."""
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # products of halves overflow if they are scaled after
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)
     return weights.to(q.dtype)

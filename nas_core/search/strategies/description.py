@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint
+from nas_core.settings import NoSettings
 from nas_core.space import SearchSpace
 
-__all__ = ["NoSettings", "StrategyDescription", "check_same"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoSettings:
-    """Settings of a strategy that has none."""
+__all__ = ["StrategyDescription", "check_same"]
 
 
 class StrategyDescription:

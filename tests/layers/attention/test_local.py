@@ -75,3 +75,10 @@ def test_dropout_is_on_the_weights() -> None:
     dropped = LocalAttention(8).attend(q, q, ones, dropout=0.5)
     assert 0.8 < float(dropped.mean()) < 1.2
     assert len(dropped.unique()) > 2
+
+
+def test_large_numbers_stay_finite_in_half_precision() -> None:
+    """Their scaled product is a number that half precision has; their product is not."""
+    large = torch.full((1, 1, 65, 32), 60.0, dtype=torch.half)
+    read = LocalAttention().attend(large, large, torch.ones_like(large))
+    torch.testing.assert_close(read, torch.ones_like(read))

@@ -18,7 +18,7 @@ from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES, attributes_of, f
 from nas_core.graph.onnx.encoding.costs import Cost, cost_of
 from nas_core.graph.onnx.encoding.nodes import FREE, Encoded, batch_of
 from nas_core.graph.onnx.network import Network, Operation
-from nas_core.graph.onnx.operators import INPUT, OTHER, PASSED, SHAPE_READERS, kind_of
+from nas_core.graph.onnx.operators import INPUT, OTHER, PASSED, SHAPE_READERS, operator_kind
 from nas_core.graph.onnx.shapes.check import check_fit
 from nas_core.graph.onnx.site import site_of
 
@@ -47,7 +47,7 @@ def encode_corrected(network: Network) -> Encoded:
     alike: Alike = {}
     for op in kept:
         _add(op, network, same, needed, made, alike)
-        if kind_of(op.kind) is None:
+        if operator_kind(op.kind) is None:
             unknown[op.kind] += 1
     if len(made.ops) == 0 or len(made.edges) == 0:
         raise GraphError(f"{network.name}: no operator turns an input into an output; expected a network")
@@ -80,7 +80,7 @@ Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
 
 def _add(op: Operation, network: Network, same: dict[str, str], needed: set[str], made: Encoded, alike: Alike) -> None:
     site = site_of(op, network)
-    kind = kind_of(op.kind)
+    kind = operator_kind(op.kind)
     if (key := site.key) not in alike:
         check_fit(site, network.name)
         alike[key] = tuple(int(value) for value in attributes_of(site, kind)), cost_of(site)

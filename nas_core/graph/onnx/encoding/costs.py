@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, kind_of
+from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, operator_kind
 from nas_core.graph.onnx.site import Site, pair_of
 
 __all__ = ["Cost", "cost_of"]
@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 def cost_of(site: Site) -> Cost:
     """0 FLOPs where the operator is not known."""
-    kind = kind_of(site.kind)
+    kind = operator_kind(site.kind)
     params = sum(math.prod(s) for s, weight in zip(site.ins, site.weight, strict=True) if weight and s)
     flops = 0 if kind is None else _flops(site, CORRECTED[kind])
     return Cost(flops, params, _access(site))

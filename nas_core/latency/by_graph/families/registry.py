@@ -16,6 +16,7 @@ from nas_core.latency.by_graph.families.encoder import ENCODER
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
 from nas_core.latency.by_graph.families.translation import TRANSLATION
+from nas_core.registry import first_line
 
 __all__ = ["CORE", "GROUP", "chosen_families", "network_families", "register_all"]
 
@@ -34,13 +35,20 @@ def network_families() -> dict[str, Family | MissingHostError]:
     register_all(found, CORE, "nas_core")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            register_all(found, entry.load(), entry.value)
+            offered = entry.load()
         except MissingHostError as error:
             found[entry.name] = error
-        except ImportError as error:
+        except Exception as error:  # what another distribution does at its import is not ours
             found[entry.name] = MissingHostError(
-                f"families of {entry.name!r} do not import: {error}; run 'nas-ext doctor'"
+                f"families of {entry.name!r} do not import: {first_line(error)}; run 'nas-ext doctor'"
             )
+        else:
+            if isinstance(offered, Sequence) and all(isinstance(family, Family) for family in offered):
+                register_all(found, offered, entry.value)
+            else:
+                found[entry.name] = MissingHostError(
+                    f"families of {entry.name!r} ({entry.value}) are no sequence of Family objects"
+                )
     return found
 
 

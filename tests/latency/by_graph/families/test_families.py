@@ -71,6 +71,14 @@ def test_adapters_add_families_and_absent_hosts_are_told(monkeypatch: pytest.Mon
         chosen_families("alexnet,rsnet")
 
 
+def test_a_broken_adapter_is_told_and_the_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, entry("odd", RuntimeError("boom")), entry("number", 3))
+    known = network_families()
+    assert "families of 'odd' do not import: RuntimeError: boom" in str(known["odd"])
+    assert "families of 'number' (number_ext.families:FAMILIES) are no sequence" in str(known["number"])
+    assert [chosen.name for chosen in chosen_families()] == [core.name for core in CORE]
+
+
 def test_two_families_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, entry("a", [Family("vgg", "", CORE[0].sample, CORE[0].build)]))
     with pytest.raises(ConfigError, match=r"'vgg' of a_ext.families:FAMILIES"):
