@@ -124,7 +124,10 @@ def made_tuner(path: Path, settings: Mapping[str, Any], import_code: bool) -> Se
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
         raise ConfigError(f"{path}: classArgs are {arguments!r}; expected names and values, such as 'seed: 1'")
     if wanted == f"{SearchTuner.__module__}.{SearchTuner.__name__}":
-        tuner = SearchTuner(**arguments)
+        try:
+            tuner = SearchTuner(**arguments)
+        except NasExtError as error:
+            raise type(error)(f"{path}: {error}", command_line=f"{path}: {error.command_line}") from None
     elif name:
         raise ConfigError(f"the tuner of {path} is {wanted}, which is none of ours: nothing was checked")
     elif not import_code:

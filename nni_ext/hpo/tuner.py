@@ -87,6 +87,8 @@ class SearchTuner(_Tuner):
         self._silent: dict[int, _Silent] = {}
         self._requests = 0
         common = {name: arguments.pop(name, None) for name in _COMMON}
+        if strategy in ("", None):
+            raise ConfigError(f"classArgs name no strategy; give 'strategy' one of {', '.join(STRATEGIES.names())}")
         self.kind = STRATEGIES.get(str(strategy))
         """The strategy's class."""
         options = [option.name for option in strategy_options(self.kind.name, _COMMON)]

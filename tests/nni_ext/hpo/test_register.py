@@ -101,7 +101,8 @@ def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"population": "30"}, "population is '30'; expected a whole number"),
+        ({"population": "30"}, "experiment.yml: population is '30'; expected a whole number"),
+        ({"strategy": None}, "classArgs name no strategy; give 'strategy' one of evolution, random"),
         (
             {"population": 30, "parents": 10, "mutations": 50, "crossovers": 50},
             "expected 110, or only some of the four: leave one out",
