@@ -1,4 +1,4 @@
-"""A supernet of image networks, from training to a small timm model: `python examples/timm_supernet.py FOLDER`.
+"""A supernet of image networks, from training to a small timm model: `python examples/timm_supernet.py [FOLDER]`.
 
 Trains on made-up images (the class is the colour with more of it), each update another subnet; chooses the best of 20
 below half a million parameters; extracts it; loads it as a timm model. `python -m timm_ext.train` is for your images.
@@ -15,6 +15,7 @@ from nas_core.models import params_m
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from timm_ext import write_subnet
 
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/timm_supernet")
 torch.manual_seed(0)
 supernet = timm.create_model("mformer_small_supernet", num_classes=3)
 optimizer = torch.optim.AdamW(supernet.parameters(), 1e-3)
@@ -33,7 +34,6 @@ def evaluate(architecture):  # on the last images; yours are validated on others
 
 limit = Constraint.per_architecture("params_m", 0.5, supernet.space, params_m)
 strategy = RandomSearch(supernet.space, [limit], RandomConfig(evaluations=20, batch=20))
-folder = Path(sys.argv[1])
 best = search({limit.label: strategy}, evaluate, folder / "run", progress=False).best[limit.label].architecture
 write_subnet(supernet, best, file := folder / "subnet.pt")
 model = timm.create_model("mformer_small_cifar10", num_classes=3, subnet=best, checkpoint_path=str(file)).eval()

@@ -64,7 +64,8 @@ class Option:
         untold = (
             "default:" not in self.help.lower()
             and not self.grouped
-            and self.default not in (MISSING, None, "", (), False)
+            and not any(self.default is untellable for untellable in (MISSING, None, False))
+            and self.default not in ("", ())
         )
         return self.help.rstrip(".") + one_of + (f" (default: {self.default})" if untold else "")
 

@@ -199,3 +199,15 @@ def test_fields_in_messages_become_options() -> None:
         "--population is 3; see --keep-genes, populations"
     )
     assert flagged("population", []) == "population"
+
+
+def test_a_default_of_zero_is_told_and_of_no_is_not() -> None:
+    @dataclass(frozen=True)
+    class Few:
+        alpha: float = 0.0
+        workers: int = 0
+        quiet: bool = False
+        name: str = ""
+
+    told = {option.name: option.described for option in options_of(Few)}
+    assert told == {"alpha": " (default: 0.0)", "workers": " (default: 0)", "quiet": "", "name": ""}

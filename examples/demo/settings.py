@@ -183,7 +183,7 @@ class Settings:
 def parse(argv: Sequence[str] | None = None) -> Settings:
     """Settings from a command line; options and help come from the dataclass."""
     parser = argparse.ArgumentParser(
-        prog="python -m examples.demo.demo",
+        prog="python -m examples.demo",
         description="From a parallel corpus to a Pareto front of fast translation models.",
     )
     add_options(parser, Settings)

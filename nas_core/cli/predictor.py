@@ -88,6 +88,12 @@ def train(
     new_file(out, force, [data], [".safetensors"])
     drawn = [] if curve is None else [new_file(path, force, [data], _CURVES) for path in _curve_files(curve)]
     named = {"recipe": recipe, "members": members, "epochs": epochs}
+    known = ACCURACY_MODELS.get(model).setting_types()
+    for name, value in named.items():
+        if value is not None and name not in known:
+            raise ConfigError(
+                f"--{name} is none of --model {model}, which takes by --set {', '.join(known) or 'nothing'}"
+            )
     options = [f"{name}={value}" for name, value in named.items() if value is not None]
     changes = parsed_accuracy_settings(model, [*(settings or []), *options])
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)

@@ -51,7 +51,7 @@ def test_it_trains_and_predicts_by_the_command_line(tmp_path: Path, capsys: pyte
     for more, message in (
         (["--set", "wings=2"], "unknown setting of accuracy model 'ridge' 'wings'"),
         (["--set", "strength=0"], "strength is 0.0; expected a number above 0"),
-        (["--epochs", "3"], "unknown setting of accuracy model 'ridge' 'epochs'"),
+        (["--epochs", "3"], "--epochs is none of --model ridge, which takes by --set strength"),
         (["--curve", str(tmp_path / "c.json")], "no learning curve"),
     ):
         assert main([*train, "--force", *more]) == 2
