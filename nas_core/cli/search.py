@@ -143,11 +143,13 @@ def make_command() -> Callable[..., None]:
         "Search architectures under hard limits; the same command again continues an interrupted search.\n\n"
         "\b\nStrategies, each with the options that name it below:\n" + "\n".join(strategies)
     )
-    own = set(inspect.signature(_search).parameters)
-    jobs = jobs_parameters()
-    taken = own | {parameter.name for parameter in jobs}
-    further = {"strategy_options": parameters_of(options_by_strategy(taken)), "jobs_options": jobs}
+    further = {"strategy_options": parameters_of(options_by_strategy(_taken())), "jobs_options": jobs_parameters()}
     return with_options(_search, further, doc)
+
+
+def _taken() -> set[str]:
+    """Names of the command's own options."""
+    return {*inspect.signature(_search).parameters, *(parameter.name for parameter in jobs_parameters())}
 
 
 def _config(strategy: str, typed: Mapping[str, Any]) -> Any:
@@ -156,7 +158,7 @@ def _config(strategy: str, typed: Mapping[str, Any]) -> Any:
     Raises:
         UnknownChoiceError: no such strategy. ConfigError: an option that it does not take, or out of range.
     """
-    known = {option.name: option for option in strategy_options(strategy)}
+    known = {option.name: option for option in strategy_options(strategy, _taken())}
     for name in typed:
         if name not in known:
             takers = ", ".join(taker for taker, _ in options_by_strategy()[name])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from importlib.metadata import entry_points
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import yaml
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import MissingHostError, unknown_choice
 from nas_core.files import write_atomic
+from nas_core.registry import first_line
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
 
 __all__ = ["FORMATS", "app", "export_command", "list_command", "show_command"]
@@ -40,12 +42,27 @@ def export_command(
     formats = {entry.name: entry for entry in entry_points(group=FORMATS)}
     if format != "yaml" and format not in formats:
         raise unknown_choice("format of a search space", format, ["yaml", *sorted(formats)])
-    write = _yaml if format == "yaml" else formats[format].load()
+    write = _yaml if format == "yaml" else _writer(formats[format])
     text = write(get_space(name))
     if out is None:
         typer.echo(text, nl=False)
     else:
         write_atomic(out, text)
+
+
+def _writer(entry: EntryPoint) -> Callable[[SearchSpace], str]:
+    """Load what writes a space in an adapter's format.
+
+    Raises:
+        MissingHostError: it does not import.
+    """
+    try:
+        write: Callable[[SearchSpace], str] = entry.load()
+    except Exception as error:  # what another distribution does at its import is not ours
+        raise MissingHostError(
+            f"format {entry.name!r} ({entry.value}) does not import: {first_line(error)}; install what offers it anew"
+        ) from None
+    return write
 
 
 def _yaml(space: SearchSpace) -> str:

@@ -45,6 +45,14 @@ class ModelKind(ABC):
     def operations(self) -> tuple[str, ...]:
         """Names of the operations of ``graph``, from index 0."""
 
+    def operations_of(self, space: SearchSpace) -> int:
+        """Count how many of ``operations``, from the first, the graphs of a space may have; by default all.
+
+        A network that learns from the graphs of one space is made for so many: what other spaces choose, or other
+        distributions add, changes nothing in it.
+        """
+        return len(self.operations)
+
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - a kind whose genes take any option says nothing
         """Look at the options of a space that has all ``genes``; by default each is taken.
 

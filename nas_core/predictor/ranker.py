@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nas_core.device import pinned_threads
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, Graphs
-from nas_core.models.kind import fitting_kind
+from nas_core.models.kind import ModelKind, fitting_kind
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.readers import Reader, reader_of_kind
@@ -19,7 +19,7 @@ from nas_core.predictor.training.config import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RANKING", "NNFormerRanker", "reader_of"]
+__all__ = ["RANKING", "NNFormerRanker", "check_readable", "reader_of"]
 
 RANKING = Recipe(
     "ranking",
@@ -53,14 +53,15 @@ class NNFormerRanker:
 
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
         self.space = space
-        self._read: Callable[[Architecture], Graph] = (reader := reader_of(space)).read
+        kind = _kind_of(space)
+        self._read: Callable[[Architecture], Graph] = kind.graph
         # No network of the space may be too large or too strange for what was learned from a few of them.
         self._predictor = NNFormerPredictor(
             recipe,
             seed=seed,
             unseen="ignore",
             max_nodes=len(self._read(space.largest())) + 1,
-            operations=len(reader.operations),
+            operations=kind.operations_of(space),
         )
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
@@ -84,16 +85,29 @@ class NNFormerRanker:
         return Graphs.of([self._read(architecture) for architecture in self.space.architectures(rows)])
 
 
+def check_readable(space: SearchSpace) -> None:
+    """Refuse a space whose architectures cannot be made graphs.
+
+    Raises:
+        ConfigError: the space is of no known kind.
+    """
+    _kind_of(space)
+
+
 def reader_of(space: SearchSpace) -> Reader:
     """The graph reader that takes architectures of this space: that of its kind of network.
 
     Raises:
         ConfigError: the space is of no known kind.
     """
+    return reader_of_kind(_kind_of(space))
+
+
+def _kind_of(space: SearchSpace) -> ModelKind:
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(
             f"no graph reader takes architectures of space {space.name!r}, which is of no known kind of network; use a"
             " ranker of boosted trees"
         )
-    return reader_of_kind(kind)
+    return kind

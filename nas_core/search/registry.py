@@ -39,7 +39,8 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
         taken: names that are something else where the options are offered.
 
     Raises:
-        UnknownChoiceError: no strategy of that name. ConfigError: one of its options has one of these names.
+        UnknownChoiceError: no strategy of that name. ConfigError: an option has one of these names, or
+            is of a type that no option has.
     """
     config_class = STRATEGIES.get(name).config_class
     options = list(options_of(config_class))
@@ -55,12 +56,15 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
 def options_by_strategy(taken: Collection[str] = ()) -> dict[str, list[tuple[str, Option]]]:
     """Name of an option -> the strategies that take it, each with its own help and default.
 
-    Raises:
-        ConfigError: a strategy's option has one of the names that are ``taken``.
+    A strategy for which :func:`strategy_options` raises is left out, so that others can be used.
     """
     found: dict[str, list[tuple[str, Option]]] = {}
     for name, _ in STRATEGIES.items():
-        for option in strategy_options(name, taken):
+        try:
+            options = strategy_options(name, taken)
+        except ConfigError:  # said to whoever chooses it
+            continue
+        for option in options:
             found.setdefault(option.name, []).append((name, option))
     return found
 

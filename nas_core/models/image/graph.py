@@ -15,10 +15,11 @@ import numpy as np
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention import KINDS
-from nas_core.space import Architecture
+from nas_core.models.image.genes import attention_options
+from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers, token_grid
 
-__all__ = ["ATTRIBUTES", "SCALES", "image_graph", "operations"]
+__all__ = ["ATTRIBUTES", "SCALES", "image_graph", "operations", "operations_of"]
 
 _FIRST = ("patch_embedding", "image_self_attention", "feed_forward", "pooling", "classifier")
 """Names of the operation indices 0 to 4; attention is softmax where its name does not say which."""
@@ -34,6 +35,13 @@ def operations() -> tuple[str, ...]:
     """Names of the operation indices, from 0: those of further kinds of attention stand behind the first five."""
     own = [kind.operation("image") for _, kind in KINDS.items() if "image" in kind.places]
     return tuple(dict.fromkeys((*_FIRST, *own)))
+
+
+def operations_of(space: SearchSpace) -> int:
+    """Count the operation indices that graphs of a space may have: those before the last one that it chooses."""
+    names = operations()
+    chosen = {KINDS.get(kind).operation("image") for layer in attention_options(space) for kind in layer}
+    return 1 + max(names.index(name) for name in (*_FIRST, *chosen))
 
 
 def image_graph(architecture: Architecture) -> Graph:

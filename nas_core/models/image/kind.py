@@ -35,6 +35,9 @@ class _ImageKind(OnePassKind):
     def operations(self) -> tuple[str, ...]:
         return graph.operations()
 
+    def operations_of(self, space: SearchSpace) -> int:
+        return graph.operations_of(space)
+
     def params_m(self, architecture: Architecture) -> float:
         return costs.params_m(architecture)
 

@@ -22,12 +22,13 @@ import numpy as np
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention.kinds import KINDS, AttentionKind
-from nas_core.models.translation.genes import PLACES
+from nas_core.models.translation.genes import PLACES, attention_options
+from nas_core.space import SearchSpace
 from nas_core.space.architecture import Architecture
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["ATTRIBUTES", "SCALES", "operations", "translation_graph"]
+__all__ = ["ATTRIBUTES", "SCALES", "operations", "operations_of", "translation_graph"]
 
 _FIRST = (
     "source_embedding",
@@ -53,12 +54,25 @@ _DECODER = ("decoder.ffn_dim", "decoder.self_heads", "decoder.cross_heads", "dec
 def operations() -> tuple[str, ...]:
     """Names of the operation indices, from 0: those of every kind of attention stand behind the first eight, the
     project's kinds before those of other distributions."""
-    return _named(tuple(KINDS.names()))
+    return _named(tuple(name for name, _ in KINDS.items()))
+
+
+def operations_of(space: SearchSpace) -> int:
+    """Count the operation indices that graphs of a space may have: those of softmax and linear attention, which every
+    ranker of translation networks has been made for, and those before the last one that the space chooses."""
+    names = operations()
+    chosen = {
+        KINDS.get(kind).operation(PLACES[gene])
+        for gene in ATTENTION_GENES
+        for layer in attention_options(space, gene)
+        for kind in layer
+    }
+    return 1 + max(names.index(name) for name in (*_named(("softmax", "linear")), *chosen))
 
 
 @lru_cache
 def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    own = [kind.operation(place) for _, kind in KINDS.items() for place in PLACES.values() if place in kind.places]
+    own = [kind.operation(place) for kind in map(KINDS.get, kinds) for place in PLACES.values() if place in kind.places]
     return tuple(dict.fromkeys((*_FIRST, *own)))
 
 

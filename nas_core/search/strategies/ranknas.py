@@ -82,9 +82,9 @@ class RankNAS(Strategy):
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
         if self.config.ranker == "nn-former":
-            from nas_core.predictor.ranker import NNFormerRanker, reader_of  # torch, which takes seconds to import
+            from nas_core.predictor.ranker import NNFormerRanker, check_readable  # torch, which takes seconds to import
 
-            reader_of(self.space)  # said now, not after the first hundred evaluations
+            check_readable(self.space)  # now, not after the first hundred evaluations
             return NNFormerRanker
         return lambda space, seed: BoostedRanker(space, self.config.trees, seed)
 
