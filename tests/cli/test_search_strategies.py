@@ -1,0 +1,122 @@
+"""``nas-ext search`` with each strategy: its numbers, what it says of them, and its files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nas_core.cli import main
+from nas_core.options import options_of
+from nas_core.report import write_report
+from nas_core.search import STRATEGIES
+from tests.cli.searching import SPACE, Search
+from tests.search.saved_before import as_before
+from tests.toys import ToySupernet
+
+
+def test_random_search_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    assert run("--strategy", "random", "--evaluations", "40", limits=False) == 0
+    assert len(supernet.evaluated) == 40
+
+
+def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    small = ["--samples", "20", "--rankings", "2", "--per-ranking", "5"]
+    assert run("--strategy", "ranknas", *small, limits=False) == 0
+    assert len(supernet.evaluated) == 20 + 2 * 5
+    searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
+    (settings,) = searches.values()
+    assert (settings["strategy"], settings["samples"], settings["keep_genes"]) == ("ranknas", 20, 5)
+    again = len(supernet.evaluated)
+    assert run("--strategy", "ranknas", *small, limits=False) == 0
+    assert len(supernet.evaluated) == again  # all were read from the journal
+
+
+def test_what_genes_matter_to_is_chosen_and_shown(
+    run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By loss and latency where there is a limit; a run from before limits counted goes on by the loss alone."""
+    small = ["--strategy", "ranknas", "--samples", "16", "--rankings", "2", "--per-ranking", "4", "--keep-genes", "1"]
+    for out, by in (("both", []), ("loss", ["--prune-by", "metric"])):
+        assert run(*small, *by, "--no-measure", out=out) == 0
+        state = json.loads((tmp_path / out / "state.json").read_text())["searches"]["latency_ms<=2.6"]
+        assert list(state["importance"]) == (["loss"] if by else ["loss", "latency_ms"])
+        assert set(state["free_genes"]) <= {choice.name for choice in SPACE.choices}
+        page = write_report(tmp_path / out).read_text(encoding="utf-8")
+        assert "loss (|tau|)</th>" in page and ("latency_ms (|tau|)" in page) == (not by)
+    config = tmp_path / "loss" / "config.yaml"
+    content = yaml.safe_load(config.read_text())
+    for name, settings in content["settings"]["searches"].items():
+        content["settings"]["searches"][name] = as_before(settings)
+        del content["settings"]["searches"][name]["prune_by"]
+    config.write_text(yaml.safe_dump(content, sort_keys=False))
+    files = ("journal.jsonl", "state.json", "finalists.json")
+    before = {name: (tmp_path / "loss" / name).read_bytes() for name in files}
+    capsys.readouterr()
+    assert run(*small, "--no-measure", out="loss") == 2
+    assert "prune_by = 'metric', now it is 'metric-and-limits'" in capsys.readouterr().err
+    assert run(*small, "--prune-by", "metric", "--no-measure", out="loss") == 0
+    assert before == {name: (tmp_path / "loss" / name).read_bytes() for name in files}
+
+
+@pytest.mark.parametrize(("ranker", "objective"), [("regression", "regression"), ("nn-former", "pairwise")])
+def test_ranknas_with_other_rankers(
+    run: Search, tmp_path: Path, supernet: ToySupernet, ranker: str, objective: str
+) -> None:
+    small = ["--strategy", "ranknas", "--samples", "12", "--rankings", "1", "--per-ranking", "4"]
+    assert run(*small, "--ranker", ranker, limits=False) == 0
+    assert len(supernet.evaluated) == 12 + 4
+    searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
+    (settings,) = searches.values()
+    assert (settings["ranker"], settings["trees"]["objective"]) == (ranker, objective)
+    assert run(*small, limits=False) == 2  # another ranker does not continue it
+
+
+def test_one_search_for_the_whole_front(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    model = ["--latency-model", str(tmp_path / "latency.json"), "--no-measure"]
+    assert run("--strategy", "multi-objective", *model, limits=False) == 0
+    assert len(supernet.evaluated) <= 4 + 2 * 12
+    settings = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert settings["objectives"] == ["loss", "latency_ms"]
+    assert settings["searches"]["unlimited"]["objectives"] == ["loss", "latency_ms"]
+    finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
+    pairs = sorted((f["metrics"]["latency_ms"], f["metrics"]["loss"]) for f in finalists)
+    assert len(pairs) == 4
+    assert all(a[1] > b[1] for a, b in itertools.pairwise(pairs))  # slower ones are better: a front
+
+
+def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search, tmp_path: Path) -> None:
+    assert run("--strategy", "multi-objective", "--max-params-m", "0.006", limits=False) == 0
+    settings = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert settings["objectives"] == ["loss", "params_m", "flops_g"]
+    assert list(settings["searches"]) == ["params_m<=0.006"]
+
+
+def test_the_population_alone_gives_hats_parts(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["search", "--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / "run")]
+    assert main([*given, "--iterations", "4", "--population", "30", "--finalists", "4"]) == 0
+    (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
+    assert [settings[name] for name in ("population", "parents", "mutations", "crossovers")] == [30, 6, 12, 12]
+    said = capsys.readouterr().err
+    assert "at most 102 architectures to evaluate: --population 30 + (--iterations 4 - 1) x (--mutations 12" in said
+
+
+def test_how_much_will_be_evaluated_is_said_first(run: Search, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--samples", "10", "--rankings", "1", "--per-ranking", "4"]
+    assert run("--strategy", "ranknas", *small, "--trees", "members=1", "--trees", "rounds=5", "--no-measure") == 0
+    said = capsys.readouterr().err
+    assert "at most 14 architectures in each of 2 searches to evaluate: --samples 10 + --rankings 1 x --per-r" in said
+
+
+def test_help_shows_the_options_of_all_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for name, strategy in STRATEGIES.items():
+        assert f"{name}: {strategy.purpose}" in shown
+        for option in options_of(strategy.config_class):
+            assert f"{option.flag} " in shown
+    assert "evolution, multi-objective: Populations that are scored, the random first one included (def" in shown
+    assert "ranknas: Random architectures that the first ranking is learned from (default: 100)" in shown
