@@ -70,15 +70,15 @@ class JobsConfig:
     timeout_min: int = 60
     """Minutes after which a job is ended; what it has done is kept."""
     gpus: int = 0
-    """GPUs of each job; default: none, on a command line with --device cuda 1."""
+    """GPUs of each job; default: one with --device cuda, else none."""
     cpus: int = 1
     """Processor cores of each job, and threads that torch computes with there."""
     memory_gb: float | None = None
-    """Main memory of each job; Slurm only. None: the cluster's default."""
+    """Main memory of each job; Slurm only; default: the cluster's."""
     partition: str | None = None
-    """Slurm's partition. None: its default."""
+    """Slurm's partition; default: its own."""
     slurm: Mapping[str, str] = field(default_factory=dict)
-    """Any other option of ``sbatch``, without its dashes: ``{"constraint": "a100"}``."""
+    """Any other option of ``sbatch``, by its name without dashes, such as constraint."""
 
     def __post_init__(self) -> None:
         if self.cluster not in CLUSTERS:

@@ -90,6 +90,15 @@ def test_a_room_uses_none_above(module: str):
     assert not beside, f"{module} imports {beside}, from a room of its own floor"
 
 
+@pytest.mark.parametrize("module", sorted(sources()))
+def test_a_registry_names_none_above(module: str):
+    """Lines ``"module:object"`` are imported too, only later."""
+    tree = ast.parse(sources()[module].read_text(encoding="utf-8"))
+    strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    named = {text.partition(":")[0] for text in strings if ":" in text} & sources().keys()
+    assert not [name for name in named if floor(name) > floor(module)]
+
+
 def test_no_circle_of_files():
     done: set[str] = set()
     path: list[str] = []

@@ -17,7 +17,7 @@ def command(
     checkpoint: Annotated[Path, typer.Option(help="Extracted subnet, or a supernet with --arch.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     to: Annotated[str, typer.Option(help="onnx or torch-export.")] = "onnx",
-    arch: Annotated[str | None, typer.Option(help="Of a supernet: file, smallest or largest.")] = None,
+    arch: Annotated[str | None, typer.Option(help="Architecture of a supernet: a file, smallest or largest.")] = None,
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
 ) -> None:
     """Write a subnet as ONNX or as torch.export programs, run the files and compare them with torch."""

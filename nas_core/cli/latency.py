@@ -146,7 +146,7 @@ def fit_(
     out: Annotated[Path, typer.Option(help="The model: .json, or .npz (smaller, for an MLP).")],
     model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
     holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the model's training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the model's training.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
     drift: Annotated[str, typer.Option(help="Estimate slow drift from the rows' order: auto, on, off.")] = "auto",
     space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,

@@ -23,7 +23,7 @@ def dataset(
     networks: Annotated[int, typer.Option(min=1, help="Networks the folder shall hold.")] = 1300,
     families: Annotated[str, typer.Option(help="Names with commas, or all; see --list.")] = "all",
     runtimes: Annotated[str, typer.Option(help="onnxruntime, torch, or both with a comma.")] = ",".join(RUNTIMES),
-    seed: Annotated[int, typer.Option(min=0, help="Of the list of networks.")] = _CONFIG.seed,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the list of networks.")] = _CONFIG.seed,
     threads: Annotated[int, typer.Option(min=1, help="Threads a network computes with.")] = _TIMING.threads,
     visits: Annotated[
         int, typer.Option(min=1, help="How often a network is measured, seconds apart.")

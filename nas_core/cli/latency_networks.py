@@ -53,7 +53,7 @@ def train(
     out: Annotated[Path, typer.Option(help="The model (.safetensors).")],
     model: Annotated[str, typer.Option(help=f"One of {', '.join(list_latency_models('graph'))}.")] = "ensemble",
     runtime: Annotated[str | None, typer.Option(help=_RUNTIME)] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights and batches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights and batches.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
     features: Annotated[str, typer.Option(help=f"Encoding of an .npz file: {' or '.join(FEATURES)}.")] = FEATURES[0],
@@ -99,7 +99,7 @@ def train(
 def predict(
     files: Annotated[list[Path], typer.Argument(help="ONNX models, with or without weights.")],
     model: Annotated[Path | None, typer.Option(help="A model of 'train'; default: the one shipped.")] = None,
-    runtime: Annotated[str | None, typer.Option(help="Of the shipped model; default: onnxruntime.")] = None,
+    runtime: Annotated[str | None, typer.Option(help="Runtime of the shipped model; default: onnxruntime.")] = None,
     shapes: Annotated[
         list[str] | None,
         typer.Option(

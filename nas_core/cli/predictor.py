@@ -57,8 +57,8 @@ app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read
 _READER = f"What the architectures are: one of {', '.join(reader_names())}."
 _MODEL = f"What predicts: one of {', '.join(ACCURACY_MODELS.names())}."
 _RECIPE = (
-    f"Of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former alone; statistics: none of it;"
-    " best: a mixture of both, .10 NN-Former at 100 records and .70 from 1,233 on."
+    f"Recipe of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former alone; statistics: none"
+    " of it; best: a mixture of both, .10 NN-Former at 100 records and .70 from 1,233 on."
 )
 _SET = "NAME=VALUE of the model or recipe; repeatable."
 _DEVICE = "cpu, cuda, cuda:1, mps."
@@ -76,7 +76,7 @@ def train(
     model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
     recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
     holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split, the weights and the batches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split, the weights and the batches.")] = 0,
     members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the records.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
@@ -123,7 +123,7 @@ def predict(
     model: Annotated[Path, typer.Option(help="A predictor of 'train'.")],
     data: Annotated[Path, typer.Option(help="JSON Lines with a graph or architecture in each record.")],
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
-    reader: Annotated[str | None, typer.Option(help="Of the architectures; default: the one of the training.")] = None,
+    reader: Annotated[str | None, typer.Option(help="What the architectures are; default: as in the training.")] = None,
     unseen: Annotated[str | None, typer.Option(help=_UNSEEN)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
@@ -153,7 +153,7 @@ def bench(
     model: Annotated[Path | None, typer.Option(help="A predictor; default: a new one of the recipe.")] = None,
     recipe: Annotated[str, typer.Option(help=f"One of {', '.join(list_recipes())}.")] = "paper",
     batch: Annotated[list[int], typer.Option(min=1, help="Graphs at a time; repeatable.")] = [128, 4096],  # noqa: B006
-    nodes: Annotated[int, typer.Option(min=1, help="Of each graph.")] = 7,
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of each graph.")] = 7,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs; the best one counts.")] = 3,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
 ) -> None:

@@ -39,7 +39,7 @@ def _search(
     valid_subset: Annotated[str, typer.Option(help="Split whose loss is minimised.")] = "valid",
     valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its sentences.")] = None,
     strategy: Annotated[str, typer.Option(help="What searches, by a name of the list above.")] = "evolution",
-    seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
     device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",

@@ -56,8 +56,7 @@ class RankNASConfig:
     keep_genes: int = 5
     """Genes that stay free, the most important ones for the metric and as many for each limited metric; 0: all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
-    """What a gene has to matter to in order to stay free; with ``metric``, limits do not count. Without a limit it is
-    the same."""
+    """What a gene has to matter to in order to stay free; with ``metric``, limits do not count."""
     candidates: int = 2000
     """Random architectures that evolution in the ranking starts from."""
     generations: int = 20
