@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["NoSettings", "parsed_settings", "setting_types"]
+__all__ = ["Configured", "NoSettings", "parsed_settings", "setting_types"]
 
 _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -16,6 +16,36 @@ _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 @dataclass(frozen=True)
 class NoSettings:
     """The settings of what has none."""
+
+
+class Configured:
+    """What has settings by name: the fields of a dataclass, which a command line gives as ``NAME=VALUE``."""
+
+    name: ClassVar[str]
+    """By which it is known in its registry."""
+    called: ClassVar[str]
+    """What it is, as messages call it: "latency model"."""
+    config_class: ClassVar[type] = NoSettings
+    """A frozen dataclass of its settings."""
+
+    @classmethod
+    def setting_types(cls) -> dict[str, type]:
+        """Settings by name and their types."""
+        return setting_types(cls.config_class)
+
+    @classmethod
+    def check_settings(cls, names: Iterable[str]) -> None:
+        """Refuse settings that it does not have.
+
+        Raises:
+            ConfigError: there is one; the message lists those it has.
+        """
+        known = cls.setting_types()
+        if unknown := set(names) - known.keys():
+            raise ConfigError(
+                f"{cls.called} {cls.name!r} has no setting {', '.join(sorted(unknown))}; it has:"
+                f" {', '.join(known) or 'none'}"
+            )
 
 
 def setting_types(config_class: type) -> dict[str, type]:

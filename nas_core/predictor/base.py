@@ -6,7 +6,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from nas_core.errors import ConfigError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor.saved import UNSEEN, SavedModel, checked_unseen
 from nas_core.predictor.targets import checked_targets
-from nas_core.settings import NoSettings, setting_types
+from nas_core.settings import Configured
 
 __all__ = ["UNSEEN", "AccuracyModel", "Array", "Progress"]
 
@@ -28,7 +28,7 @@ Progress = Callable[[int, int, float], None]
 _log = logging.getLogger(__name__)
 
 
-class AccuracyModel(SavedModel):
+class AccuracyModel(Configured, SavedModel):
     """A model that predicts one number per graph: an accuracy, or another one that graphs were given with.
 
     A member says :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
@@ -43,8 +43,7 @@ class AccuracyModel(SavedModel):
         ConfigError, UnknownChoiceError: a setting that does not exist or cannot be.
     """
 
-    config_class: ClassVar[type] = NoSettings
-    """A frozen dataclass of its settings."""
+    called = "accuracy model"
 
     def __init__(self, *, seed: int = 0, device: str = "cpu", unseen: str = "error", **settings: Any) -> None:
         self.check_settings(settings)
@@ -52,25 +51,6 @@ class AccuracyModel(SavedModel):
         self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), checked_unseen(unseen)
         self._known: frozenset[int] = frozenset()
         self._info: dict[str, Any] = {}
-
-    @classmethod
-    def setting_types(cls) -> dict[str, type]:
-        """Settings by name and their types."""
-        return setting_types(cls.config_class)
-
-    @classmethod
-    def check_settings(cls, names: Iterable[str]) -> None:
-        """Refuse settings that the model does not have.
-
-        Raises:
-            ConfigError: there is one; the message lists those it has.
-        """
-        known = cls.setting_types()
-        if unknown := set(names) - known.keys():
-            raise ConfigError(
-                f"accuracy model {cls.name!r} has no setting {', '.join(sorted(unknown))}; it has:"
-                f" {', '.join(known) or 'none'}"
-            )
 
     @classmethod
     def made_of(cls, header: Mapping[str, Any], device: str) -> Self:
