@@ -26,7 +26,7 @@ class AverageAttention(AttentionKind):
     """Average attention without its gates (Zhang et al. 2018, arXiv 1805.00631)."""
 
     name: str = "average"
-    colour, letter = "#8a5fb0", "A"
+    colour, letter = "#b3892c", "A"
     masks_memory = False
 
     def attend(self, q, k, v, *, mask=None, causal=False, relative=None, dropout=0.0, key_positions=None):

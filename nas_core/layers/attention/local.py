@@ -58,7 +58,7 @@ class LocalAttention(AttentionKind):
     """W; another one is another kind, registered under a name of its own."""
     name: str = "local"
     places = ("encoder", "decoder", "image")
-    colour = "#3a8f5a"
+    colour = "#8a5fb0"
     letter = "W"
 
     def __post_init__(self) -> None:
