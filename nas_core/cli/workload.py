@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from nas_core.errors import ConfigError
 from nas_core.models.image import ImageWorkloadConfig
 from nas_core.models.kind import ModelKind
 from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.options import options_of
 from nas_core.space import SearchSpace
 from nas_core.supernet.vocabularies import vocabularies
 
@@ -79,11 +79,11 @@ def workload_config(
         ConfigError: an option that this kind's workload does not have, or two that say the same.
     """
     options = {name: value for name, value in given.items() if value is not None}
-    types = {field.name: type(field.default) for field in fields(kind.workload_config)}
+    own_options = {option.name: option for option in options_of(kind.workload_config)}
     said = {**options, **({} if data is None else {"data": data})}
-    known = {*types, *(("vocab", "data") if types.keys() >= set(_VOCABULARIES) else ())}
+    known = {*own_options, *(("vocab", "data") if own_options.keys() >= set(_VOCABULARIES) else ())}
     if wrong := next((name for name in said if name not in known), None):
-        own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in types)
+        own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in own_options)
         raise ConfigError(
             f"--{wrong.replace('_', '-')} is no option of the workload of {kind.name} networks, which space"
             f" {space.name!r} holds; it has {own or 'none'}"
@@ -97,13 +97,7 @@ def workload_config(
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or name in options:
-            raise ConfigError(f"--set {text}: expected NAME=VALUE, each name once, such as {next(iter(types), 'x')}=2")
-        options[name] = _typed(name, value, types.get(name, str))
+            example = next(iter(own_options), "x")
+            raise ConfigError(f"--set {text}: expected NAME=VALUE, each name once, such as {example}=2")
+        options[name] = own_options[name].read(value) if name in own_options else value
     return kind.config(options)
-
-
-def _typed(name: str, value: str, wanted: type) -> Any:
-    try:
-        return wanted(value)
-    except ValueError:
-        raise ConfigError(f"--set {name}={value}: expected {wanted.__name__}") from None

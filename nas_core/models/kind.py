@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from nas_core.errors import ArchitectureError, ConfigError, SpaceError
 from nas_core.graph.graph import Graph
 from nas_core.models.parts import SpacePart
 from nas_core.models.workload import OnePassWorkload, Workload, same_draws
+from nas_core.options import config_from
 from nas_core.registry import Registry
 from nas_core.space import Architecture, SearchSpace
 
@@ -109,17 +110,9 @@ class ModelKind(ABC):
         """Settings of the workload, from those that are given by name; the others have their defaults.
 
         Raises:
-            ConfigError: a setting that this workload does not have, or a value of another type.
+            UnknownChoiceError: a setting that this workload does not have. ConfigError: a value of another type.
         """
-        types = {field.name: type(field.default) for field in fields(self.workload_config)}
-        for name, value in given.items():
-            if name not in types:
-                raise ConfigError(
-                    f"{name} is no setting of the workload of {self.name} networks; it has {', '.join(types) or 'none'}"
-                )
-            if type(value) is not types[name]:
-                raise ConfigError(f"{name} of the workload is {value!r}; expected {types[name].__name__}")
-        return self.workload_config(**given)
+        return config_from(self.workload_config, given, f"setting of the workload of {self.name} networks")
 
     def described(self, config: Any) -> dict[str, Any]:
         """Settings of the workload as plain data, with the kind's name as ``kind``; see :func:`workload_of`."""

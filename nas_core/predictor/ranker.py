@@ -13,13 +13,12 @@ from nas_core.graph import Graph, Graphs
 from nas_core.models.kind import ModelKind, fitting_kind
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.readers import Reader, reader_of_kind
 from nas_core.predictor.recipes import Recipe
 from nas_core.predictor.training.config import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RANKING", "NNFormerRanker", "check_readable", "reader_of"]
+__all__ = ["RANKING", "NNFormerRanker", "check_readable"]
 
 RANKING = Recipe(
     "ranking",
@@ -92,15 +91,6 @@ def check_readable(space: SearchSpace) -> None:
         ConfigError: the space is of no known kind.
     """
     _kind_of(space)
-
-
-def reader_of(space: SearchSpace) -> Reader:
-    """The graph reader that takes architectures of this space: that of its kind of network.
-
-    Raises:
-        ConfigError: the space is of no known kind.
-    """
-    return reader_of_kind(_kind_of(space))
 
 
 def _kind_of(space: SearchSpace) -> ModelKind:

@@ -11,7 +11,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.models import kind_of
 from nas_core.models.translation import translation_graph
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.predictor.ranker import RANKING, NNFormerRanker, reader_of
+from nas_core.predictor.ranker import RANKING, NNFormerRanker, check_readable
 from nas_core.search import Ranker, RankNAS, RankNASConfig
 from nas_core.space import SearchSpace, get_space, with_attention
 from tests.contracts.strategy import SPACE, TINY, drive, limit, quality
@@ -87,7 +87,7 @@ def test_wrong_use_is_refused() -> None:
     with pytest.raises(DataError, match="different values"):
         ranker.fit(rows, np.ones(5))
     with pytest.raises(ConfigError, match="no graph reader takes architectures of space 'tiny'"):
-        reader_of(TINY)
+        check_readable(TINY)
 
 
 def test_ranknas_runs_with_it_and_states_of_other_rankers_are_refused() -> None:

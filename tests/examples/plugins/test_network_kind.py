@@ -12,7 +12,7 @@ from torch import nn
 from nas_core.cli import main
 from nas_core.errors import ConfigError, SpaceError, UnknownChoiceError
 from nas_core.models import KINDS, kind_of
-from nas_core.predictor.ranker import reader_of
+from nas_core.predictor.readers import reader_of_kind
 from nas_core.space import Architecture, Choice, SearchSpace, save_space
 from tests.contracts.network_kind import NetworkKindContract
 from tests.toys import ROOT, plug_in
@@ -44,7 +44,7 @@ def test_it_is_a_short_file() -> None:
 
 def test_it_is_one_of_the_kinds() -> None:
     assert KINDS.names() == ["translation", "image", "rnn_lm"] and kind_of(SPACE) is KINDS.get("rnn_lm")
-    assert reader_of(SPACE).operations == ("embedding", "rnn", "output")
+    assert reader_of_kind(kind_of(SPACE)).operations == ("embedding", "rnn", "output")
     lacking = r"\(translation, image, rnn_lm\); the nearest is rnn_lm, .* no gene 'rnn.width'"
     with pytest.raises(SpaceError, match=lacking):
         kind_of(SearchSpace("part", [Choice.make("rnn.layers", [0, 1])]))
@@ -95,9 +95,9 @@ def test_measured_fitted_searched_and_reported(
     [
         (["--beam", "3"], "--beam is no option of the workload of rnn_lm networks"),
         (["--data", "."], "--data is no option of the workload of rnn_lm networks"),
-        (["--set", "words=many"], "expected int"),
+        (["--set", "words=many"], "words is 'many'; expected a whole number"),
         (["--set", "words"], "expected NAME=VALUE"),
-        (["--set", "size=3"], "size is no setting of the workload of rnn_lm networks; it has words, vocab"),
+        (["--set", "size=3"], "of the workload of rnn_lm networks 'size': expected one of words, vocab"),
     ],
 )
 def test_wrong_options_are_one_line(
