@@ -16,7 +16,7 @@ PY := .venv/bin/python
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench
+.PHONY: help setup demo test check docs bench
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -28,11 +28,14 @@ demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 	$(PY) -m examples.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
 test: setup  ## all tests
-	$(PY) -m pytest -q --durations=10 $(or $(ARGS),tests)
+	$(PY) -m pytest -q --durations=10 $(ARGS)
 
 check: setup  ## ruff, and mypy --strict on nas_core
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+
+docs: setup  ## the pages as a site in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
 
 bench: setup  ## speed against references; JSON in benchmarks/results
 	$(PY) -m benchmarks $(ARGS)

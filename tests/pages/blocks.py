@@ -1,0 +1,197 @@
+"""Run the code blocks of Markdown pages, each page's in order in a folder of its own.
+
+``bash`` and ``sh`` blocks run in bash and stop at the first error; where one ends, the next begins. ``python`` blocks
+run one after the other in one kernel. ``yaml`` and ``json`` blocks must be readable. ``text`` and ``console`` are what
+programs print. Comments directly above a block, which readers do not see, say what else is to be done with it:
+
+- ``<!-- file: NAME -->``: the block is that file; Python that is a file is only compiled here;
+- ``<!-- small: A => B -->``: in the test B stands for A, which must be in the block; several are separated by lines;
+- ``<!-- fails: TEXT -->``: the block must fail and say this;
+- ``<!-- needs: NAME -->``: a program or a Python module without which the block is skipped;
+- ``<!-- not run: REASON -->``: the block is skipped for this reason.
+
+``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from sybil import Document, Example, Region, Sybil
+from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
+
+__all__ = ["LANGUAGES", "Block", "Workshop", "blocks_of", "collector"]
+
+ROOT = Path(__file__).resolve().parents[2]
+LANGUAGES = ("bash", "sh", "python", "yaml", "json", "toml", "text", "console", "mermaid")
+BESIDE = (".venv", "Makefile", "benchmarks", "docs", "examples", "pyproject.toml", "tools")
+"""What commands of a fresh clone find in the folder where they are typed."""
+BLOCK_S = 280
+"""Seconds that one block may take."""
+_COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
+_ABOVE = re.compile(r"(?:^[ \t]*<!--(?:(?!-->).)*-->[ \t]*\n)+[ \t]*\Z", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    language: str
+    code: str
+    file: str = ""
+    small: tuple[tuple[str, str], ...] = ()
+    fails: str = ""
+    needs: tuple[str, ...] = ()
+    not_run: str = ""
+    prepare: tuple[str, ...] = field(default=())
+
+    @property
+    def at_small_size(self) -> str:
+        """The code with its replacements."""
+        code = self.code
+        for large, small in self.small:
+            assert large in code, f"'small: {large} => ..' is above a block without {large!r}"
+            code = code.replace(large, small)
+        return code
+
+
+class Workshop:
+    """The folder, the shell and the kernel of one page."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="page-"))
+        self.here = self.folder
+        self._kernel: Any = None
+        for name in BESIDE:
+            if (ROOT / name).exists():
+                (self.folder / name).symlink_to(ROOT / name)
+        programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        paths = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
+        self.environment = {**os.environ, "PATH": programs, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+
+    def close(self) -> None:
+        if self._kernel is not None:
+            self._kernel[0].shutdown_kernel(now=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, block: Block) -> None:
+        """Do with a block what a reader would do."""
+        for code in block.prepare:
+            self.shell(code)
+        if block.not_run:
+            pytest.skip(block.not_run)
+        for name in block.needs:
+            if shutil.which(name, path=self.environment["PATH"]) is None and importlib.util.find_spec(name) is None:
+                pytest.skip(f"{name} is not installed here")
+        code = block.at_small_size
+        if block.language in ("yaml", "json"):
+            (yaml.safe_load if block.language == "yaml" else json.loads)(code)
+        if block.file:
+            if block.language == "python":
+                ast.parse(code)
+            path = self.here / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(code, encoding="utf-8")
+        elif block.language in ("bash", "sh"):
+            self.shell(code, block.fails)
+        elif block.language == "python":
+            self.python(code, block.fails)
+
+    def shell(self, code: str, fails: str = "") -> None:
+        """Run bash, and remember the folder in which it ends."""
+        end = self.folder / ".here"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"{code}\npwd > {end}"], cwd=self.here, env=self.environment,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BLOCK_S, check=False,
+        )  # fmt: skip
+        _judge(done.returncode != 0, f"{done.stdout}\n{done.stderr}", code, fails)
+        if end.exists():
+            self.here = Path(end.read_text(encoding="utf-8").strip())
+
+    def python(self, code: str, fails: str = "") -> None:
+        """Run Python in the page's kernel, which is started with its first block."""
+        if self._kernel is None:
+            from jupyter_client.manager import start_new_kernel
+
+            self._kernel = start_new_kernel(kernel_name="python3", cwd=str(self.here), env=self.environment)
+        told: list[str] = []
+
+        def listen(message: dict[str, Any]) -> None:
+            content = message["content"]
+            told.append(str(content.get("text", "")) + "\n".join(content.get("traceback", [])))
+
+        reply = self._kernel[1].execute_interactive(code, timeout=BLOCK_S, output_hook=listen)
+        _judge(reply["content"]["status"] != "ok", "".join(told), code, fails)
+
+
+def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
+    """Every fenced block of a page, with what the comments above it say."""
+    lexer = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
+    end = 0
+    for region in lexer(document):
+        before = document.text[end : region.start]
+        end = region.end
+        above = _ABOVE.search(before)
+        said = [(m["name"], m["value"]) for m in _COMMENT.finditer(above.group() if above else "")]
+        prepare = tuple(m["value"] for m in _COMMENT.finditer(before) if m["name"] == "prepare")
+        many = {name: [value for key, value in said if key == name] for name, _ in said}
+        small = [line.split("=>", 1) for value in many.get("small", ()) for line in value.splitlines() if line.strip()]
+        yield (
+            region,
+            Block(
+                region.lexemes["language"].strip(),
+                region.lexemes["source"],
+                file=many.get("file", [""])[0],
+                small=tuple((a.strip(), b.strip()) for a, b in small),
+                fails=many.get("fails", [""])[0],
+                needs=tuple(name for value in many.get("needs", ()) for name in re.split(r"[ ,]+", value)),
+                not_run=many.get("not run", [""])[0],
+                prepare=prepare,
+            ),
+        )
+
+
+def collector(*patterns: str) -> Any:
+    """The hook ``pytest_collect_file`` for pages."""
+    return Sybil([_parse], patterns=patterns, setup=_open, teardown=_close).pytest()
+
+
+def _parse(document: Document) -> Iterator[Region]:
+    for region, block in blocks_of(document):
+        if block.language in ("text", "console", "mermaid"):
+            continue
+        yield Region(region.start, region.end, block, _evaluate)
+
+
+def _evaluate(example: Example) -> None:
+    example.namespace["workshop"].run(example.parsed)
+
+
+def _open(namespace: dict[str, Any]) -> None:
+    namespace["workshop"] = Workshop()
+
+
+def _close(namespace: dict[str, Any]) -> None:
+    namespace["workshop"].close()
+
+
+def _judge(failed: bool, output: str, code: str, fails: str) -> None:
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    if fails:
+        assert failed and fails in plain, f"expected to fail with {fails!r}:\n{code}\n{plain[-3000:]}"
+    else:
+        assert not failed, f"{code}\n{plain[-3000:]}"
