@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.page.results import Results
 from benchmarks.page.section import Picture
@@ -18,7 +18,7 @@ __all__ = ["COLOURS", "GREY", "INK", "crossing", "interval", "legend_above", "sa
 
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
 GREY, INK = "#9aa2aa", "#2b3036"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 10.5,
     "axes.spines.top": False,

@@ -18,11 +18,11 @@ PUBLISHED = Path(__file__).with_name("published.json")
 class Results:
     """The JSON files of a folder by name, read when they are asked for; ``asked`` are those that were."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    def __init__(self, folder: Path = FOLDER, published: Path = PUBLISHED) -> None:
         self.folder = folder
         self.asked: set[str] = set()
         self._read: dict[str, Any] = {}
-        self._published = read_json(PUBLISHED)
+        self._published = read_json(published)
 
     @property
     def names(self) -> list[str]:

@@ -203,7 +203,7 @@ def _speed(results: Results) -> Mapping[str, str]:
         "packed_training": ratio("latency_training, 16 graphs"),
         "packed_quartiles": f"{fixed(packed['q25'])} to {fixed(packed['q75'])}",
         "packed_graphs": str(content["latency_forward, 16 graphs"]["graphs"]),
-        "tau_moved": fixed(content["bf16"]["tau_moved"], 3),
+        "tau_moved": fixed(content["bf16"]["tau_moved"], 4),
         "missed": joined(f"{_aim(aim)} (measured {count(aim['value'])})" for aim in missed) if missed else "none",
         "table": table(
             ["model and batch", "graphs/s", "plain: graphs/s", "times plain"],

@@ -181,7 +181,8 @@ def _robust(results: Results) -> Mapping[str, str]:
         "strategies": str(len(ours["rows"])),
         "nni_kills": spread([row["kills"] for row in nni["rows"]]),
         "nni_strategies": joined(f"`{row['strategy']}`" for row in nni["rows"]),
-        "all": "all files of all strategies are" if ours["all_identical"] else "NOT all files are",
+        "all": "all" if ours["all_identical"] else "NOT all",
+        "nni_all": "all" if all(all(row["identical"].values()) for row in nni["rows"]) else "NOT all",
         "table": table(["strategy", "run by", "evaluations", "kills", "files identical"], rows, left=2),
     }
 

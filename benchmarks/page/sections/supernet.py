@@ -76,19 +76,18 @@ def _draw_front(results: Results, figure: Figure) -> None:
         axes.axvline(row["limit_ms"], color=COLOURS[1], linestyle="--", linewidth=1.2)
         axes.annotate(f"≤ {row['limit_ms']} ms", (row["limit_ms"], 1), (-4, -4), ("data", "axes fraction"),
                       "offset points", ha="right", va="top", color=COLOURS[1])  # fmt: skip
-        axes.annotate(f"{row['params_m']:.2f} M", (row["measured_ms"], row["bleu_inherited"]), (9, -14),
-                      textcoords="offset points", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip
-    ends = (("none", "largest", "bleu_inherited", "largest subnet, without experts (HAT)"),
-            ("neuron", "largest", "bleu_inherited", "largest subnet, neuron-wise experts"),
-            ("standalone", "largest", "bleu", "largest, trained from scratch"))  # fmt: skip
+        axes.annotate(f"{row['params_m']:.2f} M", (row["measured_ms"], row["bleu_inherited"]), (6, -14),
+                      textcoords="offset points")  # fmt: skip
+    ends = (("none", "largest", "bleu_inherited", "largest, no experts (HAT)"),
+            ("neuron", "largest", "bleu_inherited", "largest, neuron-wise"),
+            ("standalone", "largest", "bleu", "largest, from scratch"))  # fmt: skip
     limits = [row["limit_ms"] for row in rows]
     low, high = min(xs), max(limits)
     axes.set_xlim(low - 0.17 * (high - low), high + 0.04 * (high - low))
     for experts, subnet, which, label in ends:
         value = bleu(results, experts, subnet, which)
         axes.axhline(value, color=GREY, linewidth=1.2)
-        axes.annotate(label, ((limits[1] + limits[2]) / 2, value), (0, 3), textcoords="offset points", ha="center",
-                      color="#5b646d", fontsize=9.5)  # fmt: skip
+        axes.annotate(label, (limits[0], value), (4, 3), textcoords="offset points", color="#5b646d", fontsize=9.5)
     tallest, height = bleu(results, "neuron", "largest"), max(ys) - min(ys)
     axes.set_ylim(min(ys) - 0.25 * height, tallest + 0.35 * height)
     axes.set_xlabel("measured latency (ms)")
