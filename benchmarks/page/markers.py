@@ -1,6 +1,7 @@
 """Figures and tables on other pages, between comments that readers do not see.
 
-``<!-- figure: KEY -->text<!-- /figure -->`` gets the figure of that key, ``<!-- table: KEY -->`` with its end
+``<!-- figure: KEY -->text<!-- /figure -->`` gets the figure of that key; it may not begin a line, where Markdown takes
+a comment for a paragraph of its own. ``<!-- table: KEY -->`` with its end
 ``<!-- /table -->`` on lines of their own get a table. What stands in code is left alone.
 """
 
@@ -20,6 +21,7 @@ __all__ = ["Markers", "pages"]
 _CODE = re.compile(r"(^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)[ \t]*$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _FIGURE = re.compile(r"(<!-- figure: (?P<key>[^>]*?) -->)(?P<text>[^<]*)(<!-- /figure -->)")
 _TABLE = re.compile(r"(<!-- table: (?P<key>[^>]*?) -->)\n(?P<text>.*?)(<!-- /table -->)", re.DOTALL)
+_FIRST = re.compile(r"^[ \t>*+-]*<!-- figure\b", re.MULTILINE)
 _OPEN = re.compile(r"<!-- /?(figure|table)\b")
 
 
@@ -40,7 +42,7 @@ class Markers:
         """The text of a page with all figures as they are now.
 
         Raises:
-            DataError: a marker without its end.
+            DataError: a marker without its end, or one of a figure at the beginning of a line.
             NasExtError: a key that the catalogue does not have.
         """
         text = path.read_text(encoding="utf-8")
@@ -57,6 +59,8 @@ class Markers:
         def table(match: re.Match[str]) -> str:
             return f"{match[1]}\n{self._table(match['key'], path)}\n{match[4]}"
 
+        if _FIRST.search(text):
+            raise DataError(f"{path}: a figure marker begins a line, which ends the paragraph; put a word before it")
         marked = len(_OPEN.findall(text))
         text, figures = _FIGURE.subn(figure, text)
         text, tables = _TABLE.subn(table, text)

@@ -7,7 +7,7 @@ default), and with all genes.
 supernet is one of ``translation_quality``. All searches of all seeds share one cache of evaluations below
 DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
 runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
-the evolution at its end. ``--table FILE`` prints the rows of README's table from a result.
+the evolution at its end. ``--table FILE`` prints a result as a table.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ def filled(text: str, folder: Path, results: Results, name: str = "README.md") -
 
 def test_figures_stand_between_their_markers(tmp_path: Path, results: Results) -> None:
     largest = figures(results)["translation.largest"]
-    empty = "<!-- figure: queries.nb201_hat --><!-- /figure -->"
-    text = f"BLEU <!-- figure: translation.largest -->0.0<!-- /figure --> and\n{empty}."
+    empty = "and <!-- figure: queries.nb201_hat --><!-- /figure -->"
+    text = f"BLEU <!-- figure: translation.largest -->0.0<!-- /figure -->\n{empty}."
     once = filled(text, tmp_path, results)
-    assert f"<!-- figure: translation.largest -->{largest}<!-- /figure --> and" in once
+    assert f"<!-- figure: translation.largest -->{largest}<!-- /figure -->\nand " in once
     assert filled(once, tmp_path, results) == once
 
 
@@ -50,18 +50,25 @@ def test_code_is_left_alone(tmp_path: Path, results: Results) -> None:
 
 def test_an_unknown_key_is_an_error_with_the_closest(tmp_path: Path, results: Results) -> None:
     with pytest.raises(UnknownChoiceError, match=r"unknown figure of README.md .*Did you mean 'translation.largest'"):
-        filled("<!-- figure: translation.larges -->1<!-- /figure -->", tmp_path, results)
+        filled("a <!-- figure: translation.larges -->1<!-- /figure -->", tmp_path, results)
     with pytest.raises(UnknownChoiceError, match=r"unknown table of README\.md"):
         filled("<!-- table: nine -->\n<!-- /table -->", tmp_path, results)
+
+
+@pytest.mark.parametrize("before", ["", "words\n", "- ", "  ", "> "])
+def test_a_figure_that_begins_a_line_is_an_error(before: str, tmp_path: Path, results: Results) -> None:
+    with pytest.raises(DataError, match="begins a line"):
+        filled(f"{before}<!-- figure: translation.largest -->1<!-- /figure -->", tmp_path, results)
+    assert filled("| <!-- figure: translation.largest -->1<!-- /figure --> |", tmp_path, results)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "<!-- figure: translation.largest -->1",
+        "a <!-- figure: translation.largest -->1",
         "1<!-- /figure -->",
         "<!-- table: eight-figures -->\n",
-        "<!-- figure: a <!-- figure: b -->1<!-- /figure -->",
+        "a <!-- figure: a <!-- figure: b -->1<!-- /figure -->",
     ],
 )
 def test_a_marker_without_its_end_is_an_error(text: str, tmp_path: Path, results: Results) -> None:
@@ -70,7 +77,7 @@ def test_a_marker_without_its_end_is_an_error(text: str, tmp_path: Path, results
 
 
 def test_check_names_what_is_stale_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "<!-- figure: translation.largest -->0.0<!-- /figure -->"
+    text = "a <!-- figure: translation.largest -->0.0<!-- /figure -->"
     (tmp_path / "docs" / "results").mkdir(parents=True)
     (tmp_path / "docs" / "results" / "old.svg").write_text("")
     (tmp_path / "README.md").write_text(text)
@@ -82,10 +89,10 @@ def test_check_names_what_is_stale_and_writes_nothing(tmp_path: Path, capsys: py
 
 
 def test_what_is_written_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "README.md").write_text("<!-- figure: translation.largest -->0.0<!-- /figure -->")
+    (tmp_path / "README.md").write_text("a <!-- figure: translation.largest -->0.0<!-- /figure -->")
     assert main(["--root", str(tmp_path)]) == 0
     assert main(["--check", "--root", str(tmp_path)]) == 0
-    (tmp_path / "README.md").write_text("<!-- figure: nothing -->0<!-- /figure -->")
+    (tmp_path / "README.md").write_text("a <!-- figure: nothing -->0<!-- /figure -->")
     assert main(["--check", "--root", str(tmp_path)]) == 2
     assert "unknown figure" in capsys.readouterr().err
 
