@@ -26,7 +26,7 @@ DRAWN = {"flops": (COLOURS[7], "s"), "counts": (COLOURS[4], "D"), "graphsage": (
 def error(
     results: Results, model: str, family: str = "average", kind: str = "out_of_domain", name: str = "mape_percent"
 ) -> float:
-    """Of one model, on one family or on average."""
+    """A figure of one model, on one family or on average."""
     return float(results["network_latency"]["tables"][kind][model][family][name])
 
 

@@ -46,7 +46,7 @@ DRAWN = {"best": (COLOURS[0], "o-", "the mixture (best)"), "statistics": (COLOUR
 
 
 def tau(results: Results, benchmark: str, size: int, method: str = "best") -> Mapping[str, Any]:
-    """Of one method from so many cells."""
+    """What one method reached from so many cells."""
     return results.row("predictor_quality", benchmark=benchmark, size=size, method=method)
 
 
