@@ -19,9 +19,10 @@ def draw() -> Figure:
         macs = [KINDS.get(name).macs(n, n, WIDTH, HEADS) / n / 1e3 for n in LENGTHS]
         axes.plot(LENGTHS, macs, color=kind_colour(name), label=name)
     meet = next(n for n in range(1, LENGTHS[-1]) if _cheaper(n))
-    axes.axvline(meet, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2)
+    height = KINDS.get("softmax").macs(meet, meet, WIDTH, HEADS) / meet / 1e3
+    axes.plot([meet, meet], [10, height], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2)
     axes.text(meet * 1.1, 11, f"{meet} positions", fontsize=11)
-    axes.set(xscale="log", yscale="log", xlabel="positions", ylabel="thousand products\nper position")
+    axes.set(xscale="log", yscale="log", xlabel="positions", ylabel="thousand products\nper position", ylim=(10, None))
     axes.set_xticks([16, 64, 256, 1024, 4096], ["16", "64", "256", "1024", "4096"])
     axes.set_yticks([10, 100, 1000, 10000], ["10", "100", "1000", "10000"])
     axes.minorticks_off()

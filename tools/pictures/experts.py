@@ -15,7 +15,7 @@ TITLE = "A neuron-wise router mixes two experts into one matrix for each archite
 def draw() -> Figure:
     """For each architecture a row: routing weights, the experts' rows that it uses, their mixture."""
     found = learned("neuron")
-    made, rows = figure(4.9, 2, 4, gridspec_kw={"width_ratios": [2, 6, 6, 6]})
+    made, rows = figure(4.1, 2, 4, gridspec_kw={"width_ratios": [2, 6, 6, 6]})
     tall = SIZES["large"]
     for axes, (name, used) in zip(rows, SIZES.items(), strict=True):
         coefficients = found.coefficients[name].numpy()

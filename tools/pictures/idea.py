@@ -14,7 +14,7 @@ TITLE = "One supernet, many networks compared, one of them taken out"
 
 def draw() -> Figure:
     """Nested squares, a cloud of dots with its front, one square."""
-    made, axes = canvas(2.5)
+    made, axes = canvas(46)
     for side, colour in ((26, BLUE), (19, ORANGE), (12, GREEN)):
         axes.add_patch(Rectangle((2, 41 - side), side, side, facecolor=colour + "22", edgecolor=colour, linewidth=2))
     arrow(axes, (30, 27), (36, 27))

@@ -23,7 +23,7 @@ def draw() -> Figure:
     uses = {name: np.isin(layer.weight.detach(), layer.select(*size).weight.detach()) for name, size in SIZES.items()}
     made, all_axes = figure(5.3, 2, 1, height_ratios=[3, 2])
     above, below = all_axes
-    matrix(above, sum(used.astype(int) for used in uses.values()), BLUE, "the supernet's matrix", largest=4)
+    matrix(above, sum(used.astype(int) for used in uses.values()), BLUE, "the supernet's matrix", largest=6)
     for (name, (columns, rows)), colour in zip(SIZES.items(), (BLUE, ORANGE, GREEN), strict=True):
         above.add_patch(
             Rectangle((0.06, 0.06), columns - 0.12, rows - 0.12, fill=False, edgecolor=colour, linewidth=2.5)

@@ -15,7 +15,7 @@ LONG, NARROW = 22.0, 7.0
 
 def draw() -> Figure:
     """Softmax above, linear below, sizes to scale."""
-    made, axes = canvas(5.0)
+    made, axes = canvas(101)
     softmax, linear = kind_colour("softmax"), kind_colour("linear")
     axes.text(1, 96, "softmax: queries times keys first", weight="bold", color=softmax)
     _matrix(axes, 2, 66, NARROW, LONG, "Q", softmax)

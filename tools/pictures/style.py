@@ -34,8 +34,8 @@ __all__ = [
 
 BLUE, ORANGE, GREEN, PURPLE, *_ = COLOURS
 GREY, INK = "#8b939c", "#2b3036"
-WIDTH = 5.0
-"""Inches. A telephone shows a picture about as wide as 4.5 of them, so that twelve points stay readable."""
+WIDTH = 4.6
+"""Inches. A telephone shows a picture about as wide as its page, so that twelve points of this width stay readable."""
 _STYLE = {
     "svg.hashsalt": "nas-ext",
     "svg.fonttype": "none",
@@ -87,13 +87,12 @@ def figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tu
     return pyplot.subplots(rows, columns, figsize=(WIDTH, height), **options)
 
 
-def canvas(height: float, width: float = 100.0) -> tuple[Figure, Axes]:
-    """A figure of the usual width to draw boxes on, ``width`` units wide and as many high as its shape gives."""
-    made, axes = figure(height)
+def canvas(height: float) -> tuple[Figure, Axes]:
+    """A figure of the usual width to draw boxes on: 100 units wide and ``height`` units high."""
+    made, axes = figure(height * WIDTH / 100)
     made.set_layout_engine("none")
     axes.set_position((0, 0, 1, 1))
-    axes.set_xlim(0, width)
-    axes.set_ylim(0, width * height / WIDTH)
+    axes.set(xlim=(0, 100), ylim=(0, height))
     axes.axis("off")
     return made, axes
 

@@ -11,14 +11,14 @@ TITLE = "From a search space to a small network of its own"
 
 def draw() -> Figure:
     """Boxes from above to below, and the loop of the search."""
-    made, axes = canvas(6.0)
+    made, axes = canvas(119)
     box(axes, 25, 105, 50, 13, "search space\nwhat may be chosen", GREY)
     box(axes, 25, 81, 50, 13, "architecture\none choice of everything", PURPLE)
     box(axes, 1, 53, 30, 17, "supernet\nquality with\nshared weights", BLUE, 11)
     box(axes, 35, 53, 30, 17, "graph\nquality or time\npredicted", GREEN, 11)
     box(axes, 69, 53, 30, 17, "cost\nsize, FLOPs,\nmeasured time", ORANGE, 11)
     box(axes, 25, 29, 50, 13, "strategy\nis told, asks for more", GREY)
-    box(axes, 1, 3, 40, 15, "archive\nthe best for each cost", GREY)
+    box(axes, 1, 3, 40, 15, "archive\nbest for each cost", GREY)
     box(axes, 56, 3, 43, 15, "extraction\na small plain network", BLUE)
     arrow(axes, (50, 105), (50, 94.5))
     axes.text(52, 99.5, "draw", va="center", fontsize=11)
