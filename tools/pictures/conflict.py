@@ -14,11 +14,11 @@ KINDS = {
     "layer": ("layer-wise experts", ORANGE),
     "neuron": ("neuron-wise experts", GREEN),
 }
-SEEDS = range(5)
+SEEDS = range(4)
 
 
 def draw() -> Figure:
-    """Loss over updates for each kind of mixture: thin the runs from five starting weights, thick their mean."""
+    """Loss over updates for each kind of mixture: thin the runs from four starting weights, thick their mean."""
     made, axes = figure(3.8)
     for kind, (name, colour) in KINDS.items():
         runs = [learned(kind, seed).losses for seed in SEEDS]

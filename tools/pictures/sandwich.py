@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from nas_core.models.costs import params_m
+from nas_core.models import params_m
 from nas_core.space import get_space
 from nas_core.supernet import draw as drawn
 from nas_core.supernet import sandwich

@@ -21,7 +21,7 @@ COLUMNS = 6
 SIZES = {"large": 8, "small": 4}
 """Rows of the two subnets."""
 ENCODINGS = {"large": torch.tensor([1.0]), "small": torch.tensor([0.0])}
-UPDATES = 180
+UPDATES = 120
 
 
 class Learned(NamedTuple):
@@ -46,7 +46,7 @@ def learned(kind: str, seed: int = 0) -> Learned:
         wanted["small"][3] = wanted["large"][3]
         torch.manual_seed(seed)
         select, parameters, experts, coefficients = _layer(kind)
-        optimizer = torch.optim.Adam(parameters, 0.03)
+        optimizer = torch.optim.Adam(parameters, 0.05)
         losses = []
         for _ in range(UPDATES):
             errors = [(select(name).weight - target).square().mean() for name, target in wanted.items()]
