@@ -11,7 +11,6 @@ rm -rf out && mkdir out
 step() {
     echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
 }
-
 step "1/6 words to numbers" fairseq-preprocess -s $SOURCE -t $TARGET --joined-dictionary --workers 1 \
     --trainpref corpus/train --validpref corpus/valid --testpref corpus/test --destdir out/bin
 step "2/6 one supernet for all networks of hat_small: $UPDATES updates" fairseq-train out/bin --user-dir "$plugin" \
