@@ -47,7 +47,7 @@ COMMANDS = (
     Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),
     Command("report", "nas_core.cli.report", "A page about a search, or about several side by side."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
-    Command("doctor", "nas_core.cli.doctor", "Show which hosts and accelerators are usable."),
+    Command("doctor", "nas_core.cli.doctor", "Show which hosts, accelerators and plug-ins are usable."),
 )
 
 
