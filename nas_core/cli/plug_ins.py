@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, distributions, entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import Any, NamedTuple
 
 from nas_core.errors import MissingHostError, NasExtError, unknown_choice
