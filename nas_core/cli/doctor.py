@@ -48,10 +48,16 @@ HOSTS = (
 )
 
 
-def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    plug_ins: Annotated[
+        bool, typer.Option("--plug-ins", help="Look at what other distributions plug in alone, which is faster.")
+    ] = False,
+) -> None:
     """Show which hosts, accelerators and plug-ins are usable, with versions and what to do about what is not."""
-    findings = diagnose()
-    typer.echo(json.dumps(findings, indent=2) if as_json else findings_table(findings))
+    findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose()
+    table = "\n".join(plug_ins_table(findings["plug_ins"])) if plug_ins else ""
+    typer.echo(json.dumps(findings, indent=2) if as_json else table or findings_table(findings))
 
 
 def diagnose() -> dict[str, Any]:

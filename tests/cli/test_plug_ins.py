@@ -31,6 +31,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert "plug-ins     none of other distributions\n" in told(capsys)
+    assert told(capsys, "--plug-ins") == "plug-ins     none of other distributions\n"
 
 
 def test_every_kind_of_defect_is_one_line(
@@ -73,7 +74,7 @@ def test_every_kind_of_defect_is_one_line(
         "gone": "does not import: No module named 'no_such_module'",
     }.items():
         assert said in str(errors[name]) and "\n" not in str(errors[name])
-    shown = told(capsys)
+    shown = told(capsys, "--plug-ins")
     assert "plug-in      routers: blocks, of plugged-blocks 1.0: usable\n" in shown
     assert "plug-in      strategies: leaves, of plugged-leaves 1.0: not usable\n             -> its import" in shown
 
