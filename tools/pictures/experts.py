@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tools.pictures.conflict import COLUMNS, SIZES, learned
 from tools.pictures.style import GREY, figure
-from tools.pictures.toy_conflict import COLUMNS, SIZES, learned
 
 TITLE = "A neuron-wise router mixes two experts into one matrix for each architecture"
 
