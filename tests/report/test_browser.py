@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -160,8 +161,16 @@ def test_a_running_search(browser: Any, tmp_path: Path) -> None:
     later = unfinished(folder, 12)
     keys = keys_of(folder)
     with only_process(folder / "journal.lock", "searches", "wait"):
+        os.utime(folder / "journal.jsonl", (1.7e9, 1.7e9))
         write_report(folder, reload_s=2.0)
         with visited(browser, folder / "report.html") as page:
+            page.wait_for_selector("#running.late")
+            assert page.text_content("#running-state").startswith("No news: the search may have ended or stopped")
+            assert "days ago" in page.text_content("#running-age")
+            os.utime(folder / "journal.jsonl")
+            write_report(folder, reload_s=2.0)
+            page.click("#reload")
+            page.wait_for_selector("#running:not(.late)")
             assert page.text_content("#running-state").startswith("Running: 12 of at most 20 evaluations")
             page.focus("#sort-field0")
             page.keyboard.press("Enter")
