@@ -15,8 +15,8 @@ import yaml
 from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.report import Column, Page, Table, describe, finalists_table, plots, read_run, write_report
-from nas_core.report.evaluations import importance
-from nas_core.report.run import limit_label
+from nas_core.report.search.evaluations import importance
+from nas_core.report.search.run import limit_label
 from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
 from nas_core.space import Architecture, get_space
 
@@ -211,7 +211,7 @@ def test_page_escapes_everything():
     page.example({evil: evil, "reference": "yes"}, {evil: evil, "same": "yes"}, "yes")
     text = page.render()
     assert evil not in text
-    assert text.count("&lt;script&gt;") == 12
+    assert text.count("&lt;script&gt;") == 13
     assert "<title>&lt;t&gt;</title>" in text and text.count('<dd class="same">yes</dd>') == 1
 
 
