@@ -21,7 +21,7 @@ from nas_core.graph import nasbench201_string
 from nas_core.optional import require
 
 RESULT = Path(__file__).parents[2] / "nas_core" / "quickstart" / "templates" / "predictor" / "cells.jsonl"
-CELLS, SEEDS, UPDATES, BATCH, LEARNED, NOISE = 240, 2, 80, 64, 1000, 0.3
+CELLS, SEEDS, UPDATES, BATCH, LEARNED, NOISE = 140, 2, 80, 64, 1000, 0.3
 OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
 
 

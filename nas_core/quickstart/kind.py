@@ -42,7 +42,7 @@ class Quickstart(abc.ABC):
         return f"{'bash' if self.script.endswith('.sh') else 'python'} {self.script}"
 
     def check(self) -> None:
-        """See whether what the script imports is here.
+        """Find out whether what the script imports is here.
 
         Raises:
             MissingHostError: it is not; the message has the line that installs it.

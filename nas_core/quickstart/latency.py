@@ -18,7 +18,7 @@ class LatencyQuickstart(Quickstart):
     script = "run.sh"
     modules = ("onnx", "onnxruntime", "onnxscript")
     extra = "onnx"
-    minutes = 2.0
+    minutes = 1.0
 
     def data(self) -> Mapping[str, str | bytes]:
         return {}

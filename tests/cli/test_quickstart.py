@@ -40,7 +40,7 @@ def test_all_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str], 
     assert main(["quickstart"]) == 0
     shown = capsys.readouterr().out
     assert "  predictor    rank untrained networks by accuracy" in shown
-    assert "about 2 minutes, needs onnx\n" in shown
+    assert "about 1 minute, needs onnx\n" in shown
     assert "  toy          show what a toy is\n" in shown
     assert "not usable here: quickstart 'toy' needs the package absent_host, which is not installed: run pip" in shown
 

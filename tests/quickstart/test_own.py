@@ -13,7 +13,7 @@ from tests.contracts.quickstart import QuickstartContract
 
 class TestPredictor(QuickstartContract):
     quickstart = QUICKSTARTS.get("predictor")
-    small = {"CANDIDATES": "50"}
+    small = ("CANDIDATES=50",)
     says = r"Kendall's tau 0\.[4-9]\d on \d+ cells, -?0\.\d\d by parameters alone; see ranking.csv"
     makes = ("predicted.png", "ranking.csv", "model.safetensors")
 
@@ -29,7 +29,7 @@ class TestPredictor(QuickstartContract):
 @pytest.mark.onnx
 class TestLatency(QuickstartContract):
     quickstart = QUICKSTARTS.get("latency")
-    small = {"NETWORKS": "12"}
+    small = ("NETWORKS=12",)
     says = r"predicted \d+\.\d ms, give or take \d+\.\d; measured \d+\.\d ms"
     makes = ("out/net.onnx", "out/model.safetensors", "out/networks", "out/log.txt")
 

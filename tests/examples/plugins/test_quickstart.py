@@ -14,7 +14,7 @@ from tests.toys import plug_in
 
 class TestSums(QuickstartContract):
     quickstart = SUMS
-    small = {"EVALUATIONS": "5"}
+    small = ("EVALUATIONS=5",)
     says = r"the least of 5 sums is \d+"
     makes = ("prices.json",)
 

@@ -11,9 +11,9 @@ step() {
 }
 
 make_net='import torch
-from torch.nn import AdaptiveAvgPool2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Sequential
-net = Sequential(Conv2d(3, 48, 5, stride=2), ReLU(), MaxPool2d(2), Conv2d(48, 96, 3), ReLU(), Conv2d(96, 128, 3), ReLU(),
-                 MaxPool2d(2), Conv2d(128, 128, 3), ReLU(), AdaptiveAvgPool2d(1), Flatten(), Linear(128, 100))
+from torch.nn import AdaptiveAvgPool2d as Pool, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Sequential
+net = Sequential(Conv2d(3, 48, 5, stride=2), ReLU(), MaxPool2d(2), Conv2d(48, 96, 3), ReLU(), Conv2d(96, 192, 3),
+                 ReLU(), MaxPool2d(2), Conv2d(192, 384, 3), ReLU(), Pool(1), Flatten(), Linear(384, 100))
 torch.onnx.export(net.eval(), (torch.zeros(1, 3, 160, 160),), "out/net.onnx", dynamo=False)'
 [ $# -gt 0 ] || step "1/4 a network that no family has: $NET" python -c "$make_net"
 step "2/4 $NETWORKS networks of $FAMILIES, measured in onnxruntime" nas-ext latency dataset --out out/networks \
