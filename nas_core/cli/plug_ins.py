@@ -85,7 +85,8 @@ def probe_plug_ins(wanted: Sequence[Sequence[str]]) -> None:
         except NasExtError as found:
             error = str(found)
         except BaseException as found:  # what another distribution does at its import is not ours
-            error = f"does not import: {first_line(found)}"
+            said = first_line(found) if isinstance(found, Exception) else type(found).__name__
+            error = f"does not import: {said}"
         print(f"\n{_MARK}{json.dumps(error)}", flush=True)
 
 
