@@ -45,9 +45,7 @@ Data = Annotated[
 ]
 Vocab = Annotated[
     int | None,
-    _number(
-        f"Translation: entries of both vocabularies, special ones included; default {_TRANSLATION.source_vocab}."
-    ),
+    _number(f"Translation: entries of both vocabularies, special ones included; default {_TRANSLATION.source_vocab}."),
 ]
 SourceVocab = Annotated[int | None, _number("Translation: entries of the source vocabulary.")]
 TargetVocab = Annotated[int | None, _number("Translation: entries of the target vocabulary.")]
