@@ -99,6 +99,7 @@ def cleaned(notebook: Any) -> Any:
             continue
         number += 1
         cell.execution_count = number
+        cell.outputs = _joined(cell.outputs)
         for output in cell.outputs:
             if "execution_count" in output:
                 output.execution_count = number
@@ -107,6 +108,17 @@ def cleaned(notebook: Any) -> Any:
                 if "image/png" in output.data:
                     output.data = {"image/png": output.data["image/png"]}
     return notebook
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """What was printed in several pieces, as one."""
+    found: list[Any] = []
+    for output in outputs:
+        if found and output.output_type == found[-1].output_type == "stream" and output.name == found[-1].name:
+            found[-1].text += output.text
+        else:
+            found.append(output)
+    return found
 
 
 def faults(notebook: Any) -> list[str]:
