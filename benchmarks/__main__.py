@@ -12,13 +12,15 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HELPERS = "parts"
+HELPERS = ("parts", "page")
 
 
 def modules() -> dict[str, str]:
     """The module of each benchmark by its name."""
     files = sorted(FOLDER.glob("*/[a-z]*.py"), key=lambda file: file.stem)
-    return {file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name != HELPERS}
+    return {
+        file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name not in HELPERS
+    }
 
 
 def main(argv: list[str] | None = None) -> int:

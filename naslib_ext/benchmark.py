@@ -28,7 +28,7 @@ from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
-__all__ = ["main", "run"]
+__all__ = ["main", "parser", "run"]
 
 OWN_SETTINGS = {"recipe": str, "seed": int, "device": str, "units": str}
 """Settings of our predictor that are none of a recipe."""
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code: 0, or 2 for a wrong input, told in one line."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("naslib").setLevel(logging.WARNING)  # it logs all targets and predictions
     try:
@@ -150,13 +150,14 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """What reads the command line."""
+    made = argparse.ArgumentParser(
         prog="python -m naslib_ext.benchmark",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--space", choices=SPACES, default="nasbench201", help="search space of NASLib")
     add("--predictors", nargs="+", default=[OURS, "xgb", "lgb", "gcn"], metavar="NAME", help="nnformer, or NASLib's")
     add("--train-size", nargs="+", type=_positive, default=[156], metavar="N", help="architectures to learn from")
@@ -170,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of nnformer: recipe=paper epochs=150 ...")
     add("--naslib", default=os.environ.get("NASLIB_PATH"), metavar="DIR", help="checkout of NASLib ($NASLIB_PATH)")
     add("--out", type=Path, metavar="FILE.json", help="write all figures there")
-    return parser
+    return made
 
 
 def _positive(text: str) -> int:

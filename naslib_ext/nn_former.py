@@ -25,7 +25,7 @@ class NNFormerPredictor(AccuracyPredictor):
         >>> ensemble = [copy.deepcopy(NNFormerPredictor(ss_type="nasbench201")) for _ in range(3)]
 
     Args:
-        ss_type, encoding_type, seed: as of the base class.
+        ss_type: as of the base class, as are ``encoding_type`` and ``seed``.
         recipe: a name of ``nas_core.predictor.list_recipes()`` or a ``Recipe``.
         epochs: passes over the training architectures; None: the recipe's. ("paper" has 3000, for a GPU.)
         options: ``device, units, hpo_wrapper`` as of the base class, and other settings of the recipe by name

@@ -22,7 +22,7 @@ from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
 from nni_ext.graphs import architecture_of
 
-__all__ = ["evaluate", "main"]
+__all__ = ["evaluate", "main", "parser"]
 
 _FEATURE = "running a trial of NNI"
 INTERMEDIATE = 10
@@ -53,22 +53,27 @@ def evaluate(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
-    parser.add_argument("--checkpoint", required=True, help="of a trained supernet")
-    parser.add_argument("--data", help="default: what the supernet was trained on")
-    parser.add_argument("--valid-subset", default="valid")
-    parser.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
-    parser.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
-    parser.add_argument("--latency-model", help="of 'nas-ext latency fit'")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
-    options = parser.parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         _run(options)
     except NasExtError as error:
         print(f"nni_ext.trial: error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What reads the command line."""
+    made = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
+    made.add_argument("--checkpoint", required=True, help="of a trained supernet")
+    made.add_argument("--data", help="default: what the supernet was trained on")
+    made.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
+    made.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
+    made.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
+    made.add_argument("--latency-model", help="of 'nas-ext latency fit'")
+    made.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
+    made.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
+    return made
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.options import add_options, read_options
 
-__all__ = ["PRECISIONS", "SAMPLINGS", "TrainConfig", "parse"]
+__all__ = ["PRECISIONS", "SAMPLINGS", "TrainConfig", "parse", "parser"]
 
 SAMPLINGS = ("spos", "sandwich")
 PRECISIONS = ("float32", "bfloat16")
@@ -147,6 +147,11 @@ class TrainConfig:
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
     """The settings of a command line; wrong ones end the process with a message, as argparse does."""
-    parser = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
-    add_options(parser, TrainConfig)
-    return read_options(TrainConfig, parser.parse_args(arguments))
+    return read_options(TrainConfig, parser().parse_args(arguments))
+
+
+def parser() -> argparse.ArgumentParser:
+    """What reads the command line."""
+    made = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
+    add_options(made, TrainConfig)
+    return made

@@ -14,8 +14,9 @@ import argparse
 import os
 from pathlib import Path
 
+from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.translation_quality import Job
-from nas_core.files import read_json, write_json
+from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, get_space
 
@@ -42,8 +43,8 @@ def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture
 class Measured:
     """BLEU by placement and seed, written to ``out`` as it grows."""
 
-    def __init__(self, job: Job, out: Path) -> None:
-        self.job, self.out = job, out
+    def __init__(self, job: Job, out: Path, command: str) -> None:
+        self.job, self.out, self.command = job, out, command
         self.inherited: dict[str, list[float]] = {title: [] for title in PLACES}
         self.standalone: dict[str, list[float]] = {title: [] for title in PLACES}
 
@@ -76,7 +77,8 @@ class Measured:
         ]
         seconds = {file.stem: read_json(file) for file in sorted((self.job.work / "seconds").glob("*.json"))}
         machine = describe_machine("cpu", self.job.threads)
-        write_json(self.out, {"updates": self.job.updates, "rows": rows, "seconds": seconds, "machine": machine})
+        content = {"updates": self.job.updates, "rows": rows, "seconds": seconds, "machine": machine}
+        write_result(self.out, content, self.command)
 
 
 def _slug(title: str) -> str:
@@ -94,7 +96,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    measured = Measured(Job(options.bin, options.work, SPACE, options.updates, 0, options.threads, 0), options.out)
+    job = Job(options.bin, options.work, SPACE, options.updates, 0, options.threads, 0)
+    measured = Measured(job, options.out, command(__file__, argv))
     for title in PLACES:
         for seed in options.seeds if title in MAIN else options.seeds[:1]:
             measured.alone(title, seed)

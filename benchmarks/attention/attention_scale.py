@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from nas_core.files import write_json
+from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
 
@@ -50,8 +50,9 @@ def main(argv: list[str] | None = None) -> None:
         }
         print(row)
         rows.append(row)
-    write_json(options.out, {"sentences": SHAPE[0], "heads": SHAPE[1], "head_dim": DIM, "rows": rows,
-                             "machine": describe_machine("cpu", torch.get_num_threads())})  # fmt: skip
+    machine = describe_machine("cpu", torch.get_num_threads())
+    content = {"sentences": SHAPE[0], "heads": SHAPE[1], "head_dim": DIM, "rows": rows, "machine": machine}
+    write_result(options.out, content, command(__file__, argv))
 
 
 if __name__ == "__main__":

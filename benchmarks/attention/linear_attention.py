@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
-from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
 from nas_core.layers.attention.cosformer.normalize import EPS
@@ -208,7 +208,7 @@ def main(argv: list[str] | None = None) -> None:
         result["memory_mb"] = memory([length for length in options.lengths if length >= 2048])
     result["aims"] = judged(result)
     result["machine"] = describe_machine(options.device, options.threads)
-    write_json(options.out, result)
+    write_result(options.out, result, command(__file__, argv))
     print(json.dumps(result["aims"], indent=2))
 
 

@@ -25,9 +25,9 @@ import torch
 from benchmarks.parts import transfer as _transfer
 from benchmarks.parts import transfer_networks as _transfer_networks
 from benchmarks.parts.published import DEVICE_TABLES, LatencyTable, absent, latency_table
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged, results, settings_hash
 from benchmarks.parts.transfer import Array, Case
-from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import accuracy_within, kendall_tau, mape
 
@@ -164,7 +164,7 @@ def main(argv: list[str] | None = None) -> None:
     if not tasks:
         return
     rows = merged(options.out, summary(results(tasks, run, options.work, options.jobs)), ("table", "method", "size"))
-    write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
+    write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv), adds=True)
     print(text(list(rows)))
 
 

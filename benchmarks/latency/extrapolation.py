@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
-from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import load_latency_model
@@ -173,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except NasExtError as error:
         raise SystemExit(f"extrapolation: error: {error}") from None
     summary = judged(rows)
-    write_json(options.out, {"machine": describe_machine("cpu", 1), **summary, "rows": rows})
+    write_result(options.out, {"machine": describe_machine("cpu", 1), **summary, "rows": rows}, command(__file__, argv))
     print(summary)
 
 

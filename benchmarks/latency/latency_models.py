@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from benchmarks.parts import published as _published
 from benchmarks.parts.published import LATENCY_TABLES, RELEASED, absent
-from nas_core.files import write_json
+from benchmarks.parts.record import command, write_result
 from nas_core.latency.by_genes import (
     GeneLatencyModel,
     HATConfig,
@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "rows_per_second": rows_per_second(),
         "aims": aims,
     }
-    write_json(args.out, result)
+    write_result(args.out, result, command(__file__, argv))
     print(_text(result))
     return 0 if all(aim["met"] for aim in aims) else 1
 

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerprint, within_spread
+from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
-from nas_core.files import write_json
 from nas_core.latency import parsed_model_settings
 from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.latency.by_graph.load import load_networks, measured_on
@@ -189,7 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "seconds": seconds(records),
         "aims": aims(tables),
     }
-    write_json(options.out, result)
+    write_result(options.out, result, command(__file__, argv), adds=True)
     print(text(tables, data.family_names))
     for model, row in result["within_spread_percent"].items():
         shown = ", ".join(f"{split} {row[split]:g}" for split in (IN_DOMAIN, "average") if split in row)

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
-from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import load_latency_model
@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "unlike": summary(unlike) if unlike else {},
         "rows": rows,
     }
-    write_json(options.out, result)
+    write_result(options.out, result, command(__file__, argv))
     for row in rows:
         told = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['spread_ms']:.2f}"
         print(f"{row['network']:24} batch {row['batch']} {told}, {row['error_percent']:+.1f} %", *row["unlike"])

@@ -23,10 +23,10 @@ import onnxruntime
 import torch
 from torch import Tensor
 
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from examples.export.greedy_onnx import Translator
 from nas_core.export import write_export
-from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models.translation.net import TranslationNet
 from nas_core.space import Architecture
@@ -156,7 +156,8 @@ def main(argv: list[str] | None = None) -> None:
                 Path(checkpoint), arguments.data, Path(folder) / (name or "subnet"), arguments
             )
     versions = {"onnxruntime": onnxruntime.__version__}
-    write_json(arguments.out, {"subnets": found, "machine": {**describe_machine("cpu", 1), **versions}})
+    content = {"subnets": found, "machine": {**describe_machine("cpu", 1), **versions}}
+    write_result(arguments.out, content, command(__file__, argv))
     print(json.dumps(found, indent=2))
 
 

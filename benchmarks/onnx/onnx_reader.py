@@ -20,8 +20,8 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
-from nas_core.files import write_json
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency.machine import describe_machine
 
@@ -165,7 +165,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=30, help="rounds; medians are reported")
     arguments = parser.parse_args(argv)
     result = measure(arguments.repeats)
-    write_json(arguments.out, result)
+    write_result(arguments.out, result, command(__file__, argv))
     print(json.dumps(result, indent=2))
 
 

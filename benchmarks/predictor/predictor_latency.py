@@ -19,8 +19,8 @@ import torch
 
 from benchmarks.parts import published as _published
 from benchmarks.parts.baselines import GCN, Linear, Trees
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged, results, settings_hash
-from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor, Recipe, accuracy_within, get_recipe, kendall_tau, mape
 
@@ -126,7 +126,7 @@ def main(argv: list[str] | None = None) -> None:
     ]
     records = results(tasks, run, options.work, options.jobs)
     rows = merged(options.out, summary(records), ("device", "size", "method"))
-    write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
+    write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv), adds=True)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from benchmarks.parts import published as _published
 from benchmarks.parts.baselines import GCN, Trees
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged, results, settings_hash
 from nas_core.errors import NasExtError
-from nas_core.files import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import (
@@ -228,7 +228,8 @@ def main(argv: list[str] | None = None) -> None:
     records = results(tasks, run, options.work, options.jobs)
     if not options.validate:
         rows = merged(options.out, summary(records), ("benchmark", "size", "method"))
-        write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
+        content = {"rows": rows, "machine": describe_machine("cpu", 1)}
+        write_result(options.out, content, command(__file__, argv), adds=True)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,10 @@ from tqdm import tqdm
 
 from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
+from benchmarks.parts.record import command, write_result
 from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs
 from benchmarks.parts.turns import in_turns, middle
-from nas_core.files import read_json, write_json
+from nas_core.files import read_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig, NNFormerPredictor, Trainer, get_recipe, kendall_tau
@@ -280,7 +281,7 @@ def main(argv: list[str] | None = None) -> None:
     before = read_json(arguments.out) if arguments.parts and arguments.out.exists() else {}
     measured = measure(arguments.repeats, arguments.quick, arguments.parts, before)
     result = {**measured, "machine": describe_machine("cpu", arguments.threads)}
-    write_json(arguments.out, result)
+    write_result(arguments.out, result, command(__file__, argv), adds=bool(arguments.parts))
     print(json.dumps(result, indent=2))
 
 

@@ -29,7 +29,8 @@ import nni
 import yaml
 
 from benchmarks.parts.nni_trial import formula
-from nas_core.files import read_jsonl, write_json
+from benchmarks.parts.record import command, write_result
+from nas_core.files import read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.space import get_space
 from nni_ext.hpo.search_space import format_space
@@ -188,7 +189,7 @@ def main(argv: list[str] | None = None) -> None:
         rows = [compare(Path(folder), strategy, options) for strategy in options.strategies]
     for row in rows:
         print(row, flush=True)
-    write_json(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)})
+    write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv))
 
 
 if __name__ == "__main__":

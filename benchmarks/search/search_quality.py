@@ -7,7 +7,7 @@ default), and with all genes.
 supernet is one of ``translation_quality``. All searches of all seeds share one cache of evaluations below
 DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
 runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
-the evolution at its end. ``--table FILE`` prints the rows of README's table from a result.
+the evolution at its end. ``--table FILE`` prints a result as a table.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.parts.record import command, write_result
 from fairseq_ext.checkpoint import read_checkpoint
-from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
+from nas_core.files import append_jsonl, read_json, read_jsonl
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
@@ -143,7 +144,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         settings["supernet_updates"] = read_checkpoint(options.checkpoint)["optimizer_history"][-1]["num_updates"]
         counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
         machine = describe_machine(options.device, 1)
-        write_json(options.out, {**settings, **counts, "rows": summary(courses, free), "machine": machine})
+        content = {**settings, **counts, "rows": summary(courses, free), "machine": machine}
+        write_result(options.out, content, command(__file__, argv))
 
 
 def summary(

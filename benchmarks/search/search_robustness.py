@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.files import write_json
+from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
     Constraint,
@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> None:
         search({"search": STRATEGIES[arguments.search]()}, evaluate, arguments.folder, progress=False)
         return
     result = measure(arguments.strategies, arguments.kills, arguments.seed)
-    write_json(arguments.out, result)
+    write_result(arguments.out, result, command(__file__, argv))
     if not result["all_identical"]:
         raise SystemExit("a killed search ended with other files than an undisturbed one")
 

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.parts.cells import Table, nasbench101_published_table, nasbench101_table, nasbench201_table
+from benchmarks.parts.record import command, write_result
 from nas_core.device import pinned_threads
-from nas_core.files import read_json, write_json
+from nas_core.files import read_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor
@@ -166,7 +167,8 @@ def main(argv: list[str] | None = None) -> None:
             row = {"table": name, "answers": table.answers, "best": count, "strategy": strategy, "median": median}
             rows.append({**row, "q25": low, "q75": high, "mean": float(np.mean(found)), "seeds": options.seeds})
             print(rows[-1], flush=True)
-            write_json(options.out, {"budget": BUDGET, "rows": rows, "machine": describe_machine("cpu", 1)})
+            content = {"budget": BUDGET, "rows": rows, "machine": describe_machine("cpu", 1)}
+            write_result(options.out, content, command(__file__, argv), adds=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.files import write_json
+from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.search import Constraint, HATEvolution
 from nas_core.search.strategies.proposals import Proposals, row_keys
@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5, help="repetitions; medians are reported")
     arguments = parser.parse_args(argv)
     result = measure(arguments.rounds)
-    write_json(arguments.out, result)
+    write_result(arguments.out, result, command(__file__, argv))
     print(json.dumps(result, indent=2))
 
 

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.parts.published import DATA
-from nas_core.files import read_json, read_jsonl, write_json
+from benchmarks.parts.record import command, write_result
+from nas_core.files import read_json, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.models import flops_g
 from nas_core.space import Architecture, SearchSpace, get_space, save_space
@@ -144,7 +145,7 @@ def main(argv: list[str] | None = None) -> None:
         print(rows[-1], flush=True)
     settings = {"images": job.images, "epochs": job.epochs, "supernet_epochs": job.supernet_epochs}
     content = {**settings, "rows": rows, "placements": placements, "machine": describe_machine("cpu", options.threads)}
-    write_json(options.out, content)
+    write_result(options.out, content, command(__file__, argv))
 
 
 if __name__ == "__main__":

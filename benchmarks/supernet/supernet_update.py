@@ -36,9 +36,10 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import FairseqAdam
 from tqdm import tqdm
 
+from benchmarks.parts.record import command, write_result
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
-from nas_core.files import read_json, write_json
+from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, get_space
 
@@ -233,7 +234,7 @@ def main(argv: list[str] | None = None) -> None:
         machine = {**describe_machine("cpu", arguments.threads), "fairseq": fairseq.__version__}
         size = replace(SIZES[name], sentences=arguments.sentences or SIZES[name].sentences)
         result[name] = {**measure(size, arguments.repeats), "machine": machine}
-        write_json(arguments.out, result)
+        write_result(arguments.out, result, command(__file__, argv), adds=True)
         print(json.dumps({name: result[name]}, indent=2))
 
 

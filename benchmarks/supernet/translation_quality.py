@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.parts.record import command, write_result
 from nas_core.files import read_json, write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
@@ -214,7 +215,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     job = Job(args.bin, args.work, args.space, args.updates, args.further, args.threads, args.sentences)
     content = report(job, args.kinds, args.parts)
-    write_json(args.out, content)
+    write_result(args.out, content, command(__file__, argv))
     print(json.dumps(content["rows"], indent=1))
 
 

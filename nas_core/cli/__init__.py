@@ -24,7 +24,7 @@ from nas_core import __version__
 from nas_core.errors import MissingHostError, NasExtError
 from nas_core.registry import first_line
 
-__all__ = ["COMMANDS", "Command", "main"]
+__all__ = ["COMMANDS", "COMMANDS_OF_ADAPTERS", "Command", "application", "main"]
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -48,7 +48,7 @@ COMMANDS = (
     Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),
     Command("report", "nas_core.cli.report", "A page about a search, or about several side by side."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
-    Command("doctor", "nas_core.cli.doctor", "Show which hosts and accelerators are usable."),
+    Command("doctor", "nas_core.cli.doctor", "Show which hosts, accelerators and plug-ins are usable."),
 )
 
 
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `nas-ext` with `argv` (default: the process arguments) and return its exit code."""
     arguments, debug = _take_debug(list(sys.argv[1:] if argv is None else argv))
     try:
-        _build(arguments)(arguments or ["--help"], prog_name="nas-ext")
+        application(arguments)(arguments or ["--help"], prog_name="nas-ext")
     except SystemExit as exit_:  # how typer ends, with or without a usage error
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except KeyboardInterrupt:
@@ -83,7 +83,7 @@ def _take_debug(arguments: list[str]) -> tuple[list[str], bool]:
     return kept + arguments[end:], len(kept) < end
 
 
-def _build(arguments: Sequence[str]) -> typer.Typer:
+def application(arguments: Sequence[str]) -> typer.Typer:
     """The application with the requested command in full and the others by name only."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_global_options)

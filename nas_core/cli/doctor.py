@@ -1,4 +1,4 @@
-"""``nas-ext doctor``: which hosts and accelerators are usable here, and how to get what is not.
+"""``nas-ext doctor``: which hosts, accelerators and plug-ins are usable here, and how to get what is not.
 
 Each package is imported in a process of its own: a host whose import raises, hangs or takes the interpreter down is a
 finding to report, not an end of the report.
@@ -19,6 +19,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from nas_core import __version__
+from nas_core.cli.plug_ins import found_plug_ins, plug_ins_table
 from nas_core.optional import install_line
 
 __all__ = ["HOSTS", "Host", "command", "diagnose"]
@@ -47,19 +48,27 @@ HOSTS = (
 )
 
 
-def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
-    """Show which hosts and accelerators are usable, with versions and the pip line for what is not."""
-    findings = diagnose()
-    typer.echo(json.dumps(findings, indent=2) if as_json else findings_table(findings))
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    plug_ins: Annotated[
+        bool, typer.Option("--plug-ins", help="Look at what other distributions plug in alone, which is faster.")
+    ] = False,
+) -> None:
+    """Show which hosts, accelerators and plug-ins are usable, with versions and what to do about what is not."""
+    findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose()
+    table = "\n".join(plug_ins_table(findings["plug_ins"])) if plug_ins else ""
+    typer.echo(json.dumps(findings, indent=2) if as_json else table or findings_table(findings))
 
 
 def diagnose() -> dict[str, Any]:
-    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``, ``hosts``.
+    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``, ``hosts``
+    and ``plug_ins``.
 
     ``torch`` and each host have ``installed``, ``importable``, ``version``, ``error`` (why it does not import) and
     ``install`` (the shell line; None when the package is usable). Hosts that import torchvision have
     ``torchvision_fix`` (whether its import had to be repaired) and ``torchvision_fix_everywhere`` (whether it is for
     every program of this environment, see ``nas_core.torchvision_fix``). Accelerators have ``kind`` and ``name``.
+    Plug-ins are those of :func:`~nas_core.cli.plug_ins.found_plug_ins`.
     """
     torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install 'torch>=2.6,<2.14'")
     return {
@@ -69,6 +78,7 @@ def diagnose() -> dict[str, Any]:
         "accelerators": torch.pop("accelerators", []),
         "torch": torch,
         "hosts": {host.name: _examine(host, install_line(host.name)) for host in HOSTS},
+        "plug_ins": found_plug_ins(),
     }
 
 
@@ -196,4 +206,4 @@ def findings_table(findings: Mapping[str, Any]) -> str:
         else:
             lines.append(f"{name:<12} not installed")
             lines.append(f"{'':<12} -> {finding['install']}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *plug_ins_table(findings["plug_ins"])])

@@ -64,7 +64,7 @@ class AccuracyModel(Configured, SavedModel):
         very end, all at once.
 
         Args:
-            progress, checkpoint: as of :meth:`fit`; of use for models that learn step by step.
+            progress: as of :meth:`fit`, as is ``checkpoint``; of use for models that learn step by step.
         """
 
     @abstractmethod

@@ -50,12 +50,15 @@ class Quickstart(abc.ABC):
         for module in self.modules:
             require(module, f"quickstart {self.name!r}", self.extra)
 
-    def contents(self) -> dict[str, str | bytes]:
-        """Every file of the folder."""
+    def pages(self) -> Mapping[str, str]:
+        """``README.md`` and the script, by default the files of the folder :attr:`templates`."""
         package, *parts = self.templates.split("/")
         folder = files(package).joinpath(*parts)
-        pages = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", self.script)}
-        return {**pages, **self.data()}
+        return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", self.script)}
+
+    def contents(self) -> dict[str, str | bytes]:
+        """Every file of the folder."""
+        return {**self.pages(), **self.data()}
 
     def write(self, folder: str | Path, force: bool = False) -> list[Path]:
         """Write the folder and return its files.

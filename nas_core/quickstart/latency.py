@@ -15,6 +15,7 @@ class LatencyQuickstart(Quickstart):
     name = "latency"
     purpose = "predict how long an ONNX file takes, with a model of networks measured on your machine"
     templates = "nas_core/quickstart/templates/latency"
+    script = "run.sh"
     modules = ("onnx", "onnxruntime", "onnxscript")
     extra = "onnx"
     minutes = 2.0

@@ -175,6 +175,6 @@ def test_repair_of_torchvision_is_told(everywhere):
     usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
     timm = {**usable, "torchvision_fix": True, "torchvision_fix_everywhere": everywhere}
     findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": [], "torch": usable}
-    shown = doctor.findings_table({**findings, "hosts": {"timm": timm, "onnx": usable}})
+    shown = doctor.findings_table({**findings, "hosts": {"timm": timm, "onnx": usable}, "plug_ins": []})
     assert "CUDA build beside a CPU torch: repaired on import" in shown
     assert ("python -m nas_core.torchvision_fix" in shown) == (not everywhere)

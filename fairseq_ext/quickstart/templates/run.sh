@@ -28,13 +28,13 @@ step "4/6 the best of $EVALUATIONS networks of at most $LIMIT ms" nas-ext search
     --checkpoint out/supernet/checkpoint_last.pt --latency-model out/latency.json --limit-ms "$LIMIT" \
     --evaluations $EVALUATIONS --batch 10 --out out/run
 step "    .." nas-ext report out/run
-chosen='import json; found = json.load(open("out/run/finalists.json"))["finalists"]
+read -r file ms <<<"$(python -c 'import json; found = json.load(open("out/run/finalists.json"))["finalists"]
 one = next((one for one in found if one["best_of"]), found[0])
-print(one["file"], round(one["measured"]["latency_ms"], 1))'
-read -r file ms <<<"$(python -c "$chosen")"
+print(one["file"], round(one["measured"]["latency_ms"], 1))')"
 step "5/6 that network alone: out/subnet.pt" nas-ext extract --checkpoint out/supernet/checkpoint_last.pt \
     --arch "out/run/$file" --out out/subnet.pt
-step "6/6 translations of corpus/test" fairseq-generate out/bin --user-dir "$plugin" --path out/subnet.pt --beam 4 --cpu
-grep -m 2 -A 2 '^S-' out/log.txt | cut -f 2- || true
+step "6/6 translations of corpus/test" fairseq-generate out/bin --user-dir "$plugin" --path out/subnet.pt --beam 4 \
+    --max-len-b 20 --cpu
+sed -n 's/^[STD]-[0-9]*\t\(-[0-9.]*\t\)\{0,1\}/    /p' out/log.txt | head -n 6 || true
 bleu=$(grep -o 'BLEU4 = [0-9.]*' out/log.txt | cut -c 9-)
 echo "BLEU $bleu at $ms ms a sentence, measured here; all networks tried: out/run/report.html"

@@ -66,8 +66,9 @@ def collect(
 
     Raises:
         ConfigError: the file was begun with other settings or on another machine, another process measures into it, or
-        the space holds fewer architectures. DataError: the file is damaged or something else. NasExtError: a
-        measurement elsewhere failed; those before it are kept.
+            the space holds fewer architectures.
+        DataError: the file is damaged or something else.
+        NasExtError: a measurement elsewhere failed; those before it are kept.
     """
     settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
     machine = describe_machine(timing.device, timing.threads) if measure_many is None else {}

@@ -72,7 +72,8 @@ def estimate_drift(
 
     Args:
         make: gives a fresh model; a fast one, as it is fitted a dozen times.
-        inputs, latency_ms: as for :meth:`GeneLatencyModel.fit`; training rows only.
+        inputs: as for :meth:`GeneLatencyModel.fit`; training rows only.
+        latency_ms: likewise.
         order: ``(n,)`` place of each row in the measurement order (index or time), in any order.
     """
     ascending = np.argsort(order, kind="stable")

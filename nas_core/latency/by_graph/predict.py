@@ -61,8 +61,8 @@ def predict_networks(
     """ONNX files, each read in the encoding that the model was trained with.
 
     Args:
-        sources, shapes, batch: see :func:`nas_core.graph.onnx.read_onnx`.
         model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.
+        sources: as :func:`nas_core.graph.onnx.read_onnx` takes one; so are ``shapes`` and ``batch``, for all of them.
 
     Raises:
         GraphError: a network cannot be read. DataError: the model cannot be opened.

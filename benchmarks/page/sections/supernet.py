@@ -1,0 +1,208 @@
+"""What a supernet's subnets are worth, and what training one costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.page.pictures import COLOURS, GREY, interval
+from benchmarks.page.results import Results
+from benchmarks.page.section import Picture, Section
+from benchmarks.page.words import count, fixed, joined, table, times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FRONT", "SECTIONS"]
+
+EXPERTS = {"none": "no experts (HAT)", "layer": "layer-wise", "neuron": "neuron-wise"}
+FOUND = ("tight", "middle", "loose")
+"""The networks that the searches under three limits found, the fastest first."""
+
+
+def bleu(results: Results, experts: str, subnet: str, which: str = "bleu_inherited") -> float:
+    """BLEU of one subnet of one supernet; ``standalone`` are those trained from scratch."""
+    return float(results.row("translation_quality", experts=experts, subnet=subnet)[which])
+
+
+def _translation(results: Results) -> Mapping[str, str]:
+    name = "translation_quality"
+
+    def cells(label: str, subnet: str) -> list[str]:
+        found = {row["experts"]: row for row in results.rows(name, subnet=subnet)}
+        kinds = [found.get(kind, {}).get("bleu_inherited") for kind in EXPERTS]
+        further, alone = found["neuron"].get("bleu_further"), found.get("standalone", {}).get("bleu")
+        return [label, fixed(found["neuron"]["params_m"], 2), *map(fixed, kinds), fixed(further), fixed(alone)]
+
+    rows = [cells("smallest", "smallest")]
+    for subnet in FOUND:
+        row = results.row(name, subnet=subnet)
+        rows.append(cells(f"best under {row['limit_ms']} ms (measured {fixed(row['measured_ms'])} ms)", subnet))
+    rows.append(cells("largest", "largest"))
+    tight = results.row(name, subnet="tight")
+    return {
+        "updates": count(results[name]["updates"]),
+        "further": count(results[name]["further_updates"]),
+        "vocabulary": count(results["supernet_update"]["small"]["vocabulary"]),
+        "space": results[name]["space"],
+        "largest": fixed(bleu(results, "neuron", "largest")),
+        "largest_hat": fixed(bleu(results, "none", "largest")),
+        "largest_layer": fixed(bleu(results, "layer", "largest")),
+        "largest_alone": fixed(bleu(results, "standalone", "largest", "bleu")),
+        "smallest": fixed(bleu(results, "neuron", "smallest")),
+        "smallest_alone": fixed(bleu(results, "standalone", "smallest", "bleu")),
+        "smallest_further": fixed(bleu(results, "neuron", "smallest", "bleu_further")),
+        "largest_further": fixed(bleu(results, "neuron", "largest", "bleu_further")),
+        "tight": fixed(tight["bleu_inherited"]),
+        "tight_further": fixed(tight["bleu_further"]),
+        "tight_limit": str(tight["limit_ms"]),
+        "table": table(
+            ["subnet", "parameters (M)", *EXPERTS.values(), "trained further", "from scratch"],
+            rows,
+        ),
+    }  # fmt: skip
+
+
+def _draw_front(results: Results, figure: Figure) -> None:
+    axes = figure.subplots()
+    rows = [results.row("translation_quality", subnet=subnet) for subnet in FOUND]
+    xs, ys = [row["measured_ms"] for row in rows], [row["bleu_inherited"] for row in rows]
+    axes.step(xs, ys, where="post", color=COLOURS[0], linewidth=2)
+    axes.plot(xs, ys, "o", color=COLOURS[0], markersize=9, label="found by the search, weights inherited")
+    further = [(row["measured_ms"], row["bleu_further"]) for row in rows if "bleu_further" in row]
+    axes.plot(*zip(*further, strict=True), "o", markerfacecolor="white", markeredgecolor=COLOURS[0], markersize=9,
+              markeredgewidth=2, label="the same network, trained further")  # fmt: skip
+    for row in rows:
+        axes.axvline(row["limit_ms"], color=COLOURS[1], linestyle="--", linewidth=1.2)
+        axes.annotate(f"≤ {row['limit_ms']} ms", (row["limit_ms"], 1), (-4, -4), ("data", "axes fraction"),
+                      "offset points", ha="right", va="top", color=COLOURS[1])  # fmt: skip
+        axes.annotate(f"{row['params_m']:.2f} M", (row["measured_ms"], row["bleu_inherited"]), (6, -14),
+                      textcoords="offset points")  # fmt: skip
+    ends = (("none", "largest", "bleu_inherited", "largest, no experts (HAT)"),
+            ("neuron", "largest", "bleu_inherited", "largest, neuron-wise"),
+            ("standalone", "largest", "bleu", "largest, from scratch"))  # fmt: skip
+    limits = [row["limit_ms"] for row in rows]
+    low, high = min(xs), max(limits)
+    axes.set_xlim(low - 0.17 * (high - low), high + 0.04 * (high - low))
+    for experts, subnet, which, label in ends:
+        value = bleu(results, experts, subnet, which)
+        axes.axhline(value, color=GREY, linewidth=1.2)
+        axes.annotate(label, (limits[0], value), (4, 3), textcoords="offset points", color="#5b646d", fontsize=9.5)
+    tallest, height = bleu(results, "neuron", "largest"), max(ys) - min(ys)
+    axes.set_ylim(min(ys) - 0.25 * height, tallest + 0.35 * height)
+    axes.set_xlabel("measured latency (ms)")
+    axes.set_ylabel("BLEU on the test set")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+
+
+FRONT = Picture(
+    "front",
+    "BLEU against measured latency of the networks that the search found under three limits, beside the largest subnet",
+    _draw_front,
+    (6.8, 4.3),
+)
+TRANSLATION = Section("Translation", ("translation_quality",), _translation, FRONT)
+
+IMAGES = {"softmax": "softmax in all layers", "linear": "linear in all layers", "mixed": "the search's mixture"}
+
+
+def _images(results: Results) -> Mapping[str, str]:
+    content = results["image_quality"]
+    rows = {row["network"]: row for row in content["rows"]}
+    layers = [str(place) for place, kind in enumerate(rows["mixed"]["attention"], 1) if kind == "linear"]
+
+    def accuracy(name: str) -> str:
+        return f"{fixed(rows[name]['top1'])} ± {fixed(rows[name]['deviation'])} %"
+
+    return {
+        "training": count(content["images"]),
+        "epochs": str(content["epochs"]),
+        "supernet_epochs": str(content["supernet_epochs"]),
+        "placements": str(len(content["placements"])),
+        "seeds": str(len(rows["softmax"]["each"])),
+        "depth": str(len(rows["softmax"]["attention"])),
+        "linear_layers": joined(layers),
+        **{name: accuracy(name) for name in rows},
+        "table": table(
+            ["network", "top-1", "each seed", "GFLOPs"],
+            [
+                [IMAGES[name], accuracy(name), ", ".join(map(fixed, row["each"])), fixed(row["flops_g"], 4)]
+                for name, row in rows.items()
+            ],
+        ),
+    }
+
+
+SECTION_IMAGES = Section("Images", ("image_quality",), _images)
+
+KINDS = {
+    "static / plain": "our network of these sizes / fairseq",
+    "none / plain": "supernet / fairseq",
+    "none, fused loss / plain": "supernet with the fused loss / fairseq",
+    "layer / none": "layer-wise experts / supernet",
+    "neuron / none": "neuron-wise experts / supernet",
+    "layer / plain": "layer-wise experts / fairseq",
+    "neuron / plain": "neuron-wise experts / fairseq",
+}
+
+
+def ratios(results: Results, size: str) -> dict[str, Mapping[str, Any]]:
+    """The ratios of times of an update at one size, by name, in the order of the table."""
+    content = results["supernet_update"][size]
+    found = {each["ratio"]: each for each in (*content["aims"], *content["further"])}
+    return {name: found[name] for name in KINDS}
+
+
+def _update(results: Results) -> Mapping[str, str]:
+    content = results["supernet_update"]
+    small, wmt = ratios(results, "small"), ratios(results, "wmt")
+
+    def cell(ratio: Mapping[str, Any]) -> str:
+        return f"{fixed(ratio['median'], 2)} ({fixed(ratio['q25'], 2)} to {fixed(ratio['q75'], 2)})"
+
+    return {
+        "small": times(small["none / plain"]["median"], 2),
+        "small_layer": times(small["layer / none"]["median"], 2),
+        "small_neuron": times(small["neuron / none"]["median"], 2),
+        "small_fused": times(small["none, fused loss / plain"]["median"], 2),
+        "small_tokens": count(content["small"]["target_tokens"]),
+        "wmt": times(wmt["none / plain"]["median"], 2),
+        "wmt_layer": times(wmt["layer / none"]["median"], 2),
+        "wmt_neuron": times(wmt["neuron / none"]["median"], 2),
+        "wmt_fused": times(wmt["none, fused loss / plain"]["median"], 2),
+        "wmt_tokens": count(content["wmt"]["target_tokens"]),
+        "wmt_shared": count(content["wmt"]["params_m"]["none"]),
+        "wmt_plain": count(content["wmt"]["params_m"]["plain"]),
+        "table": table(
+            ["time of an update", "small size", "WMT size"],
+            [[label, cell(small[name]), cell(wmt[name])] for name, label in KINDS.items()],
+        ),
+    }
+
+
+def _draw_update(results: Results, figure: Figure) -> None:
+    panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    names = [name for name in KINDS if name.endswith("/ plain")]
+    for axes, size, title in zip(panels, ("small", "wmt"), ("small size", "WMT size"), strict=True):
+        found = ratios(results, size)
+        for place, name in enumerate(names):
+            ratio = found[name]
+            interval(axes, -place, ratio["q25"], ratio["median"], ratio["q75"], COLOURS[0])
+        axes.axvline(1, color=GREY, linewidth=1.4)
+        axes.set_title(title)
+    figure.supxlabel("time of an update / fairseq's transformer", fontsize="medium")
+    panels[0].set_yticks([-place for place in range(len(names))], [KINDS[name].split(" / ")[0] for name in names])
+
+
+UPDATE = Section(
+    "Cost of an update",
+    ("supernet_update",),
+    _update,
+    Picture(
+        "cost-of-an-update",
+        "Time of an update relative to fairseq's transformer, median and quartiles",
+        _draw_update,
+        (6.8, 2.6),
+    ),
+)
+SECTIONS = (TRANSLATION, SECTION_IMAGES, UPDATE)

@@ -1,0 +1,36 @@
+# Milliseconds of an ONNX file, from networks measured on this machine. Run in this folder: bash run.sh [YOURS.onnx]
+set -euo pipefail
+NETWORKS=${NETWORKS:-45}                                # measured ones; for use, 1000 and more
+FAMILIES=${FAMILIES:-alexnet,squeezenet,vgg}            # see: nas-ext latency dataset --list
+MODEL=${MODEL:-counts}                                  # with 200 networks and more: ensemble
+NET=${1:-out/net.onnx}                                  # whose latency is predicted
+export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
+mkdir -p out
+step() {
+    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
+}
+
+make_net='import torch
+from torch.nn import AdaptiveAvgPool2d, Conv2d, Flatten, Linear, MaxPool2d, ReLU, Sequential
+net = Sequential(Conv2d(3, 48, 5, stride=2), ReLU(), MaxPool2d(2), Conv2d(48, 96, 3), ReLU(), Conv2d(96, 128, 3), ReLU(),
+                 MaxPool2d(2), Conv2d(128, 128, 3), ReLU(), AdaptiveAvgPool2d(1), Flatten(), Linear(128, 100))
+torch.onnx.export(net.eval(), (torch.zeros(1, 3, 160, 160),), "out/net.onnx", dynamo=False)'
+[ $# -gt 0 ] || step "1/4 a network that no family has: $NET" python -c "$make_net"
+step "2/4 $NETWORKS networks of $FAMILIES, measured in onnxruntime" nas-ext latency dataset --out out/networks \
+    --networks $NETWORKS --families $FAMILIES --runtimes onnxruntime --visits 2 --most-ms 100 --clock cpu
+step "3/4 a model of their latency: $MODEL" nas-ext latency train --data out/networks --model $MODEL --all \
+    --out out/model.safetensors --force
+echo "4/4 $NET, predicted and measured"
+python - "$NET" <<'END'
+import statistics, sys, time, numpy, onnxruntime
+from nas_core.latency.by_graph import predict_networks
+
+found = predict_networks([sys.argv[1]], "out/model.safetensors")[0]
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+inputs = {one.name: numpy.random.rand(*one.shape).astype("float32") for one in session.get_inputs()}
+starts = [time.process_time() for _ in range(31) if session.run(None, inputs)]
+measured = 1000 * statistics.median(b - a for a, b in zip(starts[5:], starts[6:]))
+print(f"predicted {found.latency_ms:.1f} ms, give or take {found.spread_ms:.1f}; measured {measured:.1f} ms")
+END

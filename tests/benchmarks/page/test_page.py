@@ -1,0 +1,151 @@
+"""The page of results is what the command makes of the JSON files, and of nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.__main__ import modules
+from benchmarks.page.__main__ import pictures, stale, texts
+from benchmarks.page.document import NOT_SHOWN, SECTIONS, page
+from benchmarks.page.pictures import save
+from benchmarks.page.results import FOLDER, PUBLISHED, Results
+from benchmarks.page.section import TEXTS, Section
+from nas_core.errors import DataError
+from tests.toys import ROOT
+
+ANCHORS = {
+    "translation", "latency-models", "accuracy-predictors", "latency-predictors", "speed-of-nn-former",
+    "linear-attention", "attention-quality", "images", "cost-of-an-update", "queries", "search-under-a-limit",
+    "robustness", "onnx", "network-latency", "published-networks", "beyond-the-training-sizes", "held-out-device",
+    "decoding", "search-speed",
+}  # fmt: skip
+"""What other pages link to."""
+NAMES = re.compile(
+    r"NAS-Bench-\d+|CIFAR-10|Multi30k|WMT'14|MobileNetV[23]|float32|[Bb]float16|`raspi4`|batch (1|4|16)\b|batches of 1 "
+    r"|within 10 %"
+)
+"""Names and settings that have digits of their own."""
+FROM_CODE = {"accuracy-predictors": {"share"}}
+"""Values that a recipe's settings give, no measurement."""
+
+
+def changed(value: Any, place: str = "") -> Any:
+    """JSON whose every fraction is larger, each by a share of its own, so that ratios change too."""
+    if isinstance(value, dict):
+        return {key: changed(each, f"{place}/{key}") for key, each in value.items()}
+    if isinstance(value, list):
+        return [changed(each, f"{place}/{number}") for number, each in enumerate(value)]
+    if isinstance(value, float):
+        return value * (1.07 + sum(place.encode()) % 89 / 400)
+    return value
+
+
+def copied(folder: Path) -> Path:
+    shutil.copytree(FOLDER, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results()
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
+    """Results in which no fraction is what it was measured to be."""
+    folder = copied(tmp_path_factory.mktemp("changed") / "results")
+    published = folder.parent / PUBLISHED.name
+    for old, new in [*((file, file) for file in folder.glob("*.json")), (PUBLISHED, published)]:
+        new.write_text(json.dumps(changed(json.loads(old.read_text()))))
+    yield Results(folder, published)
+
+
+def test_pages_and_pictures_are_what_the_command_makes_now(results: Results) -> None:
+    assert stale(results, ROOT) == [], "run python -m benchmarks.page"
+
+
+def test_the_sections_are_those_that_other_pages_link_to(results: Results) -> None:
+    assert set(SECTIONS) == ANCHORS
+    text = texts(results, ROOT)[ROOT / "docs" / "results.md"]
+    assert [f"## {section.title}" in text for section in SECTIONS.values()] == [True] * len(ANCHORS)
+
+
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS)
+def test_a_section_says_command_date_machine_file_and_reference(section: Section, results: Results) -> None:
+    text = section.markdown(results)
+    assert re.search(r"^> Compared with [\w`]", text, re.M)
+    for name in section.names:
+        assert f"`benchmarks/results/{name}.json`" in text
+        for command in results.commands(name):
+            assert command.split()[:4] == ["python", "-m", "benchmarks", name] and name in modules()
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", results.date(name)) and results.date(name) in text
+        assert {"cpu", "cores", "threads", "torch"} <= results.machines(name)[0].keys()
+
+
+@pytest.mark.parametrize("file", sorted(TEXTS.glob("*.md")), ids=lambda file: file.stem)
+def test_no_figure_stands_in_a_template(file: Path) -> None:
+    text = " ".join(re.sub(r"\{\w+\}", "{}", file.read_text(encoding="utf-8")).split())
+    assert not re.findall(r".{0,30}\d.{0,10}", NAMES.sub("", text))
+
+
+@pytest.mark.parametrize("name", [name for name in SECTIONS if name != "robustness"])  # which counts
+def test_every_figure_of_a_section_changes_with_the_results(name: str, results: Results, others: Results) -> None:
+    now, then = (SECTIONS[name].values(each) for each in (results, others))
+    cells = [key for key, value in now.items() if "|" in value or re.search(r"\d\.\d", value)]
+    typed = [key for key in cells if now[key] == then[key] and key not in FROM_CODE.get(name, ())]
+    assert not typed and now != then
+
+
+def test_a_changed_result_changes_the_sentence_and_the_table(tmp_path: Path) -> None:
+    folder = copied(tmp_path / "results")
+    file = folder / "translation_quality.json"
+    content = json.loads(file.read_text())
+    (row,) = (row for row in content["rows"] if (row["experts"], row["subnet"]) == ("neuron", "largest"))
+    row["bleu_inherited"] = 41.23
+    file.write_text(json.dumps(content))
+    text = texts(Results(folder), ROOT)[ROOT / "docs" / "results.md"]
+    assert "reaches 41.2 BLEU" in " ".join(text.split()) and text.count("| 41.2 |") == 2
+
+
+def test_a_search_that_ended_differently_is_said(tmp_path: Path) -> None:
+    folder = copied(tmp_path / "results")
+    for name in ("search_robustness", "nni_robustness"):
+        content = json.loads((folder / f"{name}.json").read_text())
+        content["rows"][0]["identical"]["journal.jsonl"] = content["all_identical"] = False
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    text = " ".join(SECTIONS["robustness"].markdown(Results(folder)).split())
+    assert "4 of 5 |" in text and "1 of 2 |" in text
+    assert "NOT all files are byte-identical" in text and "NOT all files of NNI's" in text
+
+
+def test_every_result_is_shown_or_has_a_reason(tmp_path: Path, results: Results) -> None:
+    texts(results, ROOT)
+    assert results.asked | set(NOT_SHOWN) >= set(results.names) and all(NOT_SHOWN.values())
+    folder = copied(tmp_path / "results")
+    (folder / "somebody_elses.json").write_text("{}")
+    with pytest.raises(DataError, match="somebody_elses: no section"):
+        page(Results(folder), "")
+
+
+def test_pictures_are_white_and_the_same_every_time(tmp_path: Path, results: Results) -> None:
+    section = SECTIONS["cost-of-an-update"]
+    assert section.picture
+    paths = [tmp_path / name for name in ("a.svg", "b.svg")]
+    for path in paths:
+        save(section.picture, results, path, "its stamp")
+    first = paths[0].read_bytes()
+    assert first == paths[1].read_bytes()
+    assert b"its stamp" in first and b"fill: #ffffff" in first and b"<text" not in first and b"dc:date" not in first
+
+
+def test_pictures_follow_the_results(results: Results, others: Results) -> None:
+    now, then = pictures(results, ROOT), pictures(others, ROOT)
+    assert now.keys() == then.keys() and not set(now.values()) & set(then.values())
+    assert all(path.exists() for path in now)

@@ -1,0 +1,50 @@
+"""Results say when and by which command they were measured."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import modules
+from benchmarks.parts.record import command, write_result
+from nas_core.files import read_json
+from tests.toys import ROOT
+
+TODAY = datetime.date.today().isoformat()
+
+
+def test_a_command_is_what_is_typed_without_folders_of_one_machine() -> None:
+    said = command(
+        "/somewhere/benchmarks/onnx/onnx_export.py", ["a=/data/run 1/subnet.pt", "--data", "../bin", "--n", "3"]
+    )
+    assert said == "python -m benchmarks onnx_export a=subnet.pt --data bin --n 3"
+    assert (
+        command("x.py", ["--strategies", "ranknas, nn-former"])
+        == "python -m benchmarks x --strategies 'ranknas, nn-former'"
+    )
+
+
+def test_a_result_begins_with_its_date_and_command(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    write_result(file, {"rows": [1]}, "first")
+    write_result(file, {"rows": [2]}, "second")
+    assert read_json(file) == {"measured": {"date": TODAY, "command": "second"}, "rows": [2]}
+
+
+def test_a_run_that_adds_rows_keeps_the_commands_of_the_others_once(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    for run in ("first", "second", "second", "first", "third"):
+        write_result(file, {**(read_json(file) if file.exists() else {}), "rows": []}, run, adds=True)
+    measured = read_json(file)["measured"]
+    assert measured["command"] == "third"
+    assert [each["command"] for each in measured["earlier"]] == ["second", "first"]
+
+
+@pytest.mark.parametrize("name, module", sorted(modules().items()))
+def test_every_benchmark_records_its_command(name: str, module: str) -> None:
+    tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert {"command", "write_result"} <= called

@@ -1,0 +1,96 @@
+"""`nas-ext quickstart` lists, writes and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.errors import DataError
+from nas_core.quickstart import QUICKSTARTS, Quickstart
+from tests.toys import plug_in
+
+
+class Toy(Quickstart):
+    """A quickstart that needs a package which nobody has, or writes outside its folder."""
+
+    name = "toy"
+    purpose = "show what a toy is"
+    templates = "nas_core/quickstart/templates/predictor"
+
+    def __init__(self, modules: tuple[str, ...] = (), outside: str = "") -> None:
+        self.modules, self.extra, self._outside = modules, "toys" if modules else "", outside  # type: ignore[misc]
+
+    def data(self) -> dict[str, str | bytes]:
+        return {self._outside or "data/one.txt": "1", "data/two.bin": b"2"}
+
+
+@pytest.fixture
+def toy(request: pytest.FixtureRequest):
+    def register(**options: object) -> Toy:
+        request.addfinalizer(lambda: QUICKSTARTS.unregister("toy"))
+        return QUICKSTARTS.register("toy", Toy(**options))  # type: ignore[arg-type]
+
+    return register
+
+
+def test_all_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str], toy) -> None:
+    toy(modules=("absent_host",))
+    assert main(["quickstart"]) == 0
+    shown = capsys.readouterr().out
+    assert "  predictor    rank untrained networks by accuracy" in shown
+    assert "about 2 minutes, needs onnx\n" in shown
+    assert "  toy          show what a toy is\n" in shown
+    assert "not usable here: quickstart 'toy' needs the package absent_host, which is not installed: run pip" in shown
+
+
+def test_what_does_not_import_is_listed_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.quickstarts", "broken", "nowhere.at.all:THING")
+    assert main(["quickstart"]) == 0
+    assert "  broken       not usable here: quickstart 'broken' (nowhere.at.all:THING)" in capsys.readouterr().out
+
+
+def test_a_folder_is_written_and_the_next_command_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], toy
+) -> None:
+    toy()
+    monkeypatch.chdir(tmp_path)
+    assert main(["quickstart", "toy"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "quickstart-toy: README.md, run.py, data/ (2 files)"
+    assert told[1].startswith("next: cd quickstart-toy && python run.py    # about 1 minute;")
+    assert (tmp_path / "quickstart-toy" / "data" / "two.bin").read_bytes() == b"2"
+    assert main(["quickstart", "toy"]) == 2
+    assert "quickstart-toy is not empty" in capsys.readouterr().err
+    assert main(["quickstart", "toy", "--force"]) == 0
+    (tmp_path / "empty").mkdir()
+    assert main(["quickstart", "toy", "empty"]) == 0
+
+
+def test_nothing_is_written_where_it_cannot_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], toy) -> None:
+    toy(modules=("absent_host",))
+    assert main(["quickstart", "toy", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err == (
+        "nas-ext: error: quickstart 'toy' needs the package absent_host, which is not installed:"
+        " run pip install 'nas-ext[toys]'\n"
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_wrong_names_and_files_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quickstart", "predictr", str(tmp_path / "new")]) == 2
+    assert "unknown quickstart 'predictr'" in capsys.readouterr().err.replace("no quickstart", "unknown quickstart")
+    (tmp_path / "file").write_text("mine")
+    for folder in ("file", "file/below"):
+        assert main(["quickstart", "predictor", str(tmp_path / folder)]) == 2
+        assert capsys.readouterr().err.startswith("nas-ext: error: ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_no_file_leaves_the_folder(tmp_path: Path, toy) -> None:
+    with pytest.raises(DataError, match="names a file outside its folder"):
+        toy(outside="../escaped.txt").write(tmp_path / "new")
+    assert not (tmp_path / "escaped.txt").exists() and not (tmp_path / "new").exists()

@@ -1,0 +1,73 @@
+"""What every quickstart has to be: files, a short page, a short script, and a result at small size."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import ConfigError
+from nas_core.quickstart import Quickstart
+from tests.toys import ROOT
+
+__all__ = ["QuickstartContract"]
+
+
+class QuickstartContract:
+    """A subclass says which quickstart, how its script runs at small size, and how its last line begins."""
+
+    quickstart: Quickstart
+    small: Mapping[str, str] = {}
+    """Environment variables; the page names each of them."""
+    says: str
+    """Pattern of the last line that the script prints."""
+    makes: tuple[str, ...]
+    """Files that are there afterwards."""
+
+    def test_page_and_script_are_short(self, tmp_path: Path) -> None:
+        written = self.quickstart.write(tmp_path / "new")
+        assert {"README.md", self.quickstart.script} <= {path.name for path in written}
+        page = (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
+        script = (tmp_path / "new" / self.quickstart.script).read_text(encoding="utf-8")
+        assert len(page.splitlines()) <= 24 and len(script.splitlines()) <= 40
+        assert max(map(len, [*page.splitlines(), *script.splitlines()])) <= 130
+        assert f"`{self.quickstart.command}`" in page and self.quickstart.command in script
+        assert all(name in page and name in script for name in self.small)
+        assert not re.search(r"\b(examples|benchmarks|tests)[./]", script), "a reader has the packages alone"
+        assert "\n" not in self.quickstart.purpose
+
+    def test_what_it_writes_is_the_same_each_time(self) -> None:
+        assert self.quickstart.contents() == self.quickstart.contents()
+
+    def test_a_folder_that_holds_something_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "README.md").write_text("mine")
+        (tmp_path / "notes.txt").write_text("mine")
+        with pytest.raises(ConfigError, match="is not empty; give another folder, or --force"):
+            self.quickstart.write(tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "notes.txt"]
+        self.quickstart.write(tmp_path, force=True)
+        assert (tmp_path / "README.md").read_text(encoding="utf-8") != "mine"
+        assert (tmp_path / "notes.txt").read_text() == "mine"
+
+    @pytest.mark.slow
+    def test_it_runs_and_says_what_came_out(self, tmp_path: Path) -> None:
+        self.quickstart.write(tmp_path / "new folder")
+        program, script = self.quickstart.command.split()
+        environment = {
+            **os.environ,
+            **self.small,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+        }
+        done = subprocess.run(
+            [program, script], cwd=tmp_path / "new folder", env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.match(self.says, done.stdout.splitlines()[-1]), done.stdout
+        assert [name for name in self.makes if not (tmp_path / "new folder" / name).exists()] == []

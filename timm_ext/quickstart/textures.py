@@ -1,0 +1,38 @@
+"""Drawn images that a small network learns to tell apart: textures in two random colours, with noise."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+__all__ = ["TEXTURES", "texture_png"]
+
+SIZE = 32
+TEXTURES = ("bars", "checks", "diagonals", "dots", "rings", "stripes")
+
+
+def texture_png(name: str, rng: np.random.Generator) -> bytes:
+    """One image of a texture, as a PNG file of 32 by 32 pixels."""
+    period, shift = rng.uniform(5, 9), rng.uniform(0, 9, 2)
+    y, x = np.mgrid[:SIZE, :SIZE] + shift[:, None, None]
+    share = 0.5 + 0.5 * _wave(name, 2 * np.pi * x / period, 2 * np.pi * y / period, shift)
+    dark, light = rng.uniform(0, 90, 3), rng.uniform(150, 255, 3)
+    if rng.random() < 0.5:
+        dark, light = light, dark
+    pixels = dark + (light - dark) * share[..., None] + rng.normal(0, 25, (SIZE, SIZE, 3))
+    file = io.BytesIO()
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+def _wave(name: str, x: NDArray[np.float64], y: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Brightness of the texture from -1 to 1; a period of ``x`` and ``y`` is a full turn."""
+    if name == "rings":
+        return np.sin(np.hypot(x - x.mean() - shift[0] / 3, y - y.mean() + shift[1] / 3))
+    if name == "dots":
+        return 2.0 * (np.sin(x) + np.sin(y) > 1.1) - 1
+    waves = {"bars": np.sin(x), "stripes": np.sin(y), "diagonals": np.sin((x + y) / np.sqrt(2))}
+    return waves[name] if name in waves else np.sign(np.sin(x) * np.sin(y))

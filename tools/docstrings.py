@@ -1,0 +1,53 @@
+"""Docstrings as the site shows them: roles become links, and double backticks single ones.
+
+A griffe extension, named in ``mkdocs.yml``. ``:func:`~nas_core.search.search``` becomes a link where the site has that
+name, and its text alone elsewhere: nothing that a docstring names can fail the build.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Any
+
+import griffe
+
+__all__ = ["Roles"]
+
+_ROLE = re.compile(r":(?:py:)?(?:mod|class|func|meth|attr|data|exc|obj):`(?P<short>~)?(?P<name>[^`]+)`")
+
+
+class Roles(griffe.Extension):
+    """Rewrites the docstrings of a package once it is read."""
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        self._visit(pkg)
+
+    def _visit(self, owner: Any) -> None:
+        if owner.docstring is not None:
+            owner.docstring.value = as_markdown(owner.docstring.value, owner)
+        for member in owner.members.values():
+            if not member.is_alias:
+                self._visit(member)
+
+
+def as_markdown(text: str, scope: Any) -> str:
+    """A docstring's text; names in it are those that code in ``scope`` sees."""
+
+    def link(found: re.Match[str]) -> str:
+        name = found["name"]
+        shown = escape(name.rpartition(".")[2] if found["short"] else name)
+        return f'<autoref optional identifier="{escape(_resolved(name, scope))}"><code>{shown}</code></autoref>'
+
+    return re.sub(r"``([^`]+)``", r"`\1`", _ROLE.sub(link, text))
+
+
+def _resolved(name: str, scope: Any) -> str:
+    first, dot, rest = name.partition(".")
+    owner = scope if scope.is_class else scope.parent
+    if owner is not None and owner.is_class and first in owner.all_members:
+        return f"{owner.all_members[first].path}{dot}{rest}"
+    try:
+        return f"{scope.resolve(first)}{dot}{rest}"
+    except griffe.NameResolutionError:
+        return name
