@@ -6,9 +6,8 @@ again with the same FOLDER, the search goes on where it stopped.
 """
 
 import sys
-import tempfile
 
-from nas_core.search import Constraint, EvolutionConfig, HATEvolution, search
+from nas_core.search import EvolutionConfig, HATEvolution, search
 from nas_core.space import Choice, SearchSpace
 
 SPACE = SearchSpace(
@@ -27,14 +26,12 @@ def latency_ms(architecture):
 
 def evaluate(architecture):
     error = 1 / (1 + sum(width**0.5 / layer for layer, width in enumerate(architecture["width"], 1)))
-    return {"loss": error * (0.9 if architecture["activation"] == "gelu" else 1)}
+    return error * (0.9 if architecture["activation"] == "gelu" else 1)
 
 
-limit = Constraint.per_architecture("latency_ms", 30.0, SPACE, latency_ms)
 config = EvolutionConfig.of(iterations=8, population=24)
-with tempfile.TemporaryDirectory() as temporary:
-    folder = sys.argv[1] if len(sys.argv) > 1 else temporary
-    result = search({limit.label: HATEvolution(SPACE, [limit], config)}, evaluate, folder, progress=False)
+strategy = HATEvolution(SPACE, {"latency_ms": (latency_ms, 30.0)}, config)
+result = search(strategy, evaluate, sys.argv[1] if len(sys.argv) > 1 else None, progress=False)
 for entry in result.archive:
     print(f"error {entry.metrics['loss']:.4f}  {entry.metrics['latency_ms']:5.1f} ms  {entry.architecture.to_dict()}")
-print(f"best of {result.evaluations}: {result.best[limit.label].architecture.to_dict()}")
+print(f"best of {result.evaluations}: {result.winner.architecture.to_dict()}")

@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from nas_core.models import params_m
-from nas_core.search import Constraint, RandomConfig, RandomSearch, search
+from nas_core.search import RandomConfig, RandomSearch, search
 from timm_ext import write_subnet
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/timm_supernet")
@@ -29,12 +29,11 @@ for _ in range(30):
 
 def evaluate(architecture):  # on the last images; yours are validated on others
     with torch.no_grad(), supernet.eval().using(architecture, freeze=True):
-        return {"loss": cross_entropy(supernet(images), labels).item()}
+        return cross_entropy(supernet(images), labels).item()
 
 
-limit = Constraint.per_architecture("params_m", 0.5, supernet.space, params_m)
-strategy = RandomSearch(supernet.space, [limit], RandomConfig(evaluations=20, batch=20))
-best = search({limit.label: strategy}, evaluate, folder / "run", progress=False).best[limit.label].architecture
+strategy = RandomSearch(supernet.space, {"params_m": (params_m, 0.5)}, RandomConfig(evaluations=20, batch=20))
+best = search(strategy, evaluate, folder / "run", progress=False).winner.architecture
 write_subnet(supernet, best, file := folder / "subnet.pt")
 model = timm.create_model("mformer_small_cifar10", num_classes=3, subnet=best, checkpoint_path=str(file)).eval()
 print(f"{params_m(best):.2f} M parameters, {(model(images).argmax(1) == labels).float().mean():.0%} right: {best!r}")

@@ -127,7 +127,7 @@ def load_model(path: str | Path, ema: bool = True) -> VisionModel:
     return build(read_checkpoint(Path(path)), Path(path), ema).eval()
 
 
-def write_subnet(model: VisionModel, architecture: Architecture, path: Path, arch: str = "") -> int:
+def write_subnet(model: VisionModel, architecture: Architecture, path: str | Path, arch: str = "") -> int:
     """Write the collapsed subnet as a static model, as safetensors if the name ends so; its number of parameters.
 
     ``arch`` is the registered name whose ``subnet=`` it is.
@@ -135,6 +135,7 @@ def write_subnet(model: VisionModel, architecture: Architecture, path: Path, arc
     space = space_to_dict(static_image_space(architecture))
     static = VisionModel.from_settings({**model.settings(), "space": space})
     static.net.load_state_dict(model.net.static_state(architecture))
+    path = Path(path)
     if path.suffix == ".safetensors":
         settings = json.dumps({"version": VERSION, **static.settings()})
         with atomic_output(path) as temporary:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from nas_core.errors import ConstraintError
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["Constraint", "InfeasibleError", "violation"]
+__all__ = ["Constraint", "InfeasibleError", "Limits", "constraints_of", "violation"]
 
 PredictRows = Callable[[Rows], NDArray[np.floating]]
 """Predicts a metric ``(n,)`` for rows of option indices ``(n, slots)``."""
@@ -77,6 +79,31 @@ class Constraint:
                 f" expected one value per row, shape ({len(rows)},)"
             )
         return values
+
+
+Limits = Constraint | Sequence[Constraint] | Mapping[str, tuple[Callable[[Architecture], float], float]]
+"""Hard limits as they may be given: one constraint, several, or ``metric -> (function of one architecture, limit)``."""
+
+
+def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]:
+    """The constraints of limits in any of their forms; functions become :meth:`Constraint.per_architecture`.
+
+    Raises:
+        ConstraintError: a value of the mapping is no pair of a function and a limit.
+    """
+    if isinstance(limits, Constraint):
+        return (limits,)
+    if not isinstance(limits, Mapping):
+        return tuple(limits)
+    found = []
+    given: Mapping[str, Any] = limits
+    for name, pair in given.items():
+        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[0]) and isinstance(pair[1], Real)):
+            raise ConstraintError(
+                f"the limit of {name} is {pair!r}; expected (function of an architecture, largest value allowed)"
+            )
+        found.append(Constraint.per_architecture(name, float(pair[1]), space, pair[0]))
+    return tuple(found)
 
 
 class InfeasibleError(ConstraintError):

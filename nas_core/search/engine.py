@@ -50,6 +50,19 @@ class SearchResult:
     evaluated: Mapping[Architecture, Mapping[str, float]]
     """Every architecture with its metrics; those that failed lack some."""
 
+    @property
+    def winner(self) -> Entry:
+        """The best architecture of a run with one search.
+
+        Raises:
+            ConfigError: there were several searches, each of which has its own in :attr:`best`.
+        """
+        if len(self.best) != 1:
+            raise ConfigError(
+                f"the run has several searches; take the best of one: best[{'] or best['.join(map(repr, self.best))}]"
+            )
+        return next(iter(self.best.values()))
+
 
 class SearchEngine:
     """The state of one call of :func:`nas_core.search.search`."""

@@ -41,11 +41,12 @@ class Progress:
 
     Args:
         log: the file, which is appended to. total: evaluations at most. together: how many are evaluated at once.
-        show: whether to print anything.
+        show: whether to print anything. kept: whether the search can be continued.
     """
 
-    def __init__(self, log: Path, total: int, together: int, show: bool) -> None:
+    def __init__(self, log: Path, total: int, together: int, show: bool, kept: bool = True) -> None:
         self._log, self._total, self._together, self._show = log, total, together, show
+        self._how = "Ctrl-C stops, the same command continues" if kept else "Ctrl-C ends it, without a result"
         self._told = self._evaluated = 0
         self._began = self._logged = 0.0
         self._seconds = 0.0  # that an evaluation takes, of several at once its share
@@ -89,7 +90,7 @@ class Progress:
             self._settle()
         if not self._said and self._seconds and (self._evaluated >= FIRST or clock() - self._began > FIRST_S):
             self._said = True
-            self._say(f"{self._each()}: {self._left()}; Ctrl-C stops, the same command continues")
+            self._say(f"{self._each()}: {self._left()}; {self._how}")
 
     def told(self) -> None:
         """The search has one result more, evaluated or known."""

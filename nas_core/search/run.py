@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,14 @@ __all__ = ["SearchResult", "search"]
 
 _log = logging.getLogger(__name__)
 
-Evaluate = Callable[[Architecture], Mapping[str, Any]]
+Evaluate = Callable[[Architecture], Mapping[str, Any] | float]
+Strategies = Strategy | Sequence[Strategy] | Mapping[str, Strategy]
 
 
 def search(
-    strategies: Mapping[str, Strategy],
+    strategies: Strategies,
     evaluate: Evaluate | None,
-    out_dir: str | Path,
+    out_dir: str | Path | None = None,
     *,
     evaluate_many: EvaluateMany | None = None,
     together: int = 1,
@@ -40,7 +43,11 @@ def search(
     notes: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> SearchResult:
-    """Run the strategies one after the other on one shared cache of evaluations.
+    """Search for the best architecture: run one strategy, or several one after the other on one cache of evaluations.
+
+    Example:
+        >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
+        >>> search(strategy, error).winner.architecture
 
     The run folder holds ``config.yaml`` (all settings), ``journal.jsonl`` (one line per evaluation; the state of the
     search, see :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress, for whoever watches; never read
@@ -50,14 +57,16 @@ def search(
     when and where each part of it ran.
 
     Args:
-        strategies: name -> strategy, all over one space; one per latency limit, for instance. An architecture evaluated
-            for one is not evaluated again for another.
-        evaluate: architecture -> metrics; must be deterministic for a resumed search to be identical. An exception is
-            recorded as a failed evaluation, except errors of the user's (`NasExtError`), which end the search.
+        strategies: one strategy, or several over one space, one per latency limit for instance: name -> strategy, or
+            a list of them, each of which is named after its limits. An architecture evaluated for one is not evaluated
+            again for another.
+        evaluate: architecture -> metrics, or the one number that the strategies minimise; must be deterministic for a
+            resumed search to be identical. An exception is recorded as a failed evaluation, except errors of the
+            user's (`NasExtError`), which end the search.
         evaluate_many: instead of ``evaluate``: architectures -> the outcome of each, in their order, as they come. They
             are told and recorded in that order too: the journal is the same however many are evaluated together.
         together: how many architectures ``evaluate_many`` gets at most; never more than a generation's.
-        out_dir: the run folder.
+        out_dir: the run folder; None: nothing is kept, and the search cannot be continued.
         objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
         finalists: how many architectures to pick at the end (at least the best of each search).
         settings: whatever else decides the result (checkpoint, data); compared when a run is continued.
@@ -66,20 +75,36 @@ def search(
 
     Raises:
         ConstraintError: nothing meets the limits of one of the strategies (before anything is evaluated).
-        ConfigError: the folder holds a run with other settings, or is in use; both or no evaluation is given.
+        ConfigError: the folder holds a run with other settings, or is in use; both or no evaluation is given; one
+            number where several metrics are minimised.
         DataError: what the folder holds cannot be continued, and was left as it is.
         NasExtError: evaluations keep failing, or the folder cannot be written; the journal stays good.
     """
-    if not strategies:
-        raise ConfigError("no strategy to run; give at least one")
+    strategies = _named(strategies)
     if together < 1:
         raise ConfigError(f"together is {together}; expected at least 1")
-    many = functools.partial(_one_by_one, evaluate) if evaluate else evaluate_many
+    many = functools.partial(_one_by_one, evaluate, _sole_metric(strategies)) if evaluate else evaluate_many
     if many is None or (evaluate and evaluate_many):
         raise ConfigError("a search needs either evaluate or evaluate_many, and only one of them")
-    run = SearchEngine(strategies, many, Path(out_dir), objectives)
     for strategy in strategies.values():
         strategy.start()
+    with (
+        nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
+    ):
+        run = SearchEngine(strategies, many, Path(folder), objectives)
+        return _driven(run, together, finalists, settings or {}, notes or {}, progress, kept=out_dir is not None)
+
+
+def _driven(
+    run: SearchEngine,
+    together: int,
+    finalists: int,
+    settings: Mapping[str, Any],
+    notes: Mapping[str, Any],
+    progress: bool,
+    kept: bool,
+) -> SearchResult:
+    strategies = run.strategies
     make_folder(run.folder)
     with Journal(run.folder / "journal.jsonl") as run.journal:
         if run.journal.replaying and not (run.folder / "config.yaml").exists():
@@ -90,17 +115,17 @@ def search(
         settle_config(
             run.folder / "config.yaml",
             {
-                **(settings or {}),
+                **settings,
                 "objectives": list(run.objectives),
                 "finalists": finalists,
                 "searches": {name: strategy.describe() for name, strategy in strategies.items()},
                 "space": space_to_dict(run.space),
             },
-            {"nas_ext": __version__, "numpy": np.__version__, **(notes or {})},
+            {"nas_ext": __version__, "numpy": np.__version__, **notes},
             {name: strategy.renewed for name, strategy in strategies.items()},
         )
         total = sum(strategy.budget for strategy in strategies.values())
-        with Progress(run.folder / "search.log", total, together, progress) as run.progress:
+        with Progress(run.folder / "search.log", total, together, progress, kept) as run.progress:
             try:
                 for name in strategies:
                     run.drive(name, together)
@@ -109,10 +134,37 @@ def search(
         return run.finish(finalists)
 
 
-def _one_by_one(evaluate: Evaluate, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
+def _named(strategies: Strategies) -> dict[str, Strategy]:
+    """Name -> strategy; those without a name are called by their limits, as the command line calls them."""
+    if isinstance(strategies, Mapping):
+        named = dict(strategies)
+    else:
+        several = [strategies] if isinstance(strategies, Strategy) else list(strategies)
+        named = {" ".join(c.label for c in one.proposals.constraints) or "unlimited": one for one in several}
+        if len(named) < len(several):
+            raise ConfigError("two of the strategies have the same limits; give a dictionary: name -> strategy")
+    if not named:
+        raise ConfigError("no strategy to run; give at least one")
+    return named
+
+
+def _sole_metric(strategies: Mapping[str, Strategy]) -> str:
+    """What all strategies minimise; empty if that are several metrics."""
+    metrics = {name for strategy in strategies.values() for name in strategy.objectives}
+    return metrics.pop() if len(metrics) == 1 else ""
+
+
+def _one_by_one(
+    evaluate: Evaluate, metric: str, architectures: Sequence[Architecture]
+) -> Iterator[Mapping[str, Any] | Failure]:
     for architecture in architectures:
         try:
-            outcome: Mapping[str, Any] | Failure = dict(evaluate(architecture))
+            found = evaluate(architecture)
+            if not (metric or isinstance(found, Mapping)):
+                raise ConfigError(
+                    f"evaluate gave {found!r}, but several metrics are minimised; expected a dictionary: name -> number"
+                )
+            outcome: Mapping[str, Any] | Failure = dict(found) if isinstance(found, Mapping) else {metric: found}
         except NasExtError:
             raise
         except Exception as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from nas_core.errors import ConstraintError
 from nas_core.search import Constraint, InfeasibleError
-from nas_core.search.constraints import violation
+from nas_core.search.constraints import constraints_of, violation
 from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
 from nas_core.space import get_space
 from nas_core.space.slots import Rows
@@ -117,3 +119,22 @@ def test_rare_feasible_regions_are_filled_by_small_mutations() -> None:
     rows = Proposals(space, [bound], 20_000).initial(np.random.default_rng(0), 125, set())
     assert len(set(row_keys(rows))) == 125
     assert (bound.values(rows) <= bound.limit).all()
+
+
+def test_limits_are_given_alone_or_as_functions() -> None:
+    rows = SPACE.sample_rows(np.random.default_rng(0), 20)
+    functions = constraints_of(SPACE, {"layers": (lambda a: len(a["encoder.ffn_dim"]), 4), "one": (lambda a: 1, 2.5)})
+    assert [constraint.label for constraint in functions] == ["layers<=4", "one<=2.5"]
+    layers = [len(architecture["encoder.ffn_dim"]) for architecture in SPACE.architectures(rows)]
+    assert functions[0].values(rows).tolist() == layers
+    alone = limit(3000.0)
+    assert constraints_of(SPACE, alone) == constraints_of(SPACE, [alone]) == (alone,)
+    assert constraints_of(SPACE, ()) == ()
+
+
+@pytest.mark.parametrize("pair", [5.0, (5.0, len), (len,), (len, "5"), (len, 5.0, 1)])
+def test_a_limit_that_is_no_pair_says_what_one_is(pair: Any) -> None:
+    with pytest.raises(
+        ConstraintError, match=r"limit of params_m is .* expected \(function of an architecture, largest"
+    ):
+        constraints_of(SPACE, {"params_m": pair})

@@ -44,7 +44,7 @@ def _entry_point() -> None:
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 def test_an_extracted_subnet(supernet: Path, tmp_path: Path, suffix: str) -> None:
     checkpoint, out = tmp_path / f"subnet{suffix}", tmp_path / "out"
-    write_subnet(load_model(supernet), mixed(), checkpoint)
+    write_subnet(load_model(supernet), mixed(), str(checkpoint))
     assert main(["export", "--checkpoint", str(checkpoint), "--out", str(out)]) == 0
     described = read_json(out / "model.json")
     assert (described["kind"], described["classes"], described["height"]) == ("image", 3, 32)

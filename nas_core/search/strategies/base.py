@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nas_core.errors import ConfigError
-from nas_core.search.constraints import Constraint
+from nas_core.search.constraints import Limits
 from nas_core.search.strategies.description import StrategyDescription, check_same
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, SearchSpace, space_to_dict
@@ -43,7 +43,7 @@ class Strategy(StrategyDescription, ABC):
 
     Args:
         space: the search space.
-        constraints: hard limits; nothing that violates one is ever asked for.
+        constraints: hard limits, ``{"latency_ms": (function, 30)}``; nothing that violates one is ever asked for.
         config: the strategy's settings; default: all of :attr:`config_class`'s.
         seed: of the strategy's own random generator.
         metric: the metric to minimise.
@@ -55,7 +55,7 @@ class Strategy(StrategyDescription, ABC):
     def __init__(
         self,
         space: SearchSpace,
-        constraints: Sequence[Constraint] = (),
+        constraints: Limits = (),
         config: Any = None,
         *,
         seed: int = 0,

@@ -22,7 +22,7 @@ import numpy as np
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
-from nas_core.search.constraints import Constraint, violation
+from nas_core.search.constraints import Constraint, Limits, violation
 from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.dominance import best_first, fronts
@@ -102,7 +102,7 @@ class MultiObjectiveEvolution(Strategy):
     def __init__(
         self,
         space: SearchSpace,
-        constraints: Sequence[Constraint] = (),
+        constraints: Limits = (),
         config: MultiObjectiveConfig | None = None,
         *,
         objectives: Sequence[str] = ("loss", "latency_ms"),

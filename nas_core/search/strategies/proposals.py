@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.search.constraints import Constraint, InfeasibleError, violation
+from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
@@ -35,9 +35,9 @@ class Proposals:
         max_tries: rows drawn at most for one request (rounded up to whole batches).
     """
 
-    def __init__(self, space: SearchSpace, constraints: Sequence[Constraint], max_tries: int) -> None:
+    def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
         self.space = space
-        self.constraints = tuple(constraints)
+        self.constraints = constraints_of(space, constraints)
         self.max_tries = max_tries
         self.tried = 0
         self.accepted = 0

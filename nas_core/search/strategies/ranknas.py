@@ -15,14 +15,14 @@ Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.search.constraints import Constraint
+from nas_core.search.constraints import Limits
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gene_importance import (
     Importance,
@@ -65,7 +65,7 @@ class RankNAS(Strategy):
     def __init__(
         self,
         space: SearchSpace,
-        constraints: Sequence[Constraint] = (),
+        constraints: Limits = (),
         config: RankNASConfig | None = None,
         *,
         seed: int = 0,
