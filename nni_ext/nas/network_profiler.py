@@ -32,7 +32,7 @@ class NetworkLatencyProfiler(_Profiler):
     Args:
         model_space: any of NNI's, also as strategies hold it.
         example_input: what a network of the space takes, for the shapes.
-        model: of ``nas-ext latency train``, or the path of its file.
+        model: of ``nas-ext latency train``, or the path of its file; default: the shipped one, of onnxruntime.
 
     Raises:
         DataError: the file is missing or holds no such model. MissingHostError: NNI is absent.
@@ -45,7 +45,7 @@ class NetworkLatencyProfiler(_Profiler):
         self,
         model_space: Any,
         example_input: Tensor | tuple[Tensor, ...],
-        model: GraphLatencyModel | str | Path,
+        model: GraphLatencyModel | str | Path | None = None,
     ) -> None:
         super().__init__(model_space)
         self.space = model_space

@@ -13,6 +13,7 @@ from nas_core.latency.by_graph.nn_former import (
 from nas_core.latency.by_graph.nnlqp import read_nnlqp, read_nnlqp_table
 from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks
 from nas_core.latency.by_graph.price_list import CountsModel, FlopsAccessModel, FlopsModel
+from nas_core.latency.by_graph.shipped import shipped_model
 from nas_core.latency.by_graph.trees import TreesModel
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "predict_networks",
     "read_nnlqp",
     "read_nnlqp_table",
+    "shipped_model",
 ]

@@ -16,6 +16,8 @@ from nas_core.errors import NasExtError
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.shipped import shipped_model
+from nas_core.latency.machine import describe_machine
 from nas_core.latency.registry import load_latency_model
 from nas_core.optional import require
 
@@ -38,18 +40,20 @@ class NetworkPrediction:
     """Operators that the encoding does not know, and how many there are."""
 
 
-def opened(model: GraphLatencyModel | str | Path) -> GraphLatencyModel:
-    """A model, or the one in that file.
+def opened(model: GraphLatencyModel | str | Path | None) -> GraphLatencyModel:
+    """A model, the one in that file, or the shipped one: of onnxruntime, of this device if there is one.
 
     Raises:
         DataError: see :func:`nas_core.latency.load_latency_model`.
     """
+    if model is None:
+        return shipped_model(device_name=str(describe_machine("cpu", 1)["device_name"]))
     return model if isinstance(model, GraphLatencyModel) else load_latency_model(model, "graph")
 
 
 def predict_networks(
     sources: Iterable[Any],
-    model: GraphLatencyModel | str | Path,
+    model: GraphLatencyModel | str | Path | None = None,
     *,
     shapes: Mapping[str, Any] | None = None,
     batch: int | None = None,
@@ -58,6 +62,7 @@ def predict_networks(
 
     Args:
         sources, shapes, batch: see :func:`nas_core.graph.onnx.read_onnx`.
+        model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.
 
     Raises:
         GraphError: a network cannot be read. DataError: the model cannot be opened.
@@ -78,9 +83,14 @@ def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> l
 
 
 def predict_module_latency(
-    module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...], model: GraphLatencyModel | str | Path
+    module: nn.Module,
+    example_inputs: Tensor | tuple[Tensor, ...],
+    model: GraphLatencyModel | str | Path | None = None,
 ) -> NetworkPrediction:
     """A torch module, such as one of ``timm.create_model``, for inputs of those shapes.
+
+    Args:
+        model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.
 
     Raises:
         GraphError: torch cannot export the module. MissingHostError: onnx is not installed.

@@ -13,7 +13,7 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 
 from nas_core.errors import DataError
 from nas_core.graph import GraphError, Graphs
-from nas_core.latency.by_graph import CountsModel, GraphLatencyModel
+from nas_core.latency.by_graph import CountsModel, GraphLatencyModel, shipped_model
 from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks, read_module
 from nas_core.latency.by_graph.unseen import extrapolation_spread
 from tests.graph.onnx.models import residual
@@ -73,6 +73,13 @@ def test_files_and_messages_give_the_same(model: GraphLatencyModel, tmp_path: Pa
     assert {one.latency_ms for one in (*first, *second)} == {first[0].latency_ms}
     assert [one.name for one in first] == ["handmade", str(path)]
     assert predict_networks([path], model, batch=2)[0].flops_g == pytest.approx(2 * first[0].flops_g)
+
+
+def test_without_a_model_the_shipped_one_answers() -> None:
+    module, image = Small().eval(), torch.zeros(1, 3, 64, 64)
+    found = predict_module_latency(module, image)
+    assert found == predict_module_latency(module, image, shipped_model())
+    assert found.latency_ms > 0
 
 
 def test_wrong_inputs_are_one_line(model: GraphLatencyModel, tmp_path: Path) -> None:
