@@ -18,6 +18,7 @@ FLOORS = (
     ("latency",),
     ("search",),
     ("studies", "report"),
+    ("quickstart",),
     ("cli",),
 )
 """Rooms of ``nas_core`` from the ground; files beside the rooms (``errors``, ``files``) are the ground itself."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from examples.demo.language import grammar
-from examples.demo.language.segment import Segmenter, Subwords, Words
+from examples.demo.segment import Segmenter, Subwords, Words
+from fairseq_ext.quickstart.language import grammar
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import write_atomic, write_json
 

@@ -39,6 +39,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("quickstart", "nas_core.cli.quickstart", "Write a folder with a small example that runs."),
     Command("space", "nas_core.cli.space", "List, show and export search spaces."),
     Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
     Command("search", "nas_core.cli.search", "Search architectures under constraints."),

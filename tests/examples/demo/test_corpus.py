@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from examples.demo import corpus
-from examples.demo.language.segment import Subwords, Words
+from examples.demo.segment import Subwords, Words
 from nas_core.errors import ConfigError, DataError, NasExtError
 
 SENTENCES = ["The dog sleeps.", "A cat (the old one) sees  the dog!", "Don't – no.", "it costs 3.50 €, I think"]

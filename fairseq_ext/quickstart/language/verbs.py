@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples.demo.language.lexicon import ANYTHING, LIVING, OWNED, THINGS
+from fairseq_ext.quickstart.language.lexicon import ANYTHING, LIVING, OWNED, THINGS
 
 _GROUPS = {"any": ANYTHING, "living": LIVING, "owned": OWNED, "things": THINGS, "places": ("room", "ground")}
 

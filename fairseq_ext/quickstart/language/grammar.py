@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from examples.demo.language import german
-from examples.demo.language.clauses import WHO, Clause, Part, State
-from examples.demo.language.draw import Draw
-from examples.demo.language.lexicon import LINKS, THINGS
-from examples.demo.language.phrases import Phrase
-from examples.demo.language.verbs import VERBS, rivals
+from fairseq_ext.quickstart.language import german
+from fairseq_ext.quickstart.language.clauses import WHO, Clause, Part, State
+from fairseq_ext.quickstart.language.draw import Draw
+from fairseq_ext.quickstart.language.lexicon import LINKS, THINGS
+from fairseq_ext.quickstart.language.phrases import Phrase
+from fairseq_ext.quickstart.language.verbs import VERBS, rivals
 
 Pair = tuple[str, str]
 MAX_WORDS = 36
@@ -25,10 +25,10 @@ MAX_WORDS = 36
 
 def statement(draw: Draw) -> Pair:
     clause = draw.clause()
-    return _fronted(draw, clause)
+    return fronted(draw, clause)
 
 
-def _fronted(draw: Draw, clause: Clause) -> Pair:
+def fronted(draw: Draw, clause: Clause) -> Pair:
     """A main clause, sometimes with its time or place in front; German then has the subject after the verb."""
     if clause.time and draw.chance(0.5):
         return clause.english(front=clause.time), clause.german_main("time")

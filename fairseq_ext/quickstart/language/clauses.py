@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples.demo.language import german
-from examples.demo.language.lexicon import MANNERS, OFTEN, TIMES, Adjective
-from examples.demo.language.phrases import Phrase
-from examples.demo.language.verbs import Verb
+from fairseq_ext.quickstart.language import german
+from fairseq_ext.quickstart.language.lexicon import MANNERS, OFTEN, TIMES, Adjective
+from fairseq_ext.quickstart.language.phrases import Phrase
+from fairseq_ext.quickstart.language.verbs import Verb
 
 MODALS = {"can": "können", "must": "müssen", "want": "wollen", "may": "dürfen"}
 _ALL_TIMES = {en: de for group in TIMES.values() for en, de in group.items()}

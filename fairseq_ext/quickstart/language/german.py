@@ -5,8 +5,8 @@ Cases are ``nom, acc, dat, gen``; a noun's form is ``m``, ``f``, ``n`` or ``pl``
 
 from __future__ import annotations
 
-from examples.demo.language.lexicon import Noun
-from examples.demo.language.verbs import Verb
+from fairseq_ext.quickstart.language.lexicon import Noun
+from fairseq_ext.quickstart.language.verbs import Verb
 
 CASES = ("nom", "acc", "dat", "gen")
 _DEFINITE = {"m": "der den dem des", "f": "die die der der", "n": "das das dem des", "pl": "die die den der"}

@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 from functools import cache
 
-from examples.demo.language.clauses import Clause, Part, State
-from examples.demo.language.lexicon import (
+from fairseq_ext.quickstart.language.clauses import Clause, Part, State
+from fairseq_ext.quickstart.language.lexicon import (
     ADJECTIVES,
     ANYTHING,
     LIVING,
@@ -18,8 +18,8 @@ from examples.demo.language.lexicon import (
     Noun,
     nouns_of,
 )
-from examples.demo.language.phrases import Phrase, Relative
-from examples.demo.language.verbs import VERBS, Verb, rivals
+from fairseq_ext.quickstart.language.phrases import Phrase, Relative
+from fairseq_ext.quickstart.language.verbs import VERBS, Verb, rivals
 
 _SINGULAR = (("the", 10), ("a", 7), ("this", 3), ("every", 1), ("my", 2), ("our", 1), ("his", 1), ("her", 1))
 _PLURAL = (("the", 8), ("", 4), ("this", 2), ("many", 2), ("my", 1), ("our", 1), ("their", 1), ("number", 4))

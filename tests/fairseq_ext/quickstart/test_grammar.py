@@ -10,12 +10,12 @@ from collections import Counter
 
 import pytest
 
-from examples.demo.language import german, grammar
-from examples.demo.language.clauses import Clause, Part, State
-from examples.demo.language.draw import Draw
-from examples.demo.language.lexicon import ADJECTIVES, NOUNS, Noun, nouns_of
-from examples.demo.language.phrases import Phrase, Relative, english_number, german_number
-from examples.demo.language.verbs import VERBS, Verb
+from fairseq_ext.quickstart.language import german, grammar
+from fairseq_ext.quickstart.language.clauses import Clause, Part, State
+from fairseq_ext.quickstart.language.draw import Draw
+from fairseq_ext.quickstart.language.lexicon import ADJECTIVES, NOUNS, Noun, nouns_of
+from fairseq_ext.quickstart.language.phrases import Phrase, Relative, english_number, german_number
+from fairseq_ext.quickstart.language.verbs import VERBS, Verb
 
 GENDER = {
     "Mann": "m", "Bauer": "m", "Hund": "m", "Löwe": "m", "Apfel": "m", "Brief": "m", "Hut": "m", "Zug": "m",
@@ -75,7 +75,7 @@ def test_splits_are_disjoint_in_both_languages(corpus):
 
 def test_same_seed_same_corpus_in_another_process():
     code = (
-        "import hashlib; from examples.demo.language import grammar;"
+        "import hashlib; from fairseq_ext.quickstart.language import grammar;"
         "print(hashlib.sha256(repr(grammar.corpus({'train': 200, 'test': 20}, 7)).encode()).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "123"}

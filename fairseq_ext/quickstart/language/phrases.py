@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from examples.demo.language import german
-from examples.demo.language.lexicon import EINS, ONES, TENS, Adjective, Noun
+from fairseq_ext.quickstart.language import german
+from fairseq_ext.quickstart.language.lexicon import EINS, ONES, TENS, Adjective, Noun
 
 if TYPE_CHECKING:
-    from examples.demo.language.clauses import Clause
+    from fairseq_ext.quickstart.language.clauses import Clause
 
 DETERMINERS = {  # English -> German stem; "" has no article, a number is written out
     "the": "der", "a": "ein", "this": "dies", "every": "jed", "no": "kein", "many": "viel", "": "",

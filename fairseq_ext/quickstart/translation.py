@@ -1,0 +1,34 @@
+"""The quickstart of translation: from a parallel corpus to a network chosen by quality and latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairseq_ext.quickstart.short import short_corpus
+from nas_core.quickstart import Quickstart
+
+__all__ = ["TRANSLATION", "TranslationQuickstart"]
+
+SIZES = {"test": 100, "valid": 200, "train": 4000}
+
+
+class TranslationQuickstart(Quickstart):
+    """English to German: supernet, latency, search, extraction and decoding, with fairseq's own commands."""
+
+    name = "translation"
+    purpose = "search a fast translation network, from a parallel corpus to translated sentences"
+    templates = "fairseq_ext/quickstart/templates"
+    script = "run.sh"
+    modules = ("fairseq", "sacrebleu")
+    extra = "fairseq"
+    minutes = 3.0
+
+    def data(self) -> Mapping[str, str | bytes]:
+        written = {}
+        for split, pairs in short_corpus(SIZES).items():
+            for side, language in enumerate(("en", "de")):
+                written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
+        return written
+
+
+TRANSLATION = TranslationQuickstart()

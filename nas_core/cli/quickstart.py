@@ -1,0 +1,61 @@
+"""``nas-ext quickstart``: a folder with a small real example and a script that runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nas_core.errors import NasExtError
+from nas_core.quickstart import QUICKSTARTS, Quickstart
+
+__all__ = ["command"]
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which one; without it, all are listed.")] = "",
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="New or empty folder; default: quickstart-NAME.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds something.")] = False,
+) -> None:
+    """Write a folder with a small example: data, a README and a script that runs it and ends in minutes."""
+    if not name:
+        typer.echo("nas-ext quickstart NAME [FOLDER] writes one of these, each with a script that runs it:")
+        for known in QUICKSTARTS.names():
+            first, *rest = _described(known)
+            typer.echo("\n".join([f"\n  {known:<12} {first}", *(f"  {'':<12} {line}" for line in rest)]))
+        return
+    quickstart = QUICKSTARTS.get(name)
+    target = folder or Path(f"quickstart-{name}")
+    written = quickstart.write(target, force)
+    typer.echo(f"{target}: {', '.join(_shown(written, target))}")
+    typer.echo(f"next: cd {target} && {quickstart.command}    # {_minutes(quickstart)}; README.md says the rest")
+
+
+def _described(name: str) -> list[str]:
+    """What a quickstart is for, what it needs, and why it cannot be used here."""
+    try:
+        quickstart = QUICKSTARTS.get(name)
+    except NasExtError as error:
+        return [f"not usable here: {error}"]
+    needs = f", needs {quickstart.extra}" if quickstart.extra else ""
+    lines = [quickstart.purpose, f"{_minutes(quickstart)}{needs}"]
+    try:
+        quickstart.check()
+    except NasExtError as error:
+        lines.append(f"not usable here: {error}")
+    return lines
+
+
+def _minutes(quickstart: Quickstart) -> str:
+    return f"about {quickstart.minutes:g} minute{'s' if quickstart.minutes > 1 else ''}"
+
+
+def _shown(written: list[Path], target: Path) -> list[str]:
+    """The files at the top, and folders with how many they hold."""
+    tops = [path.relative_to(target).parts for path in written]
+    folders = dict.fromkeys(parts[0] for parts in tops if len(parts) > 1)
+    counted = [f"{name}/ ({sum(parts[0] == name for parts in tops)} files)" for name in folders]
+    return [parts[0] for parts in tops if len(parts) == 1] + counted
