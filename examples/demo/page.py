@@ -9,10 +9,11 @@ from typing import Any
 
 from nas_core.latency.by_genes import LinearModel, load_latency_data
 from nas_core.latency.by_genes.fit import random_split
-from nas_core.report import Column, Mark, Page, Table, describe, interactive, limit_notes, plots, read_run
-from nas_core.report.pictures import cloud_of
-from nas_core.report.points import points_of
-from nas_core.report.run import limit_label
+from nas_core.report import Column, Mark, Page, Table, describe, limit_notes, plots, read_run
+from nas_core.report.page import interactive
+from nas_core.report.search.pictures import cloud_of
+from nas_core.report.search.points import points_of
+from nas_core.report.search.run import limit_label
 from nas_core.space import Architecture
 
 COLUMNS = (
@@ -79,7 +80,7 @@ def write_page(path: Path, search: Path, measurements: Path, results: Mapping[st
         " below. Circles are the subnets of the table.",
         plots.pareto(run.points("latency_ms"), marks, limits, *axes),
     )
-    page.points(points.content, next((label.number for label in named if label.number is not None), 0))
+    page.points(points, next((label.number for label in named if label.number is not None), 0))
     page.images(
         [
             (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
-__all__ = ["architecture_picture", "layers_table"]
+__all__ = ["architecture_picture", "kinds_among", "layers_of", "layers_table"]
 
 _UNKNOWN = "#6d6d6d"
 _ROW, _STRIP = 1.55, 0.42
@@ -26,6 +26,25 @@ def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]
 
     kind = fitting_kind(architecture)
     return layered_genes(architecture) if kind is None else kind.layers(architecture)
+
+
+def layers_of(genes: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Side -> gene -> a value per layer: as the genes stand, and as the network's kind shows them.
+
+    Raises:
+        ArchitectureError: a network without layers.
+    """
+    from nas_core.models.kind import layered_genes
+
+    architecture = Architecture(genes)
+    return layered_genes(architecture), _layers(architecture)
+
+
+def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Colour and letter of each kind of attention that these networks' genes name."""
+    values = (value for genes in networks for value in genes.values())
+    words = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])}
+    return {name: (_colour(name), _letter(name)) for name in KINDS.names() if name in words}
 
 
 def layers_table(architecture: Architecture) -> Table:

@@ -11,8 +11,8 @@ import yaml
 
 from nas_core.errors import ArchitectureError, DataError
 from nas_core.report import read_run
-from nas_core.report.evaluations import importance
-from nas_core.report.pruning import genes_tables
+from nas_core.report.search.evaluations import importance
+from nas_core.report.search.pruning import genes_tables
 from nas_core.search.finalists import finalists_before, with_measured_before
 from nas_core.search.sessions import read_sessions
 from nas_core.space import get_space, space_to_dict

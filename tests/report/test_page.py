@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from nas_core.cli import main
-from nas_core.report import interactive, read_run, write_report
-from nas_core.report.facts import duration
-from nas_core.report.genes import told_apart
-from nas_core.report.parallel import axes_of
+from nas_core.report import read_run, write_report
+from nas_core.report.page import interactive
+from nas_core.report.search.facts import duration
+from nas_core.report.search.genes import told_apart
+from nas_core.report.search.parallel import axes_of
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from nas_core.space import Architecture, get_space
 from tests.report.pages import ReadPage
@@ -56,7 +57,7 @@ def run(tmp_path: Path) -> Run:
 def test_the_page_is_one_file_with_every_architecture_behind_its_point(run: Run) -> None:
     folder = run(notes={"units": {"loss": "bits per token"}})
     page = ReadPage(write_report(folder).read_text(encoding="utf-8"))
-    assert all(address.startswith("data:") for address in page.loaded), "something outside the file is loaded"
+    assert all(address.startswith(("data:", "#")) for address in page.loaded), "something outside the file is loaded"
     assert "default-src 'none'" in page.policy and "form-action 'none'" in page.policy and "http" not in page.policy
     assert "showSendToCloud: false" in page.scripts[-1]  # plotly has a button that sends figures to its server
     assert sum("Plotly" in script and len(script) > 1_000_000 for script in page.scripts) == 1  # plotly.js, once
@@ -64,10 +65,11 @@ def test_the_page_is_one_file_with_every_architecture_behind_its_point(run: Run)
     journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     points = page.data["points"]
     assert [row["genes"] for row in points["rows"]] == [entry["genes"] for entry in journal]
-    assert [metric["title"] for metric in points["metrics"]] == ["loss", "predicted latency", "top-1", "parameters"]
-    assert [metric["unit"] for metric in points["metrics"]] == ["bits per token", "ms", "%", "M"]
-    assert points["rows"][3]["metrics"][:2] == [journal[3]["metrics"]["loss"], journal[3]["metrics"]["latency_ms"]]
-    assert set(points["searched"]) == set(NAMES) - {"encoder.layers"}  # it has one option
+    titles, units = ([field[part] for field in points["fields"]] for part in ("title", "unit"))
+    assert titles == ["loss", "predicted latency", "top-1", "parameters", "evaluated by", "best of"]
+    assert units == ["bits per token", "ms", "%", "M", "", ""]
+    assert points["rows"][3]["values"][:2] == [journal[3]["metrics"]["loss"], journal[3]["metrics"]["latency_ms"]]
+    assert set(points["shown"]) == set(NAMES) - {"encoder.layers"}  # it has one option
 
     front = page.traces(0)
     shown = [n for name, trace in front.items() if re.match(r"≤ \d+ ms", name) for n in trace["customdata"]]
@@ -159,7 +161,7 @@ def test_parallel_coordinates(run: Run) -> None:
 
 
 def test_genes_that_are_names_have_their_words_as_ticks(tmp_path: Path) -> None:
-    from nas_core.report.parallel import gene_axis
+    from nas_core.report.search.parallel import gene_axis
 
     assert gene_axis("kind", ["b", "a", "b"]) == {"label": "kind", "values": [1, 0, 1], "ticks": {0: "a", 1: "b"}}
     assert gene_axis("kinds", [["a", "b"], ["b"]]) == {"label": "kinds, share of b", "values": [0.5, 1.0]}
@@ -194,7 +196,9 @@ def test_runs_side_by_side(run: Run, tmp_path: Path, capsys: pytest.CaptureFixtu
     journals = [[json.loads(line) for line in (f / "journal.jsonl").read_text().splitlines()] for f in folders]
     every = [entry for journal in journals for entry in journal]
     names = ["first"] * len(journals[0]) + ["second"] * len(journals[1])
-    assert [row["run"] for row in page.data["points"]["rows"]] == names
+    points = page.data["points"]
+    whose = [field["title"] for field in points["fields"]].index("run")
+    assert [row["values"][whose] for row in points["rows"]] == names
     traces = page.traces(0)
     for name, own in zip(("first", "second"), journals, strict=True):
         front = next(trace for title, trace in traces.items() if title.startswith(f"Pareto front of {name} "))

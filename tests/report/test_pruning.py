@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nas_core.report.pruning import genes_tables
+from nas_core.report.search.pruning import genes_tables
 
 IMPORTANCE = {"loss": {"depth": 0.7, "width": 0.1}, "latency_ms": {"width": 0.8, "depth": 0.2, "heads": 0.01}}
 

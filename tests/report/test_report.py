@@ -15,8 +15,8 @@ import yaml
 from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.report import Column, Page, Table, describe, finalists_table, plots, read_run, write_report
-from nas_core.report.evaluations import importance
-from nas_core.report.run import limit_label
+from nas_core.report.search.evaluations import importance
+from nas_core.report.search.run import limit_label
 from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
 from nas_core.space import Architecture, get_space
 

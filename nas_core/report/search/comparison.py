@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError
-from nas_core.report import interactive, plots
-from nas_core.report.facts import duration, facts_of, machine_of, started
-from nas_core.report.html import Page
-from nas_core.report.limits import limit_notes
-from nas_core.report.pictures import axis_title, cloud_of, finalist_labels
+from nas_core.report import plots
+from nas_core.report.page import interactive
+from nas_core.report.page.html import Page
 from nas_core.report.plots import pareto_front
-from nas_core.report.points import points_of
-from nas_core.report.run import UNITS, SearchRun, read_run
+from nas_core.report.search.facts import duration, facts_of, machine_of, started
+from nas_core.report.search.limits import limit_notes
+from nas_core.report.search.pictures import axis_title, cloud_of, finalist_labels
+from nas_core.report.search.points import points_of
+from nas_core.report.search.run import UNITS, SearchRun, read_run
 from nas_core.report.tables import Column, Table
 
 __all__ = ["comparison_table", "names_of", "write_comparison"]
@@ -77,7 +78,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
             " below. Lines are the runs' fronts, circles their finalists; a click on the legend hides a run.",
             plots.fronts(shown, title, y, first.maximised),
         )
-    page.points(points.content, _best_number(runs, points))
+    page.points(points, _best_number(runs, points), "All evaluations")
     page.heading("Course of the searches")
     history = {
         name: [v for values in run.history().values() for v in values] for run, name in zip(runs, names, strict=True)

@@ -14,6 +14,12 @@ __all__ = ["Cloud", "Label", "agreement", "bars", "curves", "fronts", "parallel"
 
 INK, DOTS, GRID = "#22272d", "#44505c", "#e6e9ec"
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
+_NAMES = "#a8480f"
+"""The colour of texts in figures, dark enough to be read."""
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+"""Shapes of points and of lines, so that nothing is told by colours alone."""
+_PATTERNS = ("", "/", "x", ".")
 _FEW = 12
 """Up to so many whole numbers every one has its tick."""
 
@@ -65,7 +71,8 @@ def fronts(
     shades = COLOURS if each or len(clouds) > 1 else (DOTS,)
     for index, cloud in enumerate(clouds):
         colour = shades[index % len(shades)]
-        marker = {"size": 7, "color": colour, "opacity": 0.45 if each else 0.75}
+        symbol = SYMBOLS[index % len(SYMBOLS)]
+        marker = {"size": 7, "color": colour, "symbol": symbol, "opacity": 0.55 if each else 0.75}
         title = f"{_escaped(cloud.name)} ({len(cloud.x)})"
         figure.add_scatter(x=cloud.x, y=cloud.y, customdata=cloud.numbers, mode="markers", marker=marker, name=title,
                            legendgroup=str(index))  # fmt: skip
@@ -79,8 +86,8 @@ def fronts(
             y=[point[1] for point in front],
             customdata=[numbers[point] for point in front],
             mode="lines+markers",
-            line={"shape": "hv", "width": 2, "color": colour},
-            marker={"size": 8, "color": colour},
+            line={"shape": "hv", "width": 2, "color": colour, "dash": DASHES[index % len(DASHES)]},
+            marker={"size": 8, "color": colour, "symbol": SYMBOLS[index % len(SYMBOLS)] if each else "circle"},
             name=f"{name} ({len(front)})",
             legendgroup=str(index),
         )
@@ -91,7 +98,7 @@ def fronts(
     for limit in [limit for limit in limits if limit <= _NEAR * dearest]:
         figure.add_vline(x=limit, line={"dash": "dash", "width": 1.2, "color": COLOURS[1]})
         figure.add_annotation(x=limit, y=1, yref="paper", text=f"{limit:g}", showarrow=False, xanchor="left",
-                              yanchor="top", font={"color": COLOURS[1]})  # fmt: skip
+                              yanchor="top", font={"color": _NAMES})  # fmt: skip
     return _made(figure, x, y, height=480)
 
 
@@ -104,6 +111,7 @@ def _add_labels(figure: Any, labels: Sequence[Label], whose: str, colour: str) -
             mode="markers+text",
             text=[_escaped(label.name) for label in labels],
             textposition="bottom left",
+            textfont={"color": INK},
             cliponaxis=False,
             marker={"size": 13, "color": "rgba(255,255,255,0)", "line": {"width": 2, "color": colour}},
             name=f"{_escaped(whose)} ({len(labels)})",
@@ -132,7 +140,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
 
     figure, better = go.Figure(), max if maximised else min
     most = max((len(values) for values in series.values()), default=0)
-    for (name, values), colour in zip(series.items(), COLOURS * (1 + len(series) // len(COLOURS)), strict=False):
+    for index, (name, values) in enumerate(series.items()):
         best: list[float | None] = []
         for value in values:
             before = best[-1] if best else None
@@ -140,7 +148,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
             best.append(now)
         figure.add_scatter(
             x=list(range(1, len(best) + 1)), y=best, mode="lines+markers" if len(best) < 2 else "lines",
-            line={"shape": "hv", "width": 2, "color": colour}, name=_escaped(name),
+            line={"shape": "hv", "width": 2, **_line(index)}, name=_escaped(name),
             hovertemplate="evaluation %{x}: %{y:.5g}<extra></extra>",
         )  # fmt: skip
     made = _made(figure, "evaluations of this search", y, height=400)
@@ -154,9 +162,10 @@ def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (first[name], name))
     figure = go.Figure()
-    for (legend, values), colour in zip(series.items(), COLOURS, strict=False):
+    for index, (legend, values) in enumerate(series.items()):
+        look = {"color": COLOURS[index % len(COLOURS)], "pattern": {"shape": _PATTERNS[index % len(_PATTERNS)]}}
         lengths = [values.get(name, 0.0) for name in names]
-        figure.add_bar(x=lengths, y=names, orientation="h", marker={"color": colour}, name=_escaped(legend),
+        figure.add_bar(x=lengths, y=names, orientation="h", marker=look, name=_escaped(legend),
                        hovertemplate="%{y}: %{x:.2f}<extra></extra>")  # fmt: skip
     made = _made(figure, x, "", height=140 + (12 + 13 * len(series)) * len(names))
     made["layout"]["yaxis"].update(automargin=True, showgrid=False)
@@ -169,22 +178,30 @@ def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for (name, (places, values)), colour in zip(series.items(), COLOURS * len(series), strict=False):
+    for index, (name, (places, values)) in enumerate(series.items()):
         shown = [None if math.isnan(value) else value for value in values]
         figure.add_scatter(
-            x=list(places), y=shown, mode="lines+markers", line={"width": 2, "color": colour}, marker={"size": 5},
-            name=_escaped(name), hovertemplate=f"{_escaped(name)}: %{{y:.4g}} after %{{x}}<extra></extra>",
+            x=list(places), y=shown, mode="lines+markers", line={"width": 2, **_line(index)},
+            marker={"size": 6, "symbol": SYMBOLS[index % len(SYMBOLS)]}, name=_escaped(name),
+            hovertemplate=f"{_escaped(name)}: %{{y:.4g}} after %{{x}}<extra></extra>",
         )  # fmt: skip
     most = max((max(places, default=0) for places, _ in series.values()), default=0)
     return _whole(_made(figure, x, y, height=400), "xaxis", most)
 
 
-def parallel(axes: Sequence[Mapping[str, Any]], colour: Sequence[float], title: str, maximised: bool) -> Figure:
+def parallel(
+    axes: Sequence[Mapping[str, Any]],
+    colour: Sequence[float],
+    title: str,
+    maximised: bool,
+    numbers: Sequence[int] = (),
+) -> Figure:
     """Parallel coordinates: an axis for each metric and gene, a line for each architecture.
 
     Args:
         axes: ``label`` and ``values`` of each, ``ticks`` (number -> text) where they are not plain numbers.
-        colour: a number for each line, ``title`` says what; the better, the darker.
+        colour: a number for each line, ``title`` says what; the better, the darker (on dark pages the brighter).
+        numbers: of the page's rows behind the lines, from 0 by default.
     """
     import plotly.graph_objects as go
 
@@ -205,9 +222,14 @@ def parallel(axes: Sequence[Mapping[str, Any]], colour: Sequence[float], title: 
     hidden = {"size": 1, "color": "rgba(0,0,0,0)"}  # the ends of the axes, which cover its ticks
     fonts = {"labelfont": {"size": 12}, "tickfont": {"size": 11}, "rangefont": hidden}
     figure = go.Figure(go.Parcoords(dimensions=dimensions, line=line, labelangle=-25, labelside="top", **fonts))
+    figure.data[0].customdata = list(numbers) or list(range(len(colour)))
     made = _made(figure, "", "", height=480)
     made["layout"]["margin"] = {"l": 70, "r": 60, "t": 130, "b": 20}
     return made
+
+
+def _line(index: int) -> dict[str, str]:
+    return {"color": COLOURS[index % len(COLOURS)], "dash": DASHES[index % len(DASHES)]}
 
 
 def _made(figure: Any, x: str, y: str, height: int) -> Figure:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from nas_core.report.run import SearchRun, limit_label
+from nas_core.report.search.run import SearchRun, limit_label
 
 __all__ = ["limit_notes"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nas_core.report.run import SearchRun
+from nas_core.report.search.run import SearchRun
 from nas_core.report.tables import describe
 from nas_core.space import Architecture
 

@@ -10,45 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.files import write_atomic
+from nas_core.report.page.text import in_words
+from nas_core.report.points import Points
 from nas_core.report.tables import Table
 
 __all__ = ["Page"]
 
-_CSS = """
-:root { --ink: #22272d; --soft: #5d6670; --line: #dfe3e8; --wash: #f5f7f9; --accent: #1f6fb4; }
-* { box-sizing: border-box; }
-body { margin: 0; color: var(--ink); background: #fff; line-height: 1.55;
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif; }
-main { max-width: 64rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
-h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .4rem; }
-h2 { font-size: 1.2rem; margin: 2.6rem 0 .7rem; padding-top: 1.1rem; border-top: 1px solid var(--line); }
-p { margin: .5rem 0; max-width: 48rem; }
-.lead, figcaption, .note { color: var(--soft); }
-.scroll { overflow-x: auto; margin: .9rem 0; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .38rem .8rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 600; white-space: nowrap; background: var(--wash); }
-td { white-space: nowrap; }
-td.long { white-space: normal; min-width: 20rem; color: var(--soft); font-size: .82rem; }
-th.number, td.number { text-align: right; }
-figure { margin: 1rem 0; }
-img { max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 6px; }
-figcaption { font-size: .88rem; margin-top: .35rem; max-width: 48rem; }
-.pictures { display: flex; flex-wrap: wrap; gap: 1.2rem; align-items: flex-start; }
-.pictures figure { flex: 1 1 20rem; margin: 0; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; margin: .8rem 0; font-size: .95rem; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-.example { background: var(--wash); border-radius: 6px; padding: .7rem 1rem; margin: .8rem 0; }
-.example dl { margin: 0; } .same { color: #2c7a4b; }
-details { margin: .8rem 0; } summary { cursor: pointer; color: var(--soft); }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; background: #fff; padding: .6rem; }
-.plot { width: 100%; }
-#architecture { background: var(--wash); border-radius: 6px; padding: .7rem 1rem; margin: 1rem 0; min-height: 4rem; }
-#architecture h3 { font-size: 1rem; margin: .2rem 0; }
-#architecture .columns { display: flex; flex-wrap: wrap; gap: .6rem 2.2rem; align-items: flex-start; }
-footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
-@media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
-"""
+_SCRIPTS = ("base", "drawing", "panel", "table", "theme", "legend", "plots", "ranges", "running", "page")
+"""Our own scripts, in the order in which they are put together."""
 _LONG = 40
 """Cells with more characters may wrap."""
 _POLICY = (
@@ -66,6 +35,8 @@ class Page:
         self.language = language
         self._parts = [f"<h1>{escape(title)}</h1>"]
         self._plots = 0
+        self._scripted = False
+        self._reload_s = 0
         if lead:
             self._parts.append(f'<p class="lead">{escape(lead)}</p>')
 
@@ -103,20 +74,30 @@ class Page:
         """Several pictures ``(png, alt, caption)`` side by side where there is room."""
         self._parts.append('<div class="pictures">' + "".join(_figure(*picture) for picture in pictures) + "</div>")
 
-    def points(self, content: Mapping[str, Any], first: int) -> None:
-        """The evaluations that plots refer to by number, and the place where the one that is clicked on is shown;
-        see :mod:`nas_core.report.points`. At the beginning that is number ``first``."""
-        self._parts.append(f'{_data("points", content)}<div id="architecture" data-number="{first}"></div>')
+    def points(self, points: Points, first: int = 0, heading: str = "") -> None:
+        """What plots refer to by number, see :mod:`nas_core.report.points`: the place where the one that is selected is
+        shown, at the beginning number ``first``, and under a ``heading`` a table of all."""
+        noun = escape(points.noun)
+        self._parts.append(
+            f'<h2 id="selected">Selected {noun}</h2>{_data("points", points.content)}'
+            f'<section id="architecture" aria-labelledby="selected" data-number="{first}"></section>'
+            f'<h2 id="all">{escape(heading or f"All {points.noun}s")}</h2>'
+            '<section id="rows" aria-labelledby="all"></section>'
+            f"<noscript><p>The table of all {noun}s, and what is behind the points, need scripts.</p></noscript>"
+        )
+        self._scripted = True
 
     def plot(self, figure: Mapping[str, Any], alt: str, caption: str = "", still: bytes | None = None) -> None:
-        """A figure of :mod:`nas_core.report.interactive`; ``still`` is its picture for readers without scripts."""
+        """A figure of :mod:`nas_core.report.page.interactive`; ``still`` is its picture for readers without scripts."""
         self._plots += 1
         name = f"plot{self._plots}"
+        self._scripted = True
         without = f"<noscript>{_image(still, alt)}</noscript>" if still else ""
+        words = f'<p class="unseen" id="{name}-words">{escape(in_words(figure))}</p>'
         self._parts.append(
             f'<figure><div class="plot" id="{name}" role="img" aria-label="{escape(alt)}"'
-            f' style="min-height: {int(figure["layout"]["height"])}px"></div>{without}{_below(caption)}</figure>'
-            + _data(f"{name}-figure", figure)
+            f' aria-describedby="{name}-words" style="min-height: {int(figure["layout"]["height"])}px"></div>'
+            f"{words}{without}{_below(caption)}</figure>" + _data(f"{name}-figure", figure)
         )
 
     def example(self, given: Mapping[str, str], outputs: Mapping[str, str], reference: str) -> None:
@@ -128,12 +109,15 @@ class Page:
 
     def render(self) -> str:
         body = "\n".join(self._parts)
+        again = f'<noscript><meta http-equiv="refresh" content="{self._reload_s}"></noscript>' if self._reload_s else ""
+        skip = '<a class="skip" href="#rows">To the table of all rows</a>\n' if 'id="rows"' in body else ""
         return (
             f'<!doctype html>\n<html lang="{escape(self.language)}">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            f"<title>{escape(self.title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<main>\n{body}\n"
-            f"</main>\n{_scripts() if self._plots else ''}</body>\n</html>\n"
+            '<meta name="color-scheme" content="light dark">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n{again}'
+            f"<title>{escape(self.title)}</title>\n<style>{_own('style.css')}</style>\n</head>\n<body>\n{skip}"
+            f'<main id="top">\n{body}\n</main>\n{_scripts(self._plots) if self._scripted else ""}</body>\n</html>\n'
         )
 
     def save(self, path: str | Path) -> None:
@@ -165,12 +149,17 @@ def _data(name: str, content: Mapping[str, Any]) -> str:
     return f'<script type="application/json" id="{name}">{text}</script>\n'
 
 
-def _scripts() -> str:
-    """plotly.js, whole, and what draws this page's figures with it."""
+def _scripts(plots: int) -> str:
+    """plotly.js, whole, where there are figures, and what shows this page's figures and rows."""
     from plotly.offline import get_plotlyjs
 
-    ours = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-    return f"<script>{get_plotlyjs()}</script>\n<script>{ours}</script>\n"
+    ours = "\n".join(_own(f"{name}.js") for name in _SCRIPTS)
+    library = f"<script>{get_plotlyjs()}</script>\n" if plots else ""
+    return f'{library}<script>(() => {{\n"use strict";\n{ours}}})();\n</script>\n'
+
+
+def _own(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _pairs(pairs: Iterable[tuple[str, object]]) -> str:

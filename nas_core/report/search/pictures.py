@@ -6,15 +6,16 @@ import re
 from typing import Any
 
 from nas_core.files import write_atomic
-from nas_core.report import interactive, plots
-from nas_core.report.evaluations import importance
-from nas_core.report.genes import searched_genes
-from nas_core.report.html import Page
-from nas_core.report.interactive import Cloud, Label
-from nas_core.report.parallel import axes_of
-from nas_core.report.points import Points
-from nas_core.report.pruning import genes_tables
-from nas_core.report.run import SearchRun, limit_label
+from nas_core.report import plots
+from nas_core.report.page import interactive
+from nas_core.report.page.html import Page
+from nas_core.report.page.interactive import Cloud, Label
+from nas_core.report.search.evaluations import importance
+from nas_core.report.search.genes import searched_genes
+from nas_core.report.search.parallel import axes_of
+from nas_core.report.search.points import Evaluations
+from nas_core.report.search.pruning import genes_tables
+from nas_core.report.search.run import SearchRun, limit_label
 
 __all__ = ["add_figures", "axis_title", "cloud_of", "finalist_labels"]
 
@@ -24,14 +25,14 @@ def axis_title(run: SearchRun, name: str) -> str:
     return run.described(name).title
 
 
-def add_figures(page: Page, run: SearchRun, points: Points) -> None:
+def add_figures(page: Page, run: SearchRun, points: Evaluations) -> None:
     """The front in each cost with the architecture that is clicked on, parallel coordinates, which genes matter, the
     course of the search, and predicted against measured latency of the finalists."""
     if run.costs:
         page.heading("Pareto front")
     for cost in run.costs:
         _add_front(page, run, points, cost)
-    page.points(points.content, _first_shown(run, points))
+    page.points(points, _first_shown(run, points), "All evaluations")
     _add_parallel(page, run)
     _add_importance(page, run)
     page.heading("Course of the search")
@@ -53,7 +54,9 @@ def add_figures(page: Page, run: SearchRun, points: Points) -> None:
         )
 
 
-def cloud_of(run: SearchRun, points: Points, cost: str, name: str, place: int = 0, search: str | None = None) -> Cloud:
+def cloud_of(
+    run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
+) -> Cloud:
     """The evaluations of a run, or of one of its searches, that have the cost and what was searched for."""
     shown = [
         (run.value(e["metrics"], cost), run.value(e["metrics"]), points.number(place, str(e.get("key"))))
@@ -64,7 +67,7 @@ def cloud_of(run: SearchRun, points: Points, cost: str, name: str, place: int = 
     return Cloud(name, [x for x, _, _ in known], [y for _, y, _ in known], [number for _, _, number in known])
 
 
-def finalist_labels(run: SearchRun, points: Points, cost: str, place: int = 0) -> list[Label]:
+def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[Label]:
     """The finalists, with the limit within which one is the best, or above which it was measured."""
     least = {"unlimited": f"{'most' if run.maximised else 'least'} {run.described(run.metric).label}"}
     found = []
@@ -77,7 +80,7 @@ def finalist_labels(run: SearchRun, points: Points, cost: str, place: int = 0) -
     return found
 
 
-def _add_front(page: Page, run: SearchRun, points: Points, cost: str) -> None:
+def _add_front(page: Page, run: SearchRun, points: Evaluations, cost: str) -> None:
     searches = list(run.history())
     clouds = [
         cloud_of(run, points, cost, limit_label(search) if len(searches) > 1 else "evaluated", search=search)
@@ -101,17 +104,20 @@ def _add_front(page: Page, run: SearchRun, points: Points, cost: str) -> None:
 
 def _add_parallel(page: Page, run: SearchRun) -> None:
     axes = axes_of(run)
-    known = [run.value(evaluation["metrics"]) for evaluation in run.evaluations]
-    colour = [value for value in known if value is not None]
+    known = [(run.value(evaluation["metrics"]), number) for number, evaluation in enumerate(run.evaluations)]
+    colour = [value for value, _ in known if value is not None]
+    numbers = [number for value, number in known if value is not None]
     if len(axes) < 2 or len(colour) < 2:
         return
     title = axis_title(run, run.metric)
     page.heading("Genes and metrics side by side")
     page.plot(
-        interactive.parallel(axes, colour, title, run.maximised),
+        interactive.parallel(axes, colour, title, run.maximised, numbers),
         "parallel coordinates of metrics and genes of all evaluated architectures",
-        "A line for each architecture; dark ones are good. Drag along an axis to keep what passes through there, drag"
-        " its name to move it. Genes of layers stand with their mean; failed evaluations are left out. Needs WebGL.",
+        "A line for each architecture; the good ones stand out from the ground. Drag along an axis to keep what passes"
+        " through there, also in the table and in the fronts; a click on the axis undoes it. Drag a name to move its"
+        " axis. Genes of layers stand with their mean; failed evaluations are left out. Needs WebGL; the ranges can be"
+        " typed, too.",
     )
 
 
@@ -140,7 +146,7 @@ def _add_importance(page: Page, run: SearchRun) -> None:
         page.table(table)
 
 
-def _measured(run: SearchRun, points: Points) -> list[Label]:
+def _measured(run: SearchRun, points: Evaluations) -> list[Label]:
     labels: list[Label] = []
     for finalist in run.finalists:
         predicted, measured = (run.value(finalist[told], "latency_ms") for told in ("metrics", "measured"))
@@ -149,7 +155,7 @@ def _measured(run: SearchRun, points: Points) -> list[Label]:
     return labels
 
 
-def _first_shown(run: SearchRun, points: Points) -> int:
+def _first_shown(run: SearchRun, points: Evaluations) -> int:
     """The best of the finalists, or the best evaluation so far."""
     candidates: list[dict[str, Any]] = [f for f in run.finalists if f["best_of"]] or run.finalists or run.evaluations
     scored = [(run.value(one["metrics"]), str(one.get("key"))) for one in candidates]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from nas_core.files import write_atomic
-from nas_core.report import interactive, plots
-from nas_core.report.evaluations import write_evaluations
-from nas_core.report.facts import facts_of, fingerprints_of
-from nas_core.report.genes import fixed_genes, searched_genes, told_apart
-from nas_core.report.html import Page
-from nas_core.report.limits import limit_notes
-from nas_core.report.pictures import add_figures
-from nas_core.report.points import points_of
-from nas_core.report.run import SearchRun, finalists_table, read_run
+from nas_core.report import plots
+from nas_core.report.page import interactive
+from nas_core.report.page.html import Page
+from nas_core.report.search.evaluations import write_evaluations
+from nas_core.report.search.facts import facts_of, fingerprints_of
+from nas_core.report.search.genes import fixed_genes, searched_genes, told_apart
+from nas_core.report.search.limits import limit_notes
+from nas_core.report.search.pictures import add_figures
+from nas_core.report.search.points import points_of
+from nas_core.report.search.run import SearchRun, finalists_table, read_run
 from nas_core.report.tables import describe
 from nas_core.space import Architecture
 

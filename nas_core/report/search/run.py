@@ -13,7 +13,7 @@ import yaml
 
 from nas_core.errors import DataError
 from nas_core.files import read_json, read_jsonl
-from nas_core.report.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
+from nas_core.report.search.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
 from nas_core.search.registry import current_name

@@ -8,7 +8,7 @@ from typing import Any
 
 from nas_core.errors import DataError
 from nas_core.files import read_json
-from nas_core.report.checks import is_number
+from nas_core.report.search.checks import is_number
 from nas_core.report.tables import Column, Table
 
 __all__ = ["genes_tables"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.report.evaluations import importance
-from nas_core.report.genes import searched_genes
-from nas_core.report.run import SearchRun
+from nas_core.report.search.evaluations import importance
+from nas_core.report.search.genes import searched_genes
+from nas_core.report.search.run import SearchRun
 
 __all__ = ["axes_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from nas_core.report.run import SearchRun, limit_label
+from nas_core.report.search.run import SearchRun, limit_label
 
 __all__ = ["duration", "facts_of", "fingerprints_of", "machine_of", "started"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.files import write_atomic
-from nas_core.report.run import SearchRun
+from nas_core.report.search.run import SearchRun
 from nas_core.report.tables import Column, Table
 from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import Architecture
