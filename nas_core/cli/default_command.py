@@ -1,4 +1,4 @@
-"""A group of commands one of which is meant where no other is named: ``nas-ext report RUN``, ``nas-ext report latency``."""
+"""A group of commands, one of which is meant where no other is named."""
 
 from __future__ import annotations
 

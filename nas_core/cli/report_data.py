@@ -1,4 +1,4 @@
-"""``nas-ext report latency`` and ``report predictor``: pages about measurements and about what models predict of them."""
+"""``nas-ext report latency`` and ``report predictor``: pages about measurements and what models predict of them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def predictor(
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
     """Write a page about a predictor against architectures whose value is known: predicted against known, the order it
-    puts them in, its errors by family, whether its spread holds, the worst and what it calls best. Print its quality."""
+    puts them in, errors by family, whether its spread holds, the worst and what it calls best. Print its quality."""
     from nas_core.report.measured import judged_records, write_predictor_report
 
     page = _page(out, force, model.with_suffix(".report.html"))

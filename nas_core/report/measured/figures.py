@@ -20,7 +20,6 @@ _WIDE = 20.0
 """Largest over smallest value from which an axis is logarithmic."""
 _MOST_BARS = 250
 """Points up to which each has its error bar."""
-_BINS = 24
 
 
 def sizes(collection: Collection, name: str, title: str) -> Figure:
@@ -47,7 +46,7 @@ def agreement(judged: Judged, numbers: Sequence[int], unit: str, relative: bool 
         edges = {"x": [*ends, *ends[::-1]], "y": [*(ends * (1 + BAND)), *(ends[::-1] * (1 - BAND))]}
         data.append(
             {"type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": "rgba(139,147,156,0.18)",
-             "line": {"width": 0}, "name": "within 10 %", "hoverinfo": "skip", **_plain(edges)}
+             "line": {"width": 0, "color": "#c9ced4"}, "name": "within 10 %", "hoverinfo": "skip", **_plain(edges)}
         )  # fmt: skip
     data.append(
         {"type": "scatter", "mode": "lines", "line": {"width": 1.2, "color": "#8b939c"}, "name": "equal",
@@ -90,24 +89,19 @@ def drift(collection: Collection) -> Figure:
 
 
 def repeats(collection: Collection) -> Figure:
-    """How many networks have which standard error, family by family."""
-    errors = collection.values("error_percent")
-    known = np.isfinite(errors)
-    most = float(np.quantile(errors[known], 0.98)) or 1.0
-    edges = np.linspace(0, most, _BINS + 1)
+    """The standard error of each network, a row for each family; of one family alone over the latency."""
+    errors, times = collection.values("error_percent"), collection.values("latency_ms")
     data = []
     for index, family in enumerate(collection.families):
-        own = np.minimum(errors[[place for place in collection.of(family) if known[place]]], most)
-        if len(own):
-            counts, _ = np.histogram(own, edges)
-            colour, _ = mark(index)
-            data.append(
-                {"type": "bar", "name": f"{family} ({len(own)})", "marker": {"color": colour},
-                 "x": ((edges[:-1] + edges[1:]) / 2).tolist(), "y": counts.tolist(),
-                 "hovertemplate": f"{family}: %{{y}} at %{{x:.2g}} %<extra></extra>"}
-            )  # fmt: skip
-    made = figure(data, "standard error of a latency (%)", collection.what, 400)
-    made["layout"] |= {"barmode": "stack", "bargap": 0.04}
+        own = [place for place in collection.of(family) if np.isfinite(errors[place])]
+        if own:
+            data.append(_cloud(family, errors[own], times[own], own, index))
+            if len(collection.families) > 1:
+                data[-1]["y"] = [family] * len(own)
+    if len(collection.families) == 1:
+        return figure(data, "standard error (%)", "measured latency (ms)", 400, log_y=_wide(times))
+    made = figure(data[::-1], "standard error (%)", "", 120 + 26 * len(data))
+    made["layout"]["yaxis"] |= {"type": "category", "title": {"text": ""}}
     return made
 
 

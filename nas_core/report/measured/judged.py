@@ -59,6 +59,14 @@ class Judged:
         """Whether a measurement lies within one standard deviation of its prediction."""
         return np.asarray(np.abs(self.predicted - self.measured) <= self.spread, np.bool_)
 
+    @property
+    def groups(self) -> dict[str, tuple[list[float], list[float]]]:
+        """Predictions and measurements of those that judge the model and, beside them, of those it has learned."""
+        found = {"held out" if self.held_out else "all": self.judging}
+        if self.held_out and self.learned is not None and self.learned.any():
+            found["learned"] = self.learned
+        return {name: (self.predicted[m].tolist(), self.measured[m].tolist()) for name, m in found.items()}
+
     def rows(self, which: NDArray[np.bool_] | None = None) -> list[dict[str, Any]]:
         """A row for each family, then the average of families and all in one, where there are several.
 
@@ -109,9 +117,9 @@ def family_columns(judged: Judged, count: str) -> list[Column]:
         Column("family", "family"),
         Column("judged", count, "d"),
         Column("mape", "mean error (%)", ".2f"),
-        Column("within", "within 10 % (%)", ".1f"),
-        Column("inside", "within spread (%)", ".1f"),
-        Column("bias", "mean signed error (%)", "+.2f"),
+        Column("within", "within 10 %", ".1f"),
+        Column("inside", "within spread", ".1f"),
+        Column("bias", "signed (%)", "+.2f"),
         Column("worst", "worst (%)", "+.1f"),
     ]
     return [column for column in columns if column.key != "inside" or judged.spreads]

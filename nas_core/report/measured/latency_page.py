@@ -13,8 +13,9 @@ from nas_core.report.measured.collection import Collection, Floats
 from nas_core.report.measured.model_of import AgainstModel, against_model, opened_model
 from nas_core.report.measured.reading import read_collection
 from nas_core.report.measured.rows import points_of
-from nas_core.report.measured.tables import error_table, family_table, skipped_table, worst_table
-from nas_core.report.page import Page, interactive
+from nas_core.report.measured.tables import error_table, family_table, worst_table
+from nas_core.report.page import interactive
+from nas_core.report.page.html import Page
 from nas_core.report.tables import Table
 
 __all__ = ["write_latency_report"]
@@ -51,19 +52,16 @@ def write_latency_report(
     page.facts(collection.facts)
     page.details("All settings and versions", collection.details)
     tables = [family_table(collection)]
-    page.heading("What was measured")
-    page.table(tables[0])
-    page.paragraph(
-        "Latencies have the machine's drift divided out. Standard error: " + collection.error_is + "; the median of"
-        " each row's networks. It says how far a label may be off by chance; what lasts longer than the visits to a"
-        " network, it does not see."
-    )
-    if collection.skipped:
-        page.table(skipped_table(collection))
-    if against is not None:
+    _add_measured(page, collection, tables[0])
+    rows, first = points_of(collection, against), _first(collection, against)
+    if against is None:
+        _add_sizes(page, collection)
+        page.points(rows, first)
+    else:
+        _add_agreement(page, against)
+        page.points(rows, first)
         tables.append(_add_errors(page, collection, against))
-    _add_sizes(page, collection)
-    page.points(points_of(collection, against), _first(collection, against))
+        _add_sizes(page, collection)
     _add_noise(page, collection, against)
     page.save(path)
     return tables
@@ -72,34 +70,50 @@ def write_latency_report(
 def _lead(collection: Collection) -> str:
     times = collection.values("latency_ms")
     where = collection.machine.get("device_name", "an unnamed machine")
-    return (
-        f"{len(times)} {collection.what}, {times.min():.3g} to {times.max():.3g} ms, in {collection.runtime} on {where}."
+    span = f"{times.min():.3g} to {times.max():.3g} ms"
+    return f"{len(times)} {collection.what}, {span}, in {collection.runtime} on {where}."
+
+
+def _add_measured(page: Page, collection: Collection, table: Table) -> None:
+    page.heading("What was measured")
+    page.table(table)
+    again = ""
+    if np.isfinite(collection.values("again_percent")).any():
+        again = " Again: networks measured a second time, and by how much longer they took (median)."
+    page.paragraph(
+        f"Latencies have the machine's drift divided out. Error: the standard error of a latency,"
+        f" {collection.error_is}; here, as FLOPs and parameters, the median of each row. It says how far a label may be"
+        f" off by chance; what lasts longer than the measurement of a network it does not see.{again}"
     )
+    if collection.skipped:
+        page.details("Why networks were skipped", {name: reason for name, _, reason in collection.skipped})
 
 
-def _add_errors(page: Page, collection: Collection, against: AgainstModel) -> Table:
+def _add_agreement(page: Page, against: AgainstModel) -> None:
     judged = against.judged
     page.heading("Predicted against measured")
     page.facts(against.facts)
     for note in against.notes:
         page.paragraph(note)
-    groups = {"all": np.ones(len(judged.measured), np.bool_)}
-    if judged.held_out and judged.learned is not None:
-        groups = {"held out": judged.judging, "learned": judged.learned}
     page.plot(
         figures.agreement(judged, against.places, "ms"),
         "predicted against measured latency of each network, coloured by family",
         "A point for each. On the line prediction and measurement are equal, in the band they differ by at most 10 %."
         + (" Vertical lines: the model's spread, one standard deviation." if judged.spreads else "")
         + " A click shows what is behind a point.",
-        plots.agreement({name: (judged.predicted[m], judged.measured[m]) for name, m in groups.items() if m.any()}),
+        plots.agreement(judged.groups),
     )
+
+
+def _add_errors(page: Page, collection: Collection, against: AgainstModel) -> Table:
+    judged = against.judged
+    page.heading("Errors by family" if len(collection.families) > 1 else "Errors")
     table = error_table(judged, collection.what)
     page.table(table)
     page.paragraph(
-        "Mean error: of the absolute errors relative to the measurements. Within spread: measurements at most one"
-        " standard deviation from their prediction; of an honest spread that is 68 %. Signed error: above 0 where the"
-        " model predicts too much."
+        "All in percent. Mean error: of the absolute errors relative to the measurements. Within spread: measurements"
+        " at most one standard deviation from their prediction; of an honest spread that is 68. Signed: the mean with its"
+        " sign, above 0 where the model predicts too much."
     )
     families = [row for row in judged.rows() if row["family"] not in ("all", "average")]
     if len(families) > 1:
@@ -127,7 +141,7 @@ def _add_sizes(page: Page, collection: Collection) -> None:
         page.plot(
             figures.sizes(collection, name, title),
             f"measured latency over {title}",
-            "Colours and shapes are families; a click on the legend hides one.",
+            "Colours and shapes are families; a click on the legend hides one." if len(collection.families) > 1 else "",
         )
 
 
@@ -145,9 +159,9 @@ def _add_noise(page: Page, collection: Collection, against: AgainstModel | None)
     state = 100 * (reference / np.median(reference) - 1)
     low, high = np.quantile(state, (0.05, 0.95))
     page.paragraph(
-        f"The reference, timed between the passes of every network, took {low:+.1f} to {high:+.1f} % of its usual time in"
-        f" nine of ten cases, {state.min():+.1f} to {state.max():+.1f} % in all. Without it this drift would stand in"
-        " the latencies; it is divided out."
+        f"The reference, timed between the passes of every network, was {low:+.1f} to {high:+.1f} % off its usual time"
+        f" in nine of ten cases, and {state.min():+.1f} to {state.max():+.1f} % at most. Without a reference this drift"
+        " would stand in the latencies; it is divided out."
     )
     page.plot(
         figures.drift(collection),
@@ -162,8 +176,8 @@ def _add_noise(page: Page, collection: Collection, against: AgainstModel | None)
     if np.isfinite(collection.values("error_percent")).sum() > 1:
         page.plot(
             figures.repeats(collection),
-            "how many networks have which standard error",
-            f"Standard error: {collection.error_is}. The rightmost bar also holds what is beyond.",
+            "standard error of each network's latency, by family",
+            f"How far each label may be off by chance. Standard error: {collection.error_is}.",
         )
     for sentence in [*_again(collection), *_residuals(collection, against)]:
         page.paragraph(sentence)

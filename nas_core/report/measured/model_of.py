@@ -61,7 +61,7 @@ def against_model(collection: Collection, model: LatencyModel, path: str | Path)
         "model": str(Path(path).resolve()),
         "kind": f"{model.name}, by {'genes of one space' if model.by == 'genes' else 'graphs of any networks'}",
         "learned": _learned(model),
-        "judged by its own training": _own_quality(model),
+        "its own test": _own_quality(model),
         "measured on": (model.info.get("machine") or {}).get("device_name"),
         "of runtime": model.info.get("runtime"),
     }
@@ -126,7 +126,7 @@ def _learned_note(judged: Judged, what: str, info: Mapping[str, Any]) -> str:
     left = "all" if not rest else f"all but {rest}"
     return (
         f"The model has learned {left} of these {count} {what}. Errors on what was learned flatter: judge it by"
-        " measurements of its own, or by what its training says of those it held out (see above)."
+        " measurements of its own, or by what its training says of those it held out (its own test, above)."
     )
 
 

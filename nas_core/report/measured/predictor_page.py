@@ -5,26 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nas_core.report import plots
 from nas_core.report.measured import figures
 from nas_core.report.measured.graph_drawing import graph_lines
 from nas_core.report.measured.judged import ALL
 from nas_core.report.measured.judged_records import JudgedRecords
-from nas_core.report.page import Page, interactive
+from nas_core.report.page import interactive
+from nas_core.report.page.html import Page
 from nas_core.report.points import Field, Points, Row
 from nas_core.report.tables import Column, Table
 
 __all__ = ["predictor_table", "write_predictor_report"]
 
+_MOST_DRAWN = 60
+"""Operations up to which a graph is drawn."""
+_LEARNED = "learned"
 _SHOWN = 10
 """Rows of the tables of the worst and of the best predicted."""
 
 
 def write_predictor_report(found: JudgedRecords, path: str | Path) -> Table:
     """Write the page of a predictor against the records of a file; returns the table of its quality."""
-    judged, info = found.judged, found.model.info
+    judged = found.judged
     page = Page(
         f"Predictor: {found.model_path.name}",
         f"{found.model.title} predictor of {found.target!r} against {len(judged.measured)} records of"
@@ -38,13 +40,7 @@ def write_predictor_report(found: JudgedRecords, path: str | Path) -> Table:
     page.table(table)
     page.paragraph(_legend(found))
     page.heading("Predicted against measured")
-    groups = {"records": np.ones(len(judged.measured), np.bool_)}
-    if judged.held_out and judged.learned is not None:
-        groups = {"held out": judged.judging, "learned": judged.learned}
-    still = None
-    if found.relative:
-        pairs = {name: (judged.predicted[mask], judged.measured[mask]) for name, mask in groups.items() if mask.any()}
-        still = plots.agreement(pairs, found.target)
+    still = plots.agreement(judged.groups, found.target) if found.relative else None
     page.plot(
         figures.agreement(judged, range(len(judged.measured)), found.target, relative=False),
         "predicted against known value of each record",
@@ -55,7 +51,7 @@ def write_predictor_report(found: JudgedRecords, path: str | Path) -> Table:
     )
     first = found.worst(1)[0]
     page.points(_points(found), first)
-    rows = [row for row in table.rows if row["family"] != ALL]
+    rows = [row for row in table.rows if row["family"] not in (ALL, _LEARNED)]
     if len(rows) > 1:
         errors = {"mean absolute error": {row["family"]: row["mae"] for row in rows}}
         orders = {"Kendall's tau": {row["family"]: row["tau"] or 0.0 for row in rows}}
@@ -89,15 +85,15 @@ def predictor_table(found: JudgedRecords) -> Table:
                 rows.append({"family": name, **found.quality(own)})
     rows.append({"family": ALL, **found.quality(judged.judging)})
     if judged.held_out and judged.learned is not None and judged.learned.any():
-        rows.append({"family": "all that it learned", **found.quality(judged.learned)})
+        rows.append({"family": _LEARNED, **found.quality(judged.learned)})
     columns = [
         Column("family", found.by or "records"),
-        Column("judged", "records held out" if judged.held_out else "number", "d"),
+        Column("judged", "held out" if judged.held_out else "number", "d"),
         Column("tau", "Kendall's tau", ".3f"),
         Column("tau_best", "tau, best tenth", ".3f"),
-        Column("mae", "mean absolute error", ".4g"),
+        Column("mae", "mean error", ".4g"),
         Column("mape", "mean error (%)", ".2f"),
-        Column("bias", "mean signed error", "+.3g"),
+        Column("bias", "signed", "+.3g"),
         Column("inside", "within spread (%)", ".1f"),
     ]
     return Table([c for c in columns if any(row.get(c.key) is not None for row in rows)], rows)
@@ -110,9 +106,11 @@ def _facts(found: JudgedRecords) -> dict[str, Any]:
     own += [f"mean error {held_out['mape_percent']:.2f} %"] if "mape_percent" in held_out else []
     facts = {
         "predictor": str(found.model_path.resolve()),
-        "kind": found.model.title if found.model.title == found.model.name else f"{found.model.name}, {found.model.title}",
+        "kind": found.model.title
+        if found.model.title == found.model.name
+        else f"{found.model.name}, {found.model.title}",
         "learned": f"{info.get('graphs')} graphs of at most {info.get('largest')} operations",
-        "judged by its own training": f"{', '.join(own)} on {held_out.get('graphs')} held-out graphs" if own else None,
+        "its own test": f"{', '.join(own)} on {held_out.get('graphs')} held-out graphs" if own else None,
         "data": str(found.data_path.resolve()),
         "value": f"{found.target}, {'lower' if found.lower_is_better else 'higher'} is better",
         "reader": None if found.reader is None else found.reader.name,
@@ -132,8 +130,8 @@ def _notes(found: JudgedRecords) -> list[str]:
     elif judged.held_out:
         learned = int(judged.learned.sum())
         notes.append(
-            f"The predictor has learned {learned} of these {count} graphs; the other {count - learned} judge it, and all"
-            " figures below are theirs unless said otherwise. Points of learned ones are pale."
+            f"The predictor has learned {learned} of these {count} graphs; the other {count - learned} judge it, and"
+            " all figures below are theirs unless said otherwise. Points of learned ones are pale."
             if learned
             else f"The predictor has learned none of these {count} graphs: all of them judge it."
         )
@@ -141,7 +139,7 @@ def _notes(found: JudgedRecords) -> list[str]:
         rest = int((~judged.learned).sum())
         notes.append(
             f"The predictor has learned {'all' if not rest else f'all but {rest}'} of these {count} graphs. Errors on"
-            " what was learned flatter: judge it by records of its own, or by what its training says (above)."
+            " what was learned flatter: judge it by records of its own, or by its own test (above)."
         )
     if guessed := int(found.guessed.sum()):
         notes.append(
@@ -156,7 +154,8 @@ def _notes(found: JudgedRecords) -> list[str]:
 def _legend(found: JudgedRecords) -> str:
     text = (
         "Kendall's tau: 1 where the order of all pairs is right, 0 where it is a guess. Best tenth: the same among the"
-        " tenth with the best known values, where a search ends."
+        " tenth with the best known values, where a search ends. Mean error: of the absolute errors; signed: with their"
+        " sign."
     )
     if found.judged.spreads:
         text += " Within spread: known values at most one standard deviation from the prediction; 68 % are honest."
@@ -167,8 +166,8 @@ def _hit(found: JudgedRecords) -> str:
     best = found.best(_SHOWN)
     ranks = found.rank()[best]
     return (
-        f"The architecture that it calls best is number {ranks[0]} of {len(found.records.graphs)} by its known value; the"
-        f" best of these {len(best)} is number {ranks.min()}."
+        f"The architecture that it calls best is number {ranks[0]} of {len(found.records.graphs)} by its known value;"
+        f" the best of these {len(best)} is number {ranks.min()}."
     )
 
 
@@ -199,10 +198,25 @@ def _points(found: JudgedRecords) -> Points:
         if found.guessed[place]:
             about.append("No training graph had one of its operations: the prediction is a guess.")
         graph = found.records.graphs[place]
+        names = [found.operation(op) for op in graph.ops.tolist()]
         told = {name: str(value) for name, value in note.items() if name not in (found.by, found.target)}
         facts = {**told, "operations": str(len(graph)), "edges": str(len(graph.edges))}
-        rows.append(Row(f"{place + 1}", values, f"Record {place + 1}", about, {**facts, **graph_lines(graph, found.operation)}))
-    return Points(fields, rows, "record")
+        drawing = {"": {"operation": names}} if len(names) <= _MOST_DRAWN else {}
+        told = {**facts, **graph_lines(graph, found.operation)}
+        rows.append(Row(f"{place + 1}", values, about=about, facts=told, drawing=drawing))
+    return Points(fields, rows, "record", kinds=_kinds(found))
+
+
+def _kinds(found: JudgedRecords) -> dict[str, tuple[str, str]]:
+    """Colour and letter of each operation; letters that two begin with are followed by a number."""
+    names = [found.operation(op) for op in sorted(set(found.records.graphs.ops.tolist()))]
+    first = [name[0].upper() for name in names]
+    kinds = {}
+    for place, name in enumerate(names):
+        number = first[:place].count(first[place]) + 1
+        letter = f"{first[place]}{number}" if first.count(first[place]) > 1 else first[place]
+        kinds[name] = (plots.COLOURS[place % len(plots.COLOURS)], letter)
+    return kinds
 
 
 def _records_table(found: JudgedRecords, places: list[int]) -> Table:

@@ -74,7 +74,7 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
     facts = {
         "folder": str(path.resolve()),
         "networks": len(networks),
-        "skipped": len(found.rows) - len(rows),
+        "skipped": len(found.rows) - len(rows) or None,
         "measured": _period([one.when for one in networks]),
         **_machine(found.machine),
         "runtime": " ".join(str(part) for part in (runtime, found.machine.get(runtime)) if part)
@@ -84,7 +84,8 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
         "timing": _visits(found.settings, timing),
     }
     return Collection(
-        path, "networks", runtime, list(found.reference_ms), _known(facts), _flat({"settings": found.settings, "machine": found.machine}),
+        path, "networks", runtime, list(found.reference_ms), _known(facts),
+        _flat({"settings": found.settings, "machine": found.machine}),
         "the spread of a network's visits, divided by the square root of their number", networks,
         [(row["name"], row["family"], str(row["error"])) for row in found.rows if "error" in row],
         found.machine, warnings=_few(len(networks)),
@@ -109,7 +110,8 @@ def _of_architectures(path: Path) -> Collection:
             key, found.space.name, record["latency_ms"] * state_ms / found.reference_ms,
             _number(record.get("raw_ms")), record["reference_ms"], _error_of_passes(record, timing, predicted),
             _number(record.get("time")), None if kind is None else kind.params_m(architecture),
-            None if kind is None else kind.flops_g(architecture), parts_ms=_parts(record), architecture=architecture,
+            None if kind is None else kind.flops_g(architecture), parts_ms=_parts(record, state_ms / found.reference_ms),
+            architecture=architecture,
         )
         for key, (architecture, record) in kept.items()
     ]  # fmt: skip
@@ -149,7 +151,9 @@ def _error_of_visits(visits: Any) -> float | None:
 
 
 def _error_of_passes(record: Mapping[str, Any], timing: Mapping[str, Any], predicted: bool) -> float | None:
-    std_ms, raw_ms, repeats = (_number(value) for value in (record.get("std_ms"), record.get("raw_ms"), timing.get("repeats")))
+    std_ms, raw_ms, repeats = (
+        _number(value) for value in (record.get("std_ms"), record.get("raw_ms"), timing.get("repeats"))
+    )
     if std_ms is None or not raw_ms or (not predicted and (not repeats or repeats < 2)):
         return None
     kept = 1.0 if predicted or repeats is None else repeats - 2 * int(float(timing.get("trim") or 0) * repeats)
@@ -161,11 +165,11 @@ def _longer(again: Mapping[str, Any] | None, first: Mapping[str, Any], name: str
     return None if again is None or not before else 100 * (float(again[name]) / before - 1)
 
 
-def _parts(record: Mapping[str, Any]) -> dict[str, float]:
-    """Milliseconds of the parts of a pass, such as encoder and decoder."""
+def _parts(record: Mapping[str, Any], state: float) -> dict[str, float]:
+    """Milliseconds of the parts of a pass, such as encoder and decoder, in the machine's usual state."""
     own = ("latency_ms", "raw_ms", "std_ms", "mad_ms", "reference_ms")
     return {
-        name.removesuffix("_ms"): float(value)
+        name.removesuffix("_ms"): float(value) * state
         for name, value in record.items()
         if name.endswith("_ms") and name not in own and _number(value) is not None
     }

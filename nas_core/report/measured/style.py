@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
-
 from nas_core.report.measured.collection import Floats
 from nas_core.report.plots import COLOURS
 
@@ -18,6 +16,8 @@ Figure = dict[str, Any]
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down")
 _INK, _GRID, _AXIS = "#22272d", "#e6e9ec", "#8b939c"
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
+_TICKS = [digit * 10.0**power for power in range(-6, 7) for digit in (1, 2, 5)]
+"""Of logarithmic axes: 1, 2, 5, 10, 20 and so on."""
 
 
 def mark(index: int) -> tuple[str, str]:
@@ -37,9 +37,9 @@ def span(values: Floats, log: bool) -> tuple[float, float]:
 def figure(
     data: Sequence[dict[str, Any]], x: str, y: str, height: int, log_x: bool = False, log_y: bool = False
 ) -> Figure:
-    """A figure as the page's script draws it, with the legend below, where it may be as long as it needs."""
+    """A figure as the page's script draws it."""
     axis = {"gridcolor": _GRID, "linecolor": _AXIS, "zeroline": False, "ticks": "outside", "automargin": True}
-    log = {"type": "log", "dtick": "D2", "minor": {"showgrid": False}}
+    log = {"type": "log", "tickvals": _TICKS, "ticktext": [f"{tick:g}" for tick in _TICKS]}
     return {
         "data": [{**trace, "name": escape(str(trace["name"]), quote=False)} for trace in data],
         "layout": {

@@ -13,7 +13,7 @@ from nas_core.report.measured.judged import ALL, Judged, family_columns
 from nas_core.report.measured.model_of import AgainstModel
 from nas_core.report.tables import Column, Table
 
-__all__ = ["error_table", "family_table", "skipped_table", "worst_table"]
+__all__ = ["error_table", "family_table", "worst_table"]
 
 _WORST = 12
 
@@ -30,14 +30,14 @@ def family_table(collection: Collection) -> Table:
         Column("min", "min ms", ".2f"),
         Column("median", "median ms", ".2f"),
         Column("max", "max ms", ".2f"),
-        Column("error", "standard error (%)", ".2f"),
-        Column("flops_g", "median GFLOPs", ".3f"),
-        Column("params_m", "median params (M)", ".2f"),
-        Column("again", "measured again", "d"),
-        Column("differ", "median difference (%)", "+.2f"),
+        Column("error", "error (%)", ".2f"),
+        Column("flops_g", "GFLOPs", ".3f"),
+        Column("params_m", "params (M)", ".2f"),
+        Column("again", "again", "d"),
+        Column("differ", "longer by (%)", "+.2f"),
     ]
     rows = [_family_row(collection, name) for name in names]
-    used = [c for c in columns if c.key != "skipped" or collection.space is None]
+    used = [c for c in columns if c.key != "skipped" or collection.skipped]
     return Table([c for c in used if any(row.get(c.key) is not None for row in rows)], rows)
 
 
@@ -64,16 +64,8 @@ def _median(values: Sequence[float | None]) -> float | None:
     return float(np.median(known)) if known else None
 
 
-def skipped_table(collection: Collection) -> Table:
-    """Why networks were skipped."""
-    columns = [Column("name", "network"), Column("family", "family"), Column("reason", "why it was skipped")]
-    return Table(
-        columns, [{"name": name, "family": family, "reason": why} for name, family, why in collection.skipped]
-    )
-
-
 def error_table(judged: Judged, what: str) -> Table:
-    """How good predictions are, family by family; beside them those that the model has learned, where both are known."""
+    """How good predictions are, family by family; beside them the error on what the model has learned, if known."""
     rows = judged.rows()
     columns = family_columns(judged, f"{what} held out" if judged.held_out else what)
     if judged.held_out and judged.learned is not None and judged.learned.any():
@@ -107,7 +99,7 @@ def worst_table(collection: Collection, against: AgainstModel, count: int = _WOR
         Column("name", "network" if collection.space is None else "architecture"),
         Column("family", "family"),
         Column("measured", "measured (ms)", ".3f"),
-        Column("error", "standard error (%)", ".2f"),
+        Column("error", "error (%)", ".2f"),
         Column("predicted", "predicted (ms)", ".3f"),
         Column("spread", "spread (ms)", ".3f"),
         Column("off", "off by (%)", "+.1f"),

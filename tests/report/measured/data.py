@@ -1,4 +1,4 @@
-"""Small data sets and models for tests of their pages: networks and architectures that were measured, cells with values."""
+"""Small data sets for tests of their pages: networks and architectures that were measured, cells with values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plotly.offline import get_plotlyjs
 
 from nas_core.cli import main
 from nas_core.latency.by_graph.dataset import collect_networks
@@ -15,7 +16,7 @@ from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
 from tests.report.pages import ReadPage
 
 
-def network_folder(path: Path, count: int = 48) -> Path:
+def network_folder(path: Path, count: int = 36) -> Path:
     """Networks of two families, measured for real, and one of a family that fails."""
     collect_networks(path, (ONE, TWO, BROKEN[0]), count, TIMING, CONFIG, progress=False)
     return path
@@ -81,7 +82,7 @@ class TablesPage(ReadPage):
 
 
 def read(path: Path) -> TablesPage:
-    return TablesPage(path.read_text(encoding="utf-8"))
+    return TablesPage(path.read_text(encoding="utf-8").replace(get_plotlyjs(), ""))  # megabytes, which take seconds
 
 
 def rows_of(page: TablesPage, *header: str) -> list[list[str]]:
