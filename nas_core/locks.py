@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 from nas_core.errors import ConfigError
 from nas_core.files import make_folder, os_errors
 
-__all__ = ["only_process"]
+__all__ = ["held", "only_process"]
+
+_HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 
 @contextlib.contextmanager
@@ -40,6 +43,31 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[None]:
         with contextlib.suppress(OSError):
             path.unlink()  # before it is given back: whoever waits for this very file sees that it is gone
         os.close(descriptor)
+
+
+def held(lock: str | Path) -> bool | None:
+    """Whether a process holds the lock, without asking for it; None if that cannot be said from this machine."""
+    try:
+        said = _HOLDER.match(Path(lock).read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    if said is None or said[2] != socket.gethostname():
+        return None
+    return _lives(int(said[1]))
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    with contextlib.suppress(OSError, IndexError):  # where there is no /proc, a dead child counts until it is reaped
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    return True
 
 
 def _taken(path: Path, doing: str, instead: str) -> int:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.cli.default_command import DEFAULT, DefaultGroup
 from nas_core.cli.report_data import latency, predictor
 from nas_core.errors import ConfigError
@@ -16,6 +17,7 @@ __all__ = ["app"]
 app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, subcommand_metavar="RUN .. | COMMAND ..")
 
 _COMPARISON = "comparison.html"
+_EVERY_S = 10.0
 
 
 @app.command(DEFAULT, short_help="A page of a search (its --out folder); of several side by side.")
@@ -37,6 +39,14 @@ def searches(
             " metrics.json of timm_ext.train, timm's summary.csv); default: what lies beside its checkpoint."
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Of one running search: write the page anew until the search ends, or Ctrl-C."),
+    ] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(help="Seconds between two pages of --watch, and before a running search's page reloads itself."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
     """Write report.html, a picture of each front (front-*.png), evaluations.csv, evaluations.jsonl and finalists.csv
@@ -44,21 +54,32 @@ def searches(
     axes and print what each found."""
     if train_log is not None and len(runs) > 1:
         raise ConfigError(f"--train-log {train_log} is for the report of one search; give one folder with it")
+    if (watch or every is not None) and len(runs) > 1:
+        raise ConfigError("--watch and --every are for the report of one search; give one folder with them")
     if len(runs) > 1:
         _comparison(runs, out, force)
     elif out is not None:
         raise ConfigError(f"--out {out} is for several searches; the report of one lies in its folder, {runs[0]}")
     else:
-        _search(runs[0], train_log)
+        _search(runs[0], train_log, watch, _EVERY_S if every is None else every)
 
 
-def _search(run: Path, train_log: Path | None) -> None:
-    from nas_core.report import finalists_table, limit_notes, read_run, write_report
+def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
+    from nas_core.report import finalists_table, limit_notes, read_run, watch_report, write_report
 
+    if not every_s > 0:
+        raise ConfigError(f"--every is {every_s:g}; expected seconds above 0")
+    if watch:
+        try:
+            watch_report(run, train_log, every_s, typer.echo)
+        except KeyboardInterrupt:
+            typer.echo(f"no longer watched: {run / 'report.html'} stays as it is", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
     found = read_run(run)
     if found.finalists:
         typer.echo("\n".join([finalists_table(found).text(), *limit_notes(found)]))
-    typer.echo(f"wrote {write_report(run, train_log)}")
+    if not watch:
+        typer.echo(f"wrote {write_report(run, train_log, every_s)}")
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:

@@ -112,8 +112,8 @@ def _add_errors(page: Page, collection: Collection, against: AgainstModel) -> Ta
     page.table(table)
     page.paragraph(
         "All in percent. Mean error: of the absolute errors relative to the measurements. Within spread: measurements"
-        " at most one standard deviation from their prediction; of an honest spread that is 68. Signed: the mean with its"
-        " sign, above 0 where the model predicts too much."
+        " at most one standard deviation from their prediction; of an honest spread that is 68. Signed: the mean with"
+        " its sign, above 0 where the model predicts too much."
     )
     families = [row for row in judged.rows() if row["family"] not in ("all", "average")]
     if len(families) > 1:

@@ -110,8 +110,8 @@ def _of_architectures(path: Path) -> Collection:
             key, found.space.name, record["latency_ms"] * state_ms / found.reference_ms,
             _number(record.get("raw_ms")), record["reference_ms"], _error_of_passes(record, timing, predicted),
             _number(record.get("time")), None if kind is None else kind.params_m(architecture),
-            None if kind is None else kind.flops_g(architecture), parts_ms=_parts(record, state_ms / found.reference_ms),
-            architecture=architecture,
+            None if kind is None else kind.flops_g(architecture),
+            parts_ms=_parts(record, state_ms / found.reference_ms), architecture=architecture,
         )
         for key, (architecture, record) in kept.items()
     ]  # fmt: skip

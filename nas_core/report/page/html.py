@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from nas_core.report.page.text import in_words
 from nas_core.report.points import Points
 from nas_core.report.tables import Table
 
-__all__ = ["Page"]
+__all__ = ["Following", "Page"]
 
 _SCRIPTS = ("base", "drawing", "panel", "table", "theme", "legend", "plots", "ranges", "running", "page")
 """Our own scripts, in the order in which they are put together."""
@@ -25,6 +28,25 @@ _POLICY = (
     " form-action 'none'; base-uri 'none'"
 )
 """What the page may load: nothing from elsewhere. plotly.js makes functions from text for its parallel coordinates."""
+
+
+@dataclass(frozen=True)
+class Following:
+    """What a page says about something that still goes on, and how often it is loaded again meanwhile."""
+
+    head: str
+    """How far it was when the page was written."""
+    late: str
+    """What is said instead once there has been no news for ``patience_s``."""
+    alive: bool
+    """Whether it went on when the page was written; otherwise the page is not loaded again."""
+    last: datetime
+    """When the last news came, with its time zone."""
+    patience_s: float
+    every_s: float
+    """Seconds after which the page is loaded again."""
+    done: int = 0
+    total: int | None = None
 
 
 class Page:
@@ -74,6 +96,28 @@ class Page:
         """Several pictures ``(png, alt, caption)`` side by side where there is room."""
         self._parts.append('<div class="pictures">' + "".join(_figure(*picture) for picture in pictures) + "</div>")
 
+    def following(self, what: Following) -> None:
+        """A box about what still goes on; the page is loaded again, and keeps what its reader has selected."""
+        now = datetime.now(UTC)
+        bar = f'<progress value="{what.done}" max="{what.total}" aria-label="done"></progress>' if what.total else ""
+        kind = "alive" if what.alive else "ended"
+        said = f"Last evaluation at {_time(what.last)}; page written at {_time(now)}."
+        data = {
+            "late": what.late,
+            "alive": what.alive,
+            "last": what.last.isoformat(),
+            "written": now.isoformat(),
+            "patience_s": what.patience_s,
+            "every_s": what.every_s,
+        }
+        self._parts.append(
+            f'<section id="running" class="{kind}" aria-label="State of the search">'
+            f'<p id="running-state">{escape(what.head)}</p>{bar}<p id="running-age">{said}</p></section>'
+            + _data("following", data)
+        )
+        self._reload_s = math.ceil(what.every_s) if what.alive else 0
+        self._scripted = True
+
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
         """What plots refer to by number, see :mod:`nas_core.report.points`: the place where the one that is selected is
         shown, at the beginning number ``first``, and under a ``heading`` a table of all."""
@@ -122,6 +166,10 @@ class Page:
 
     def save(self, path: str | Path) -> None:
         write_atomic(path, self.render())
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _cell(text: str, kind: str) -> str:

@@ -224,7 +224,7 @@ def parallel(
     figure = go.Figure(go.Parcoords(dimensions=dimensions, line=line, labelangle=-25, labelside="top", **fonts))
     figure.data[0].customdata = list(numbers) or list(range(len(colour)))
     made = _made(figure, "", "", height=480)
-    made["layout"]["margin"] = {"l": 70, "r": 60, "t": 130, "b": 20}
+    made["layout"]["margin"] = {"l": 70, "r": 120, "t": 130, "b": 20}
     return made
 
 

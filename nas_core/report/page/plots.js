@@ -51,6 +51,7 @@ const draw = (place) => {
   place.style.minHeight = layout.height + "px";
   if (parallel) {
     layout.margin = { ...figure.layout.margin };
+    layout.paper_bgcolor = shade("white") === "white" ? "#ffffff" : "#15191e"; // of the halo around texts
     layout.height = figure.layout.height;
     place.style.minWidth = figure.data[0].dimensions.length * (narrow.matches ? 92 : 66) + "px";
   }

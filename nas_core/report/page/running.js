@@ -1,5 +1,5 @@
 // A page about what is still running: it says how old its news is, and is loaded again as long as news come.
-const running = read("running");
+const running = read("following");
 const STORE = "nas-ext report " + location.pathname;
 const stored = () => {
   try {
@@ -81,8 +81,9 @@ const follow = () => {
     toggle.setAttribute("aria-pressed", String(Boolean(state.paused)));
   };
   label();
+  if (!running.alive) toggle.hidden = true;
   box.append(element("div", { class: "tools" }, toggle, button("Reload now", () => location.reload(), { id: "reload" })));
   const late = tell();
   setInterval(tell, 1000);
-  again(late ? Math.max(60, running.every_s) : running.every_s);
+  if (running.alive) again(late ? Math.max(60, running.every_s) : running.every_s);
 };

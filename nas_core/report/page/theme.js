@@ -33,7 +33,7 @@ const layoutFor = (figure) => {
     layout.font = { ...layout.font, size: 12 };
     layout.margin = { ...layout.margin, l: 45, r: 14 };
     ["xaxis", "yaxis"].forEach((axis) => {
-      if (layout[axis]) layout[axis].nticks = 6;
+      if (layout[axis] && !figure.data.some((trace) => trace.type === "bar")) layout[axis].nticks = 6;
     });
   }
   return layout;

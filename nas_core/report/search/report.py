@@ -14,6 +14,7 @@ from nas_core.report.search.genes import fixed_genes, searched_genes, told_apart
 from nas_core.report.search.limits import limit_notes
 from nas_core.report.search.pictures import add_figures
 from nas_core.report.search.points import points_of
+from nas_core.report.search.progress import RELOAD_S, following, progress_of
 from nas_core.report.search.run import SearchRun, finalists_table, read_run
 from nas_core.report.tables import describe
 from nas_core.space import Architecture
@@ -21,13 +22,14 @@ from nas_core.space import Architecture
 __all__ = ["write_report"]
 
 
-def write_report(folder: str | Path, train_log: str | Path | None = None) -> Path:
+def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = RELOAD_S) -> Path:
     """Write ``report.html``, ``evaluations.csv``, ``evaluations.jsonl``, a picture of each front and, for a finished
     search, ``finalists.csv`` into a run folder; returns the page's path.
 
     Args:
         folder: of a search.
         train_log: log of the supernet's training; default: what lies beside its checkpoint.
+        reload_s: seconds after which the page of a running search is loaded again.
 
     Raises:
         DataError: see :func:`read_run`; a log that cannot be read. SpaceError, ArchitectureError: evaluations of
@@ -36,9 +38,12 @@ def write_report(folder: str | Path, train_log: str | Path | None = None) -> Pat
     run = read_run(folder)
     space = (run.settings.get("space") or {}).get("name", "unknown")
     page = Page(f"Architecture search: {run.name}", f"Search space {space}, {len(run.evaluations)} evaluations.")
+    progress = progress_of(run)
+    if follow := following(progress, reload_s):
+        page.following(follow)
     page.facts(facts_of(run))
-    if more := fingerprints_of(run):
-        page.details("Fingerprints, versions and other settings", more)
+    if fingerprints := fingerprints_of(run):
+        page.details("Fingerprints, versions and other settings", fingerprints)
     add_figures(page, run, points_of([run]))
     _add_training(page, run, None if train_log is None else Path(train_log))
     page.heading("Finalists")
@@ -46,7 +51,8 @@ def write_report(folder: str | Path, train_log: str | Path | None = None) -> Pat
         _add_finalists(page, run)
         write_atomic(run.folder / "finalists.csv", finalists_table(run, genes=True).csv())
     else:
-        page.paragraph("The search has not ended; finalists are chosen at its end. Start it again to continue it.")
+        more = " Start it again to continue it." if progress.state == "stopped" else ""
+        page.paragraph(f"The search has not ended; finalists are chosen at its end.{more}")
     write_evaluations(run)
     path = run.folder / "report.html"
     page.save(path)

@@ -1,0 +1,59 @@
+"""What ``search.log`` tells of a search that runs: how many evaluations it may take, and since when."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+__all__ = ["Logged", "read_log"]
+
+_BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
+_STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
+_OVER = re.compile(r"(ended: \d+ evaluated in|stopped \(\w+\), )")
+
+
+@dataclass(frozen=True)
+class Logged:
+    """The last run of a search, as its log tells it."""
+
+    began: datetime
+    """When the first evaluation of this run began."""
+    before: int
+    """Results that were known then."""
+    total: int
+    """Results at most, those included."""
+    told: int
+    """Results known at the last line that tells it, at most a minute before the next."""
+    over: bool
+    """Whether it has ended or was stopped by something that it noticed; a killed one notices nothing."""
+
+
+def read_log(path: Path) -> Logged | None:
+    """The last run that the log tells of; None without one, or where the file is missing or not readable."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    found: Logged | None = None
+    for line in lines:
+        day, _, rest = line.partition(" ")
+        hour, _, text = rest.partition(" ")
+        if began := _BEGAN.match(text):
+            known = int(began[2] or 0)
+            try:
+                when = datetime.fromisoformat(f"{day} {hour}")
+            except ValueError:
+                continue
+            if when.tzinfo is not None:
+                found = Logged(when, known, known + _count(began[1]), known, over=False)
+        elif found is not None and (state := _STATE.search(text)):
+            found = replace(found, told=int(state[1]), total=_count(state[2]))
+        elif found is not None and _OVER.match(text):
+            found = replace(found, over=True)
+    return found
+
+
+def _count(text: str) -> int:
+    return int(text.replace(",", ""))
