@@ -16,16 +16,16 @@ from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
 from tests.report.pages import ReadPage
 
 
-def network_folder(path: Path, count: int = 36) -> Path:
+def network_folder(path: Path, count: int = 18) -> Path:
     """Networks of two families, measured for real, and one of a family that fails."""
     collect_networks(path, (ONE, TWO, BROKEN[0]), count, TIMING, CONFIG, progress=False)
     return path
 
 
-def architectures_file(path: Path, machine: Machine, samples: int = 24, seed: int = 4) -> Path:
-    """Architectures of ``hat_small`` on a made-up machine that becomes slower."""
+def architectures_file(path: Path, machine: Machine, samples: int = 24, seed: int = 4, **more: Any) -> Path:
+    """Architectures of ``hat_small``, or of another ``space``, on a made-up machine that becomes slower."""
     machine.slower = 1.01
-    run(path, machine, samples, seed=seed)
+    run(path, machine, samples, seed=seed, **more)
     return path
 
 

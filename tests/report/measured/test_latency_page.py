@@ -14,6 +14,7 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes import LatencyDataset
 from nas_core.latency.by_graph.dataset import NetworkSet, read_dataset
 from nas_core.report.measured import read_collection
+from nas_core.space import get_space
 from tests.latency.by_genes.machine import Machine
 from tests.report.measured.data import architectures_file, network_folder, read, report, rows_of
 
@@ -41,10 +42,10 @@ def test_what_was_measured(folder: Path, capsys: Capture) -> None:
     page, data = read(folder / "report.html"), read_dataset(folder)
     table = rows_of(page, "family", "networks", "skipped")
     assert [row[:3] for row in table] == [
-        ["one", "12", "0"],
-        ["two", "12", "0"],
-        ["failing", "0", "12"],
-        ["all", "24", "12"],
+        ["one", "6", "0"],
+        ["two", "6", "0"],
+        ["failing", "0", "6"],
+        ["all", "12", "6"],
     ]
     own = data.latency_ms[data.families == "one"]
     assert table[0][3:6] == [f"{value:.2f}" for value in (own.min(), np.median(own), own.max())]
@@ -98,7 +99,7 @@ def test_errors_are_those_that_the_training_tells(folder: Path, model: Path, cap
     assert rows["one"][5] == f"{signed[data.held_out & (data.families == 'one')].mean():+.2f}"
     learned = np.abs(signed[~data.held_out & (data.families == "two")]).mean()
     assert rows["two"][-1] == f"{learned:.2f}", "beside them the error on what was learned"
-    assert "has learned 22 of these 24 networks; the other 2 judge it" in page.text
+    assert "has learned 10 of these 12 networks; the other 2 judge it" in page.text
 
     worst = rows_of(page, "network", "family", "measured (ms)")
     order = np.flatnonzero(data.held_out)[np.argsort(-np.abs(signed[data.held_out]))]
@@ -126,7 +127,7 @@ def test_a_model_that_does_not_say_what_it_learned_is_doubted(folder: Path, mode
     page = read(tmp_path / "p.html")
     assert "is not known: its file does not say. Errors on networks that it has learned flatter" in page.text
     assert "on another machine: abacus, the data on" in page.text
-    assert rows_of(page, "family", "networks", "mean error (%)")[-1][1] == "24"
+    assert rows_of(page, "family", "networks", "mean error (%)")[-1][1] == "12"
     assert "torch " in page.text and "--runtime onnxruntime" in page.text, "the page is of the model's runtime"
     report(
         "latency",
@@ -218,9 +219,8 @@ def test_wrong_inputs_are_one_line(tmp_path: Path, machine: Machine, capsys: Cap
     damaged = data.read_text().splitlines(keepends=True)
     (tmp_path / "damaged.jsonl").write_text("".join([damaged[0], "no json\n", *damaged[1:]]))
     (tmp_path / "void.html").write_text("mine")
-    wide = json.loads(fitted.read_text())
-    wide["space"]["choices"] = wide["space"]["choices"][:-1]
-    (tmp_path / "wide.json").write_text(json.dumps(wide))
+    wide = architectures_file(tmp_path / "wide.jsonl", machine, space=get_space("mformer_small"))
+    main(["latency", "fit", "--data", str(wide), "--out", str(tmp_path / "wide.json")])
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "dataset.jsonl").write_text('{"format": "nas-ext/latency-data"}\n')
     (tmp_path / "table.csv").write_text("a,b\n")
@@ -238,7 +238,7 @@ def test_wrong_inputs_are_one_line(tmp_path: Path, machine: Machine, capsys: Cap
         ((data, "--runtime", "torch"), "--runtime torch is for folders"),
         ((data, "--model", tmp_path / "none.json"), "file not found"),
         ((data, "--model", data), "is not JSON"),
-        ((data, "--model", tmp_path / "wide.json"), "space 'hat_small', which differs"),
+        ((data, "--model", tmp_path / "wide.json"), "which differs from 'hat_small'"),
         ((data, "--out", tmp_path / "void.html"), "--force"),
         ((data, "--out", tmp_path / "page.txt"), "ends in .html"),
         ((data, "--out", tmp_path / "void"), "ends in .html"),
