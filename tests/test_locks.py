@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.locks import only_process
+from nas_core.locks import held, only_process
 
 HOLDER = """
 import sys, time
-from nas_core.locks import only_process
+from nas_core.locks import held, only_process
 with only_process(sys.argv[1], "works", "do something else"):
     print("held", flush=True)
     sys.stdin.read()
@@ -72,7 +72,7 @@ def test_many_processes_one_after_another(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from nas_core.errors import ConfigError
-from nas_core.locks import only_process
+from nas_core.locks import held, only_process
 number = Path(sys.argv[1])
 for _ in range(30):
     while True:
@@ -88,3 +88,18 @@ for _ in range(30):
     processes = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "number.txt")]) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert (tmp_path / "number.txt").read_text() == "90"
+
+
+def test_others_see_who_holds_it(tmp_path: Path) -> None:
+    lock = tmp_path / "file.lock"
+    assert held(lock) is False
+    other = holder(lock)
+    assert held(lock) is True
+    other.kill()
+    assert held(lock) in (True, False)  # until it is reaped, that is the system's to say
+    other.wait()
+    assert lock.exists() and held(lock) is False
+    lock.write_text("process 1 on some-other-machine", encoding="utf-8")
+    assert held(lock) is None
+    lock.write_text("", encoding="utf-8")
+    assert held(lock) is None

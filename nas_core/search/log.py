@@ -11,7 +11,6 @@ __all__ = ["Logged", "read_log"]
 
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
 _STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
-_OVER = re.compile(r"(ended: \d+ evaluated in|stopped \(\w+\), )")
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,6 @@ class Logged:
     """Results at most, those included."""
     told: int
     """Results known at the last line that tells it, at most a minute before the next."""
-    over: bool
-    """Whether it has ended or was stopped by something that it noticed; a killed one notices nothing."""
 
 
 def read_log(path: Path) -> Logged | None:
@@ -47,11 +44,9 @@ def read_log(path: Path) -> Logged | None:
             except ValueError:
                 continue
             if when.tzinfo is not None:
-                found = Logged(when, known, known + _count(began[1]), known, over=False)
+                found = Logged(when, known, known + _count(began[1]), known)
         elif found is not None and (state := _STATE.search(text)):
             found = replace(found, told=int(state[1]), total=_count(state[2]))
-        elif found is not None and _OVER.match(text):
-            found = replace(found, over=True)
     return found
 
 

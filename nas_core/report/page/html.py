@@ -56,6 +56,7 @@ class Page:
         self.title = title
         self.language = language
         self._parts = [f"<h1>{escape(title)}</h1>"]
+        self._heading = title
         self._plots = 0
         self._scripted = False
         self._reload_s = 0
@@ -64,6 +65,7 @@ class Page:
 
     def heading(self, text: str) -> None:
         self._parts.append(f"<h2>{escape(text)}</h2>")
+        self._heading = text
 
     def paragraph(self, text: str) -> None:
         self._parts.append(f"<p>{escape(text)}</p>")
@@ -86,7 +88,8 @@ class Page:
             for row in table.cells()
         )
         self._parts.append(
-            f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
+            f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(self._heading)}"><table>\n'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
         )
 
     def image(self, png: bytes, alt: str, caption: str = "") -> None:

@@ -1,5 +1,7 @@
 // Puts everything into place, once the page is there.
 document.querySelectorAll("div.plot").forEach(openPlot);
+const ruler = document.getElementById("js-plotly-tester"); // in which plotly measures texts
+if (ruler) ruler.setAttribute("aria-hidden", "true");
 const settle = restore();
 if (parts) parts.search.value = state.text;
 if (place) fillTable();

@@ -80,6 +80,7 @@ const openPlot = (place) => {
   }
   plots.set(place, { figure, legend, hidden: new Set(), parallel });
   draw(place);
+  place.firstElementChild.setAttribute("aria-hidden", "true"); // the figure has its name and its words
   if (parallel) openRanges(place, figure.data.find((trace) => trace.type === "parcoords"));
   place.on("plotly_click", (event) => {
     const index = event.points[0].customdata;

@@ -2,7 +2,6 @@
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 640px)");
 const touched = matchMedia("(pointer: coarse)");
-const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const DARK = {
   "#1f6fb4": "#62a8ea", "#d1662b": "#f0925c", "#3a8f5a": "#6cc48d", "#8a5fb0": "#b995dd", "#b3892c": "#dcb65a",
   "#c04b6b": "#ea829e", "#4a9aa8": "#74c6d4", "#6d6d6d": "#a9adb2", "#22272d": "#e4e8ec", "#44505c": "#b3bdc7",

@@ -75,7 +75,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
             interactive.fronts(clouds, title, y, maximised=first.maximised, each=True),
             f"{y} against {title} of each run",
             "Each dot is an architecture evaluated with inherited weights: point at it to read it, click to see it"
-            " below. Lines are the runs' fronts, circles their finalists; a click on the legend hides a run.",
+            " below. Lines are the runs' fronts, circles their finalists; the buttons above show and hide them.",
             plots.fronts(shown, title, y, first.maximised),
         )
     page.points(points, _best_number(runs, points), "All evaluations")

@@ -48,15 +48,15 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
             best = ", ".join(map(limit_label, finalist.get("best_of", ())))
             name = names[place] if place < len(names) else ""
             measured = run.value(finalist.get("measured", {}), "latency_ms")
-            texts = [name, limit_label(str(evaluation["search"])), best]
+            texts = [limit_label(str(evaluation["search"])), best]
             genes = evaluation.get("genes", {})
             rows.append(
-                Row(key, [*values, measured, *texts], about=[evaluation.get("error") or ""], genes=genes,
+                Row(key, [name, *values, measured, *texts], about=[evaluation.get("error") or ""], genes=genes,
                     drawing=_drawing(genes))
             )  # fmt: skip
     described = [runs[0].described(name) for name in metrics]
-    fields = [*(Field.of(one.label, one.unit, one.spec) for one in described), MEASURED]
-    fields += [Field("run"), Field("evaluated by"), Field("best of")]
+    numeric = [*(Field.of(one.label, one.unit, one.spec) for one in described), MEASURED]
+    fields = [Field("run"), *numeric, Field("evaluated by"), Field("best of")]
     used = [place for place in range(len(fields)) if any(row.values[place] not in (None, "") for row in rows)]
     return Evaluations(
         [fields[place] for place in used],

@@ -64,13 +64,13 @@ def progress_of(run: SearchRun) -> RunProgress:
         each = (last - log.began).total_seconds() / now if now > 0 and last > log.began else None
     elif run.sessions:
         each = sum(session["seconds"] for session in run.sessions) / count
-    progress = RunProgress(_state(run, log is not None and log.over), count, most, last, each)
+    progress = RunProgress(_state(run), count, most, last, each)
     if progress.state == "unknown" and (datetime.now(UTC) - last).total_seconds() > progress.patience_s:
         return RunProgress("ended" if run.finalists else "stopped", count, most, last, each)
     return progress
 
 
-def _state(run: SearchRun, over: bool) -> Literal["running", "stopped", "ended", "unknown"]:
+def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
     if run.notes.get("engine"):  # another program drives it, and writes the finalists so far after each evaluation
         return "unknown"
     if run.finalists:
@@ -78,7 +78,7 @@ def _state(run: SearchRun, over: bool) -> Literal["running", "stopped", "ended",
     searching = held(run.folder / "journal.lock")
     if searching is None:
         return "unknown"
-    return "running" if searching and not over else "stopped"
+    return "running" if searching else "stopped"
 
 
 def following(progress: RunProgress, every_s: float = RELOAD_S) -> Following | None:

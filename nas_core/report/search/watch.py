@@ -23,7 +23,7 @@ def watch_report(
     train_log: str | Path | None = None,
     every_s: float = 10.0,
     tell: Callable[[str], None] = print,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] | None = None,
 ) -> Path:
     """Write the page of a search whenever there is something new, until the search has ended or stopped; returns the
     page's path. A search that another program drives may run for ever, and so may this.
@@ -35,6 +35,7 @@ def watch_report(
     folder = Path(folder)
     if not every_s > 0:
         raise ConfigError(f"a page cannot be written every {every_s:g} seconds; give a number above 0")
+    sleep = sleep or time.sleep
     seen: object = None
     free_at = 0.0
     while True:

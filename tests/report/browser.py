@@ -1,0 +1,122 @@
+"""A real browser for tests of pages: Chromium without a window, driven by playwright; they skip where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["CONTRAST", "WAIT_MS", "opened_browser", "point_of", "unnamed", "visited"]
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+WAIT_MS = 30_000
+"""For what a page does at once on a machine that has nothing else to do."""
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const parse = (text) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = text;
+    canvas.fillRect(0, 0, 1, 1);
+    return canvas.getImageData(0, 0, 1, 1).data;
+  };
+  const light = (colour) => {
+    const [r, g, b] = [0, 1, 2].map((at) => colour[at] / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour[3] > 250) return colour;
+    }
+    return parse("Canvas");
+  };
+  const found = [];
+  document.querySelectorAll("body *").forEach((one) => {
+    const own = [...one.childNodes].filter((node) => node.nodeType === 3 && node.data.trim()).map((node) => node.data);
+    const box = one.getBoundingClientRect();
+    if (!own.length || !box.width || !box.height || one.closest("script, noscript, style, title, desc")) return;
+    if (one.closest(":disabled, .unseen")) return;
+    const style = getComputedStyle(one);
+    if (style.visibility === "hidden" || (one instanceof SVGElement && style.fillOpacity === "0")) return;
+    const drawn = one instanceof SVGElement;
+    const colour = parse(drawn ? style.fill : style.color);
+    const cell = drawn && one.style.fill && one.previousElementSibling;
+    const below = cell && cell.tagName === "rect" ? parse(cell.getAttribute("fill")) : ground(one);
+    if (colour[3] < 250) return;
+    const [a, b] = [light(colour), light(below)].sort((x, y) => y - x);
+    found.push([own[0].trim().slice(0, 40), Number(((a + 0.05) / (b + 0.05)).toFixed(2))]);
+  });
+  return found;
+}"""
+"""Text of every element of a page with the contrast to what is below it; what is switched off is left out."""
+
+
+@contextmanager
+def opened_browser() -> Iterator[Any]:
+    """Playwright's own Chromium or one on the PATH; skips the test where there is neither."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+        found = own if Path(own).exists() else next(filter(None, map(shutil.which, NAMES)), None)
+        if found is None:
+            pytest.skip("no Chromium: neither playwright's own nor one on the PATH")
+        rights = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=found, args=["--disable-gpu", *rights])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def visited(browser: Any, file: Path, address: str = "", **options: Any) -> Iterator[Any]:
+    """The page of a file, without a network; at its end nothing but the file has been asked for, and nothing was said
+    to the console but warnings.
+
+    Args:
+        address: what follows the file's name. options: of the browser's context, such as ``color_scheme``.
+    """
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    context.set_offline(True)
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    asked: list[str] = []
+    wrong: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    try:
+        page.goto(file.as_uri() + address, wait_until="load")
+        yield page
+        assert not wrong
+        assert {url.partition("#")[0] for url in asked if not url.startswith(("data:", "blob:"))} == {file.as_uri()}
+    finally:
+        context.close()
+
+
+def point_of(page: Any, plot: str, trace: int, number: int) -> tuple[float, float]:
+    """Where a row's point of a figure lies in the window, in pixels, after scrolling to it."""
+    page.locator(f"#{plot}").scroll_into_view_if_needed()
+    x, y = page.evaluate(
+        """([plot, trace, number]) => {
+          const place = document.getElementById(plot), full = place._fullLayout, box = place.getBoundingClientRect();
+          const at = place.data[trace].customdata.indexOf(number), { x, y } = place.data[trace];
+          return [box.left + full.xaxis._offset + full.xaxis.d2p(x[at]),
+            box.top + full.yaxis._offset + full.yaxis.d2p(y[at])];
+        }""",
+        [plot, trace, number],
+    )
+    return float(x), float(y)
+
+
+def unnamed(page: Any) -> list[str]:
+    """What a screen reader could use but not name."""
+    lines = page.locator("body").aria_snapshot().splitlines()
+    roles = ("button", "textbox", "searchbox", "combobox", "spinbutton", "img", "link", "region", "grid", "group")
+    return [line for line in lines if line.strip(" -:") in roles]
