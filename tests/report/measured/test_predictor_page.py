@@ -21,7 +21,20 @@ Capture = pytest.CaptureFixture[str]
 
 def train(data: Path, out: Path, *more: str) -> Path:
     given = ["--data", str(data), "--reader", "nasbench201", "--target", "acc", "--out", str(out), *more]
-    tiny = ["--set", "dim=16", "--set", "depth=1", "--set", "targets=mean", "--members", "2", "--epochs", "4"]
+    tiny = [
+        "--set",
+        "dim=16",
+        "--set",
+        "depth=1",
+        "--set",
+        "targets=mean",
+        "--set",
+        "precision=fp32",
+        "--members",
+        "2",
+        "--epochs",
+        "4",
+    ]
     assert main(["predictor", "train", *tiny, *given]) == 0
     return out
 
@@ -50,7 +63,7 @@ def test_its_numbers_are_those_of_its_predictions(data: Path, model: Path, capsy
     assert learned is not None and (~learned).sum() == predictor.info["held_out"]["graphs"]
     rows = {row[0]: row for row in rows_of(page, "family", "held out")}
     tau = kendalltau(predicted[~learned], known[~learned]).statistic
-    assert rows["all"][2] == f"{tau:.3f}" == f"{predictor.info['held_out']['kendall_tau']:.3f}"
+    assert rows["all"][2] == f"{tau:.3f}" and tau == pytest.approx(predictor.info["held_out"]["kendall_tau"], abs=0.01)
     even = ~learned & (np.arange(len(known)) % 2 == 0)
     assert rows["even"][1] == str(even.sum())
     column = {name: place for place, name in enumerate(page.tables[0][0])}
@@ -89,11 +102,15 @@ def test_behind_each_point_is_its_graph(data: Path, model: Path) -> None:
     assert all(layers[a] < layers[b] for a, b in first.edges.tolist()) and layers[0] == 0
 
 
-def test_other_records_judge_all_of_them(data: Path, model: Path, tmp_path: Path) -> None:
+def test_other_records_judge_it_but_for_equal_graphs(data: Path, model: Path, tmp_path: Path) -> None:
     other = cells_file(tmp_path / "other.jsonl", seed=9)
     assert report("predictor", model, "--data", other, "--out", tmp_path / "p.html", "--lower-is-better") == 0
     page = read(tmp_path / "p.html")
-    assert "has learned none of these 60 graphs: all of them judge it" in page.text
+    first, learned = judged_records(model, data).records.graphs, judged_records(model, data).judged.learned
+    assert learned is not None
+    known = {graph for graph, was in zip(first, learned, strict=True) if was}
+    again = sum(graph in known for graph in judged_records(model, other).records.graphs)
+    assert f"has learned {again} of these 60 graphs; the other {60 - again} judge it" in page.text, "equal graphs"
     assert "acc, lower is better" in page.text
     found = judged_records(model, other, lower_is_better=True)
     assert found.judged.predicted[found.best(1)[0]] == found.judged.predicted.min()
