@@ -2,4 +2,4 @@
 
 from tests.pages.blocks import collector
 
-pytest_collect_file = collector("README.md", "docs/**/*.md")
+pytest_collect_file = collector("README.md", "docs/*.md", "docs/**/*.md")

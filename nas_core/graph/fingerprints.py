@@ -14,7 +14,7 @@ from nas_core.graph.graphs import Graphs
 __all__ = ["fingerprint", "fingerprints", "known_among"]
 
 MOST = 20_000
-"""Of more graphs none are kept: the model's file would consist of them."""
+"""Graphs up to which fingerprints are kept: of more the model's file would consist."""
 _DIGITS = 12
 
 

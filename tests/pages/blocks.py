@@ -167,7 +167,7 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
 
 def collector(*patterns: str) -> Any:
     """The hook ``pytest_collect_file`` for pages."""
-    return Sybil([_parse], patterns=patterns, setup=_open, teardown=_close).pytest()
+    return Sybil([_parse], patterns=patterns, path=str(ROOT), setup=_open, teardown=_close).pytest()
 
 
 def _parse(document: Document) -> Iterator[Region]:

@@ -40,7 +40,7 @@ class LatencyData:
         return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
 
     def fingerprints(self) -> list[str]:
-        """Of each row's inputs, by which a model knows later what it has learned."""
+        """One fingerprint for each row's inputs, by which a model knows later what it has learned."""
         return [fingerprint(row) for row in self.inputs]
 
     def scaled(self, factor: float) -> LatencyData:

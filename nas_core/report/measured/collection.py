@@ -68,7 +68,7 @@ class Collection:
     """Name, family and reason of what was not measured."""
     machine: Mapping[str, Any] = field(default_factory=dict)
     space: SearchSpace | None = None
-    """Of architectures."""
+    """The space of architectures; None of networks."""
     warnings: Sequence[str] = ()
     """What a reader has to know before anything else."""
 

@@ -101,7 +101,7 @@ class Judged:
 
 
 def _averaged(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of the average of families: means of all their numbers."""
+    """The row as it is; that of the average of families with the means of all their numbers."""
     if row["family"] != AVERAGE:
         return row
     own = [other for other in rows if other["family"] not in (ALL, AVERAGE)]

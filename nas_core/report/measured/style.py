@@ -17,7 +17,7 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangl
 _INK, _GRID, _AXIS = "#22272d", "#e6e9ec", "#8b939c"
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
 _TICKS = [digit * 10.0**power for power in range(-6, 7) for digit in (1, 2, 5)]
-"""Of logarithmic axes: 1, 2, 5, 10, 20 and so on."""
+"""Where logarithmic axes have ticks: 1, 2, 5, 10, 20 and so on."""
 
 
 def mark(index: int) -> tuple[str, str]:
