@@ -46,7 +46,7 @@ COMMANDS = (
     Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
     Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),
-    Command("report", "nas_core.cli.report", "A page about a search, or about several side by side."),
+    Command("report", "nas_core.cli.report", "Pages about searches, measured latencies and predictors."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
     Command("doctor", "nas_core.cli.doctor", "Show which hosts, accelerators and plug-ins are usable."),
 )

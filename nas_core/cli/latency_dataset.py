@@ -35,7 +35,7 @@ def dataset(
     most_ms: Annotated[float, typer.Option(help="Networks that take longer are skipped.")] = _CONFIG.most_ms,
     again: Annotated[
         int,
-        typer.Option(min=0, help="Add nothing: measure so many of its networks once more, and compare."),
+        typer.Option(min=0, help="Measure so many of its networks once more, and compare; kept for its report."),
     ] = 0,
     list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
 ) -> None:
@@ -48,7 +48,7 @@ def dataset(
         raise ConfigError("latency dataset needs --out FOLDER (or --list, which shows the families)")
     chosen = chosen_families(families)
     if again:
-        typer.echo(agreement(measured_again(out, chosen, again)))
+        typer.echo(agreement(measured_again(out, chosen, again, keep=True)))
         return
     config = NetworkSetConfig(
         runtimes=tuple(name.strip() for name in runtimes.split(",")), seed=seed, visits=visits, most_ms=most_ms

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
 from nas_core.export.sizes import usual_sizes
+from nas_core.graph.fingerprints import fingerprints
 from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import (
     GraphLatencyModel,
@@ -140,6 +141,7 @@ def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, fea
     with tqdm(desc=f"training {model.name}", unit="step", disable=None) as bar:
         model.fit(networks, seed=seed, progress=shown_in(bar))
     model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
+    model.info["learned"] = fingerprints(networks.graphs)
     model.info["fit_s"] = round(time.perf_counter() - start, 1)
     return model
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import write_atomic, write_json
 from nas_core.graph import Graphs
+from nas_core.graph.fingerprints import fingerprints
 from nas_core.latency.by_graph.priced import check_unpriced
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import (
@@ -88,11 +89,11 @@ def train(
     new_file(out, force, [data], [".safetensors"])
     drawn = [] if curve is None else [new_file(path, force, [data], _CURVES) for path in _curve_files(curve)]
     named = {"recipe": recipe, "members": members, "epochs": epochs}
-    known = ACCURACY_MODELS.get(model).setting_types()
+    settable = ACCURACY_MODELS.get(model).setting_types()
     for name, value in named.items():
-        if value is not None and name not in known:
+        if value is not None and name not in settable:
             raise ConfigError(
-                f"--{name} is none of --model {model}, which takes by --set {', '.join(known) or 'nothing'}"
+                f"--{name} is none of --model {model}, which takes by --set {', '.join(settable) or 'nothing'}"
             )
     options = [f"{name}={value}" for name, value in named.items() if value is not None]
     changes = parsed_accuracy_settings(model, [*(settings or []), *options])
@@ -105,7 +106,8 @@ def train(
     with only_training(out):
         losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
         quality = _quality(predictor, records.take(held_out))
-        predictor.info |= {"reader": reader, "target": target, "held_out": quality}
+        known = fingerprints(records.graphs.take(learned))
+        predictor.info |= {"reader": reader, "target": target, "held_out": quality, "learned": known}
         predictor.save(out)
         for path in drawn:
             _draw(losses, path, predictor.networks)

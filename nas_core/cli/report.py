@@ -1,4 +1,4 @@
-"""``nas-ext report``: a page with tables and figures from searches, or a picture of architectures."""
+"""``nas-ext report``: pages about searches, measured latencies and predictors, or a picture of architectures."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Annotated
 import typer
 
 from nas_core.cli import EXIT_INTERRUPTED
+from nas_core.cli.default_command import DEFAULT, DefaultGroup
+from nas_core.cli.report_data import latency, predictor
 from nas_core.errors import ConfigError
 
-__all__ = ["command"]
+__all__ = ["app"]
 
-_ARCHITECTURE = "architecture"
+app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, subcommand_metavar="RUN .. | COMMAND ..")
+
 _COMPARISON = "comparison.html"
 _EVERY_S = 10.0
 
 
-def command(
-    what: Annotated[
+@app.command(DEFAULT, short_help="A page of a search (its --out folder); of several side by side.")
+def searches(
+    runs: Annotated[
         list[Path],
         typer.Argument(
-            help="The --out folder of 'nas-ext search', finished or still running; several are compared; or:"
-            " architecture A.json .."
+            help="The --out folder of 'nas-ext search', finished or still running; several are compared.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Of several searches: the page (.html), default comparison.html in the first one's folder. Of"
-            " architectures: the picture (.png), default A.png beside A.json."
-        ),
+        typer.Option(help="Of several searches: the page (.html), default comparison.html in the first one's folder."),
     ] = None,
     train_log: Annotated[
         Path | None,
@@ -51,21 +51,17 @@ def command(
 ) -> None:
     """Write report.html, a picture of each front (front-*.png), evaluations.csv, evaluations.jsonl and finalists.csv
     into a search's folder and print the finalists. Of several searches, write one page with their fronts in the same
-    axes and print what each found. With 'architecture A.json': print its layers and draw them; several files are drawn
-    beside each other."""
-    architectures = str(what[0]) == _ARCHITECTURE and len(what) > 1
-    if train_log is not None and (architectures or len(what) > 1):
+    axes and print what each found."""
+    if train_log is not None and len(runs) > 1:
         raise ConfigError(f"--train-log {train_log} is for the report of one search; give one folder with it")
-    if (watch or every is not None) and (architectures or len(what) > 1):
+    if (watch or every is not None) and len(runs) > 1:
         raise ConfigError("--watch and --every are for the report of one search; give one folder with them")
-    if architectures:
-        _architectures(what[1:], out, force)
-    elif len(what) > 1:
-        _comparison(what, out, force)
+    if len(runs) > 1:
+        _comparison(runs, out, force)
     elif out is not None:
-        raise ConfigError(f"--out {out} is for several searches; the report of one lies in its folder, {what[0]}")
+        raise ConfigError(f"--out {out} is for several searches; the report of one lies in its folder, {runs[0]}")
     else:
-        _search(what[0], train_log, watch, _EVERY_S if every is None else every)
+        _search(runs[0], train_log, watch, _EVERY_S if every is None else every)
 
 
 def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
@@ -103,7 +99,13 @@ def _new(path: Path, suffix: str, what: str, force: bool) -> Path:
     return path
 
 
-def _architectures(files: list[Path], out: Path | None, force: bool) -> None:
+@app.command("architecture", short_help="The layers of architectures, and a picture of them.")
+def architecture(
+    files: Annotated[list[Path], typer.Argument(help="Architectures (A.json ..), drawn beside each other.")],
+    out: Annotated[Path | None, typer.Option(help="The picture (.png), default A.png beside A.json.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
+) -> None:
+    """Print the layers of architectures and draw them."""
     from nas_core.files import atomic_output
     from nas_core.report import architecture_picture, layers_table
     from nas_core.space import Architecture
@@ -121,3 +123,7 @@ def _architectures(files: list[Path], out: Path | None, force: bool) -> None:
     with atomic_output(picture) as beside:
         Path(beside).write_bytes(content)
     typer.echo(f"wrote {picture}")
+
+
+app.command("latency", short_help="A page of measured latencies, and of what a model predicts of them.")(latency)
+app.command("predictor", short_help="A page of a predictor against architectures whose value is known.")(predictor)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.graph.fingerprints import fingerprint
 from nas_core.space import SearchSpace
 
 __all__ = ["LatencyData"]
@@ -37,6 +38,10 @@ class LatencyData:
     def take(self, index: NDArray[Any]) -> LatencyData:
         """The rows ``index``."""
         return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
+
+    def fingerprints(self) -> list[str]:
+        """One fingerprint for each row's inputs, by which a model knows later what it has learned."""
+        return [fingerprint(row) for row in self.inputs]
 
     def scaled(self, factor: float) -> LatencyData:
         """All latencies times ``factor``: the same measurements in another state of the machine."""

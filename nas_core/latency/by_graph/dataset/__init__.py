@@ -1,6 +1,6 @@
 """The user's own data set of whole networks' latencies: planned, measured, stored, read."""
 
-from nas_core.latency.by_graph.dataset.again import measured_again
+from nas_core.latency.by_graph.dataset.again import measured_again, second_measurements
 from nas_core.latency.by_graph.dataset.collect import collect_networks
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.dataset.plan import PlannedNetwork, planned_networks
@@ -17,4 +17,5 @@ __all__ = [
     "measured_again",
     "planned_networks",
     "read_dataset",
+    "second_measurements",
 ]

@@ -1,19 +1,23 @@
-"""Whether a data set still holds: some of its networks are measured a second time."""
+"""Whether a data set still holds: some of its networks are measured a second time, and kept beside the first."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from nas_core.errors import ConfigError, DataError
+from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency.by_graph.dataset.collect import alone, references, visited_together
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
@@ -23,23 +27,27 @@ from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig
 
-__all__ = ["measured_again"]
+__all__ = ["AGAIN", "measured_again", "second_measurements"]
+
+AGAIN = "again.jsonl"
+"""File of second measurements, beside the journal."""
 
 _log = logging.getLogger(__name__)
 
 
 def measured_again(
-    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
+    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None, keep: bool = False
 ) -> dict[str, NDArray[np.float64]]:
     """By runtime second latencies of so many networks from all over the folder, as multiples of the first ones; both
-    are relative to the reference. The settings are those of the folder, to which nothing is written. A network that
-    cannot be measured now is named in a warning and left out.
+    are relative to the reference. The settings are those of the folder. A network that cannot be measured now is named
+    in a warning and left out.
 
     Values around one, but far from it, are what other jobs or another state of the machine did to either measurement.
 
     Args:
         families: those of the networks, at least.
         progress: a bar on stderr; None shows it on a terminal only.
+        keep: add the second measurements to ``again.jsonl`` in the folder, for its report; they are never learned.
 
     Raises:
         ConfigError: it was measured on another machine, another process measures it now, or a family is missing.
@@ -63,8 +71,9 @@ def measured_again(
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
     hidden = None if progress is None else not progress
+    writable = os.access(found.path, os.W_OK)
     with (
-        alone(found.path) if os.access(found.path, os.W_OK) else nullcontext(),  # else nobody adds to it either
+        alone(found.path) if writable else nullcontext(),  # else nobody adds to it either
         tqdm(desc="measuring again", total=count, unit="network", disable=hidden) as shown,
     ):
         reference = references(config, timing)
@@ -75,12 +84,36 @@ def measured_again(
                     _log.warning("%s cannot be measured again: %s", row["name"], reason)
                     continue
                 measured = ready[row["name"]].row(found.reference_ms)["measured"]
+                if keep and writable:
+                    append_jsonl(found.path / AGAIN, {"name": row["name"], "time": time.time(), "measured": measured})
                 for name, ratio in ratios.items():
                     ratio.append(measured[name]["relative"] / row["measured"][name]["relative"])
                 shown.update()
     if not ratios[config.runtimes[0]]:
         raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
     return {name: np.array(ratio) for name, ratio in ratios.items()}
+
+
+def second_measurements(found: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
+    """By name the last kept second measurement of each network of the folder, with all that its row has under
+    ``measured``; empty if none was kept.
+
+    Raises:
+        DataError: the file of them is damaged.
+    """
+    path = found.path / AGAIN
+    names = {row["name"] for row in found.rows if "error" not in row}
+    kept: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(read_jsonl(path) if path.exists() else [], start=1):
+        try:
+            times = dict(line["measured"][runtime])
+            if not all(0 < float(times[name]) < math.inf for name in ("relative", "raw_ms")):
+                raise ValueError
+            if line["name"] in names:
+                kept[line["name"]] = times
+        except (KeyError, TypeError, ValueError):
+            raise DataError(f"{path}, line {number} is no second measurement in {runtime}; remove the line") from None
+    return kept
 
 
 def _settings(found: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
