@@ -33,8 +33,8 @@ with open("ranking.csv", "w", encoding="utf-8") as file:
     file.write("accuracy,spread,architecture\n")
     file.writelines(f"{expected[i]:.4f},{unsure[i]:.4f},{candidates[i]}\n" for i in np.argsort(-expected))
 
-axes = Figure(figsize=(5, 5)).subplots()
+axes = (figure := Figure(figsize=(5, 5))).subplots()
 axes.errorbar(mean, accuracies[half:], xerr=spread, fmt="o", alpha=0.5)
 axes.set(xlabel="predicted accuracy, with its spread", ylabel="measured accuracy", title=f"Kendall's tau {tau:.2f}")
-axes.figure.savefig("predicted.png", dpi=150)
+figure.savefig("predicted.png", dpi=150)
 print(f"Kendall's tau {tau:.2f} on {len(cells) - half} cells, {baseline:.2f} by parameters alone; see ranking.csv")
