@@ -81,6 +81,7 @@ def write_page(path: Path, search: Path, measurements: Path, results: Mapping[st
         plots.pareto(run.points("latency_ms"), marks, limits, *axes),
     )
     page.points(points, next((label.number for label in named if label.number is not None), 0))
+    page.heading("Measured again")
     page.images(
         [
             (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -160,26 +161,33 @@ def test_a_running_search(browser: Any, tmp_path: Path) -> None:
     later = unfinished(folder, 12)
     keys = keys_of(folder)
     with only_process(folder / "journal.lock", "searches", "wait"):
-        write_report(folder, reload_s=2.0)
+        os.utime(folder / "journal.jsonl", (1.7e9, 1.7e9))
+        write_report(folder, reload_s=60)
         with visited(browser, folder / "report.html") as page:
-            assert page.text_content("#running-state").startswith("Running: 12 of at most 20 evaluations")
+            page.wait_for_selector("#running.late")
+            assert page.text_content("#running-state").startswith("No news: the search may have ended or stopped")
+            assert "days ago" in page.text_content("#running-age")
+            page.click("#pause")
+            assert page.text_content("#pause") == "Reload every 60 s"
+            page.click("#pause")
             page.focus("#sort-field0")
             page.keyboard.press("Enter")
             page.locator(f"{ROWS}[data-row='8']").click()
             page.evaluate("scrollTo(0, 700)")
             with (folder / "journal.jsonl").open("a", encoding="utf-8") as journal:
                 journal.write(later[0])
-            write_report(folder, reload_s=2.0)
+            write_report(folder, reload_s=2)
+            page.evaluate("location.reload()")
             page.wait_for_function("document.querySelectorAll('#rows tbody tr').length === 13")
+            assert page.text_content("#running-state").startswith("Running: 13 of at most 20 evaluations")
             page.wait_for_function("scrollY === 700")
-            assert page.text_content(HEADING) == f"Architecture {keys[8]}"
-            assert page.get_attribute("#rows th:has(#sort-field0)", "aria-sort") == "ascending"
             with (folder / "journal.jsonl").open("a", encoding="utf-8") as journal:
                 journal.writelines(later[1:])
             (folder / "finalists.json").write_bytes(finalists)
             write_report(folder)
             page.wait_for_function("document.querySelectorAll('#rows tbody tr').length === 20")
-            assert page.locator("#running").count() == 0, "it has ended"
+            assert page.locator("#running").count() == 0, "it has ended, and this was seen without a hand"
+            assert page.get_attribute("#rows th:has(#sort-field0)", "aria-sort") == "ascending"
             assert page.text_content(HEADING) == f"Architecture {keys[8]}"
 
 

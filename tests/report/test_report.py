@@ -211,7 +211,7 @@ def test_page_escapes_everything():
     page.example({evil: evil, "reference": "yes"}, {evil: evil, "same": "yes"}, "yes")
     text = page.render()
     assert evil not in text
-    assert text.count("&lt;script&gt;") == 12
+    assert text.count("&lt;script&gt;") == 13
     assert "<title>&lt;t&gt;</title>" in text and text.count('<dd class="same">yes</dd>') == 1
 
 

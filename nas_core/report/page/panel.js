@@ -66,7 +66,8 @@ const showSelected = () => {
     pinned === null
       ? button("Keep for comparison", () => pin(selected), { id: "pin" })
       : button("Stop comparing", () => pin(null), { id: "pin" }),
-    both ? element("p", {}, different.length ? "Different: " + different.join(", ") + "." : "The genes are the same.") : null,
+    !both || !shownGenes(rows[selected]).length ? null :
+      element("p", {}, different.length ? "Different: " + different.join(", ") + "." : "The genes are the same."),
     pinned === selected ? element("p", {}, "Kept. Select another to see both side by side.") : null,
   ].filter(Boolean));
   if (focused) document.getElementById("pin").focus({ preventScroll: true });
