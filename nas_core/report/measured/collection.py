@@ -27,7 +27,7 @@ class MeasuredNetwork:
     latency_ms: float
     """Drift divided out, in the state of the machine that was usual over the whole collection."""
     raw_ms: float | None
-    """As it was measured."""
+    """The latency as it was measured."""
     reference_ms: float
     """What the reference took around it."""
     error_percent: float | None

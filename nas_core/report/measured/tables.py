@@ -34,7 +34,7 @@ def family_table(collection: Collection) -> Table:
         Column("flops_g", "GFLOPs", ".3f"),
         Column("params_m", "params (M)", ".2f"),
         Column("again", "again", "d"),
-        Column("differ", "longer by (%)", "+.2f"),
+        Column("differ", "longer (%)", "+.2f"),
     ]
     rows = [_family_row(collection, name) for name in names]
     used = [c for c in columns if c.key != "skipped" or collection.skipped]
