@@ -40,7 +40,8 @@ def test_a_first_measurement_that_was_disturbed_is_seen(folder: Path) -> None:
     before = (folder / "dataset.jsonl").read_bytes()
     again = measured_again(folder, (ONE, TWO), 4, progress=False)
     assert set(again) == {"onnxruntime", "torch"} and all(ratio.shape == (4,) for ratio in again.values())
-    assert np.median(again["torch"]) < 0.1 < np.median(again["onnxruntime"]) < 10
+    torch_ratio, onnx_ratio = (float(np.median(again[runtime])) for runtime in ("torch", "onnxruntime"))
+    assert torch_ratio < 0.1 < onnx_ratio < 100, "a busy machine may be ten times as slow"
     assert (folder / "dataset.jsonl").read_bytes() == before
 
 
