@@ -18,7 +18,11 @@ from nas_core.errors import DataError, unknown_choice
 
 __all__ = ["Markers", "pages"]
 
-_CODE = re.compile(r"(^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)[ \t]*$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(
+    r"(?P<table><!-- table: [^>]*? -->\n.*?<!-- /table -->)"  # first, since tables of ours hold inline code
+    r"|^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)[ \t]*$|`[^`\n]*`",
+    re.DOTALL | re.MULTILINE,
+)
 _FIGURE = re.compile(r"(<!-- figure: (?P<key>[^>]*?) -->)(?P<text>[^<]*)(<!-- /figure -->)")
 _TABLE = re.compile(r"(<!-- table: (?P<key>[^>]*?) -->)\n(?P<text>.*?)(<!-- /table -->)", re.DOTALL)
 _FIRST = re.compile(r"^[ \t>*+-]*<!-- figure\b", re.MULTILINE)
@@ -48,7 +52,8 @@ class Markers:
         text = path.read_text(encoding="utf-8")
         parts, end = [], 0
         for code in _CODE.finditer(text):
-            parts += [self._fill(text[end : code.start()], path), code.group()]
+            kept = self._fill(code.group(), path) if code["table"] else code.group()
+            parts += [self._fill(text[end : code.start()], path), kept]
             end = code.end()
         return "".join([*parts, self._fill(text[end:], path)])
 
