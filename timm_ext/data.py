@@ -198,6 +198,11 @@ def open_splits(
         DataError: nothing to read. ConfigError: more images are wanted than there are, or classes differ.
     """
     source = open_images(train)
+    if source.classes < 2:
+        raise DataError(
+            f"{train} has images of {source.classes} class; expected a sub-folder for each of two or more classes: give"
+            " the folder above, or the one with train/ and val/"
+        )
     order = np.random.default_rng(seed).permutation(len(source))
     own = validation or (None if held_out else _own_validation(train))
     if own:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -59,6 +59,12 @@ def settle_config(
         for name, search in searches.items():
             if isinstance(search, dict) and renewed and name in renewed:
                 searches[name] = dict(renewed[name](search))
+    old, new = (sorted(map(str, content.get("searches") or {})) for content in (there, settings))
+    if old != new:
+        raise ConfigError(
+            f"{path.parent} holds a run of {_named(old)}, now it is {_named(new)}; give the same settings to continue"
+            " it, or another folder"
+        )
     if difference := first_difference(there, settings):
         name, before, now = difference
         raise ConfigError(
@@ -66,6 +72,10 @@ def settle_config(
             " give the same settings to continue it, or another folder"
         )
     return True
+
+
+def _named(searches: Sequence[str]) -> str:
+    return ", ".join(map(repr, searches)) or "no search"
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -118,6 +118,10 @@ def test_wrong_input_is_explained(npz: Path, folder: Path, tmp_path: Path) -> No
     np.savez(tmp_path / "noise.npz", **{**arrays, "data": np.zeros_like(arrays["data"])})
     with pytest.raises(DataError, match=r"image 3 of .* cannot be read"):
         JpegFile(tmp_path / "noise.npz").image(3)
+    one_class = tmp_path / "one"
+    shutil.copytree(next((folder / "train").iterdir()), one_class / "only")
+    with pytest.raises(DataError, match="has images of 1 class; expected a sub-folder for each of two or more"):
+        open_splits(one_class, None, 0, 1)
     with pytest.raises(ConfigError, match="--val-count 72 of 72 images"):
         open_splits(npz, None, 72, 1)
     with pytest.raises(ConfigError, match="--train-count 60, but there are 52"):
