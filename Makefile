@@ -27,8 +27,8 @@ setup:  ## make or bring up to date .venv; does nothing when it is
 demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 	$(PY) -m examples.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
-test: setup  ## all tests
-	$(PY) -m pytest -q --durations=10 $(ARGS)
+test: setup  ## all tests, two at a time; or ARGS, such as tests/search
+	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile)
 
 check: setup  ## ruff, and mypy --strict on nas_core
 	$(PY) -m ruff check .

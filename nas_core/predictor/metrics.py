@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau
 
 from nas_core.errors import DataError
 
@@ -20,6 +19,8 @@ def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
         DataError: rows of unequal length, or a value that is no finite number.
     """
     first, second = _pair(predicted, target)
+    from scipy.stats import kendalltau  # takes as long to import as torch
+
     value = float(kendalltau(first, second).statistic)
     return 0.0 if math.isnan(value) else value
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from nas_core.errors import DataError, unknown_choice
 
@@ -56,6 +55,8 @@ class TargetScale:
             mean, deviation = float(targets.mean()), float(targets.std())
             return cls((low, high), tuple(float(0.5 + SPREAD * (x - mean) / deviation) for x in (low, high)))
         values, first = np.unique(targets, return_index=True)
+        from scipy.stats import rankdata  # takes as long to import as torch
+
         quantiles = ndtri((rankdata(targets)[first] - 0.5) / len(targets))
         return cls(tuple(values.tolist()), tuple((0.5 + SPREAD * quantiles).tolist()))
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.space import Architecture, SearchSpace
@@ -86,6 +85,8 @@ class Stability:
         before, self._losses = self._losses, values
         if not before:
             return None
+        from scipy.stats import kendalltau  # takes as long to import as torch
+
         self.taus.append(float(np.nan_to_num(kendalltau(before, values).statistic)))
         return self.taus[-1]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space import SearchSpace
@@ -99,7 +99,7 @@ def doubts(quality: Quality, fitted: bool = True) -> list[str]:
     if not fitted:
         more = "fit the model to more architectures"
     inside = round(quality.coverage_percent / 100 * quality.count)
-    if float(binom.cdf(inside, quality.count, INTERVAL)) < BY_CHANCE:
+    if float(bdtr(inside, quality.count, INTERVAL)) < BY_CHANCE:
         found.append(
             f"coverage is {quality.coverage_percent:.0f} %, {inside} of {quality.count} measurements inside the model's"
             f" 90 % interval, where about 90 % are expected: networks predicted within a limit may be measured above"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph.fingerprints import fingerprints, known_among
@@ -95,7 +95,7 @@ class JudgedRecords:
         the expected share where errors are normal with the predictor's spread."""
         which = self.judged.judging & (self.judged.spread > 0)
         off = np.abs(self.error[which]) / self.judged.spread[which]
-        widths = {float(share): float(norm.ppf((1 + share / 100) / 2)) for share in _EXPECTED}
+        widths = {float(share): float(ndtri((1 + share / 100) / 2)) for share in _EXPECTED}
         return {share: float(100 * (off <= width).mean()) for share, width in widths.items()}
 
     def operation(self, op: int) -> str:
