@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from nas_core.files import make_folder, os_errors
 
 __all__ = ["held", "only_process"]
 
+_CLOCKS_S = 60.0
+"""By how much the clocks of processes and of files may differ."""
 _HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 
@@ -49,24 +52,31 @@ def held(lock: str | Path) -> bool | None:
     """Whether a process holds the lock, without asking for it; None if that cannot be said from this machine."""
     try:
         said = _HOLDER.match(Path(lock).read_text(encoding="utf-8", errors="replace"))
+        written = Path(lock).stat().st_mtime
     except FileNotFoundError:
         return False
     except OSError:
         return None
     if said is None or said[2] != socket.gethostname():
         return None
-    return _lives(int(said[1]))
+    return _lives(int(said[1]), written)
 
 
-def _lives(process: int) -> bool:
+def _lives(process: int, since: float) -> bool:
+    """Whether the process is there, and is no later one of the same number."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:  # somebody else's
         return True
-    with contextlib.suppress(OSError, IndexError):  # where there is no /proc, a dead child counts until it is reaped
-        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    with contextlib.suppress(OSError, IndexError, ValueError):  # without /proc, a dead child counts until it is reaped
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        if told[0] == "Z":
+            return False
+        up_s = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
+        began = time.time() - up_s + int(told[19]) / os.sysconf("SC_CLK_TCK")
+        return began <= since + _CLOCKS_S
     return True
 
 

@@ -103,3 +103,12 @@ def test_others_see_who_holds_it(tmp_path: Path) -> None:
     assert held(lock) is None
     lock.write_text("", encoding="utf-8")
     assert held(lock) is None
+
+
+@pytest.mark.skipif(not Path("/proc/uptime").exists(), reason="needs /proc, which says when a process began")
+def test_a_later_process_of_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
+    lock = tmp_path / "file.lock"
+    lock.write_text(f"process {os.getpid()} on {os.uname().nodename}", encoding="utf-8")
+    assert held(lock) is True
+    os.utime(lock, (1e9, 1e9))
+    assert held(lock) is False

@@ -26,7 +26,7 @@ _CODE = re.compile(
 _FIGURE = re.compile(r"(<!-- figure: (?P<key>[^>]*?) -->)(?P<text>[^<]*)(<!-- /figure -->)")
 _TABLE = re.compile(r"(<!-- table: (?P<key>[^>]*?) -->)\n(?P<text>.*?)(<!-- /table -->)", re.DOTALL)
 _FIRST = re.compile(r"^[ \t>*+-]*<!-- figure\b", re.MULTILINE)
-_OPEN = re.compile(r"<!-- /?(figure|table)\b")
+_OPEN = re.compile(r"<!--\s*/?\s*(figure|table)\b", re.IGNORECASE)
 
 
 def pages(root: Path) -> list[Path]:

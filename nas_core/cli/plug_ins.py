@@ -32,6 +32,7 @@ GROUPS = {
     "nas_ext.latency_models": "nas_core.latency:LATENCY_MODELS",
     "nas_ext.network_families": "",
     "nas_ext.network_kinds": "nas_core.models:KINDS",
+    "nas_ext.quickstarts": "nas_core.quickstart:QUICKSTARTS",
     "nas_ext.routers": "nas_core.layers:ROUTERS",
     "nas_ext.space_formats": "",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",

@@ -66,9 +66,10 @@ def searches(
 
 def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
     from nas_core.report import finalists_table, limit_notes, read_run, watch_report, write_report
+    from nas_core.report.search.progress import LONGEST_S
 
-    if not every_s > 0:
-        raise ConfigError(f"--every is {every_s:g}; expected seconds above 0")
+    if not 0 < every_s <= LONGEST_S:
+        raise ConfigError(f"--every is {every_s:g}; expected seconds above 0, at most {LONGEST_S}")
     if watch:
         try:
             watch_report(run, train_log, every_s, typer.echo)

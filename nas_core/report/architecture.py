@@ -43,7 +43,8 @@ def layers_of(genes: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
     """Colour and letter of each kind of attention that these networks' genes name."""
     values = (value for genes in networks for value in genes.values())
-    words = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])}
+    words = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
+             if isinstance(word, str)}  # fmt: skip
     return {name: (_colour(name), _letter(name)) for name in KINDS.names() if name in words}
 
 

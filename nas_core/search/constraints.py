@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -57,7 +57,11 @@ class Constraint:
             for index, row in enumerate(rows):
                 key = row.tobytes()
                 if key not in known:
-                    known[key] = float(predict(space.architecture(row)))
+                    found = predict(space.architecture(row))
+                    try:
+                        known[key] = float(found)
+                    except (TypeError, ValueError):
+                        raise ConstraintError(f"the function of {name} gave {found!r}; expected a number") from None
                 values[index] = known[key]
             return values
 
@@ -89,21 +93,31 @@ def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]
     """The constraints of limits in any of their forms; functions become :meth:`Constraint.per_architecture`.
 
     Raises:
-        ConstraintError: a value of the mapping is no pair of a function and a limit.
+        ConstraintError: one is no constraint; a value of the mapping is no pair of a function and a limit.
     """
     if isinstance(limits, Constraint):
         return (limits,)
     if not isinstance(limits, Mapping):
-        return tuple(limits)
+        several: tuple[Any, ...] = tuple(limits) if isinstance(limits, Iterable) else (limits,)
+        if wrong := [one for one in several if not isinstance(one, Constraint)]:
+            raise ConstraintError(
+                f"{wrong[0]!r} is no limit; expected constraints, or a dictionary: metric -> (function of an"
+                " architecture, largest value allowed)"
+            )
+        return several
     found = []
     given: Mapping[str, Any] = limits
     for name, pair in given.items():
-        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[0]) and isinstance(pair[1], Real)):
+        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[0]) and _is_number(pair[1])):
             raise ConstraintError(
                 f"the limit of {name} is {pair!r}; expected (function of an architecture, largest value allowed)"
             )
         found.append(Constraint.per_architecture(name, float(pair[1]), space, pair[0]))
     return tuple(found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 class InfeasibleError(ConstraintError):

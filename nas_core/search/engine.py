@@ -69,6 +69,8 @@ class SearchEngine:
 
     journal: Journal
     progress: Progress
+    kept = True
+    """Whether the folder stays when the search has ended."""
 
     def __init__(
         self,
@@ -151,10 +153,11 @@ class SearchEngine:
             return metrics
         self.failures.append((name, architecture, metrics, problem))
         if len(self.failures) >= MAX_FAILURES:
-            kept = len(self.results) + 1 - len(self.failures)
+            before = len(self.results) + 1 - len(self.failures)
+            rest = f" with the same settings: the {before} results before are kept" if self.kept else ""
             raise NasExtError(
                 f"{len(self.failures)} evaluations in a row failed, the last one with {problem}; mend the cause and"
-                f" start again with the same settings: the {kept} results before are kept"
+                f" start again{rest}"
             )
         return metrics
 
@@ -216,7 +219,8 @@ class SearchEngine:
         self._write_progress(list(self.strategies)[-1])
         best = self._best_of_all()
         if not best:
-            raise NasExtError(f"all {len(self.results)} evaluations failed; see 'error' in {self.journal.path}")
+            where = f"see 'error' in {self.journal.path}" if self.kept else "with a folder, its journal says why"
+            raise NasExtError(f"all {len(self.results)} evaluations failed; {where}")
         evaluated = {architecture: _numbers(metrics) for architecture, metrics in self.results.items()}
         chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
         chosen = judged(chosen, goals(self.strategies))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,7 @@ def _driven(
     kept: bool,
 ) -> SearchResult:
     strategies = run.strategies
+    run.kept = kept
     make_folder(run.folder)
     with Journal(run.folder / "journal.jsonl") as run.journal:
         if run.journal.replaying and not (run.folder / "config.yaml").exists():
@@ -136,15 +137,26 @@ def _driven(
 
 def _named(strategies: Strategies) -> dict[str, Strategy]:
     """Name -> strategy; those without a name are called by their limits, as the command line calls them."""
+    several = [strategies] if isinstance(strategies, Strategy) or not isinstance(strategies, Iterable) else strategies
+    members: list[Any] = list(strategies.values() if isinstance(strategies, Mapping) else several)
+    for one in members:
+        if not isinstance(one, Strategy):
+            raise ConfigError(f"{one!r} is no strategy; expected one that was made, such as RandomSearch(space)")
     if isinstance(strategies, Mapping):
         named = dict(strategies)
+        if wrong := [name for name in named if not isinstance(name, str)]:
+            raise ConfigError(f"a strategy is named {wrong[0]!r}; expected a text")
     else:
-        several = [strategies] if isinstance(strategies, Strategy) else list(strategies)
-        named = {" ".join(c.label for c in one.proposals.constraints) or "unlimited": one for one in several}
-        if len(named) < len(several):
-            raise ConfigError("two of the strategies have the same limits; give a dictionary: name -> strategy")
+        named = {" ".join(c.label for c in one.proposals.constraints) or "unlimited": one for one in members}
+    if len(set(map(id, members))) < len(members):
+        raise ConfigError("the same strategy is given twice; make one for each search")
+    if len(named) < len(members):
+        raise ConfigError("two of the strategies have the same limits; give a dictionary: name -> strategy")
     if not named:
         raise ConfigError("no strategy to run; give at least one")
+    for name, one in named.items():
+        if one.finished or one.waiting or one.best():
+            raise ConfigError(f"the strategy of {name!r} has searched before; make a new one for each search")
     return named
 
 

@@ -53,6 +53,23 @@ class QuickstartContract:
         assert (tmp_path / "README.md").read_text(encoding="utf-8") != "mine"
         assert (tmp_path / "notes.txt").read_text() == "mine"
 
+    def test_started_in_another_folder_it_leaves_what_is_there(self, tmp_path: Path) -> None:
+        if not self.quickstart.script.endswith(".sh"):
+            pytest.skip("only shell scripts remove what an earlier run left")
+        self.quickstart.write(tmp_path / "new folder")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "mine.txt").write_text("mine")
+        (tmp_path / "programs").mkdir()
+        for name, code in {"python": 1, "nas-ext": 0, "fairseq-preprocess": 1}.items():
+            (tmp_path / "programs" / name).write_text(f"#!/bin/sh\nexit {code}\n")
+            (tmp_path / "programs" / name).chmod(0o755)
+        environment = {**os.environ, "PATH": f"{tmp_path / 'programs'}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", f"new folder/{self.quickstart.script}"], cwd=tmp_path, env=environment, capture_output=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode != 0 and (tmp_path / "out" / "mine.txt").exists()
+
     @pytest.mark.slow
     def test_it_runs_and_says_what_came_out(self, tmp_path: Path) -> None:
         self.quickstart.write(tmp_path / "new folder")

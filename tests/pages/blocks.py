@@ -146,7 +146,11 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
         before = document.text[end : region.start]
         end = region.end
         above = _ABOVE.search(before)
-        said = [(m["name"], m["value"]) for m in _COMMENT.finditer(above.group() if above else "")]
+        comments = re.findall(r"<!--.*?-->", above.group() if above else "", re.DOTALL)
+        known = [_COMMENT.fullmatch(comment) for comment in comments]
+        for comment, one in zip(comments, known, strict=True):
+            assert one is not None and one["value"], f"{comment} above a block says nothing that is known"
+        said = [(one["name"], one["value"]) for one in known if one is not None]
         prepare = tuple(m["value"] for m in _COMMENT.finditer(before) if m["name"] == "prepare")
         many = {name: [value for key, value in said if key == name] for name, _ in said}
         small = [line.split("=>", 1) for value in many.get("small", ()) for line in value.splitlines() if line.strip()]

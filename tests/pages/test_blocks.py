@@ -41,6 +41,12 @@ def test_comments_above_a_block_are_read() -> None:
     assert far.not_run == ""
 
 
+@pytest.mark.parametrize("comment", ["<!-- notrun: x -->", "<!-- not run: -->", "<!-- Small: a => b -->", "<!-- x -->"])
+def test_a_comment_that_says_nothing_is_an_error(comment: str) -> None:
+    with pytest.raises(AssertionError, match="says nothing that is known"):
+        read(f"<!-- needs: bash -->\n{comment}\n```bash\ntrue\n```\n")
+
+
 def test_a_replacement_that_is_not_there_is_an_error() -> None:
     block = read("<!-- small: 5 => 1 -->\n```bash\nrun 6\n```\n")[0]
     with pytest.raises(AssertionError, match="without '5'"):

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from nas_core.errors import ArchitectureError, DataError
-from nas_core.report import read_run
+from nas_core.report import read_run, write_report
 from nas_core.report.search.evaluations import importance
 from nas_core.report.search.pruning import genes_tables
 from nas_core.search.finalists import finalists_before, with_measured_before
@@ -46,6 +46,10 @@ def refused(path: Path) -> str:
 )  # fmt: skip
 def test_evaluations(changes: dict[str, Any], tmp_path: Path) -> None:
     assert "journal.jsonl, line 1 is no evaluation of a search; expected" in refused(folder(tmp_path, **changes))
+
+
+def test_lists_inside_lists_are_shown(tmp_path: Path) -> None:
+    assert write_report(folder(tmp_path, genes={"x": [[1], [2]], "y": [["a"], "linear"]})).exists()
 
 
 def test_evaluations_without_genes_are_of_no_space(tmp_path: Path) -> None:

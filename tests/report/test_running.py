@@ -114,7 +114,13 @@ def test_a_folder_that_vanishes_ends_it(run: Path, tmp_path: Path) -> None:
 def test_the_command(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["report", str(run), "--watch"]) == 0
     assert "report.html: stopped, 12 of at most 20" in capsys.readouterr().out
-    for arguments in (["--every", "0"], ["--every", "-1", "--watch"], ["--every", "nan"]):
+    for arguments in (
+        ["--every", "0"],
+        ["--every", "-1", "--watch"],
+        ["--every", "nan"],
+        ["--every", "inf"],
+        ["--every", "1e7"],
+    ):
         assert main(["report", str(run), *arguments]) == 2
         assert "expected seconds above 0" in capsys.readouterr().err
     assert main(["report", str(run), str(run), "--watch"]) == 2

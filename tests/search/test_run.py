@@ -90,7 +90,7 @@ def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
         run(tmp_path, config=other, settings={"checkpoint": "abc"})
     with pytest.raises(ConfigError, match=r"checkpoint = 'abc', now it is 'xyz'"):
         run(tmp_path, settings={"checkpoint": "xyz"})
-    with pytest.raises(ConfigError, match=r"holds a run of .*'latency_ms<=2500', now it is .*'latency_ms<=2000'"):
+    with pytest.raises(ConfigError, match=r"holds a run of 'latency_ms<=2500', .*, now it is 'latency_ms<=2000', "):
         run(tmp_path, limits=(3000.0, 2500.0, 2000.0), settings={"checkpoint": "abc"})
     assert (tmp_path / "journal.jsonl").read_bytes() == before
     (tmp_path / "config.yaml").write_text("a: [")

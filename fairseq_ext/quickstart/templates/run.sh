@@ -1,5 +1,5 @@
 # From a parallel corpus to a fast translation network. Run in this folder: bash run.sh
-set -euo pipefail
+set -euo pipefail; cd "$(dirname "$0")"
 SOURCE=en TARGET=de              # corpus/train.en is translated into corpus/train.de, line by line
 UPDATES=${UPDATES:-500}          # of the supernet; a corpus of your own needs thousands
 SAMPLES=${SAMPLES:-24}           # architectures whose latency is measured

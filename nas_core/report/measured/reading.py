@@ -20,6 +20,7 @@ from nas_core.space import Architecture
 
 __all__ = ["read_collection"]
 
+_YEAR_10000 = 253_402_300_800.0
 _EXPECTED = "expected a folder of 'nas-ext latency dataset' or a .jsonl file of 'nas-ext latency collect'"
 
 
@@ -62,7 +63,7 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
     networks = [
         MeasuredNetwork(
             row["name"], row["family"], one["relative"] * state_ms, _number(one.get("raw_ms")), one["reference_ms"],
-            _error_of_visits(one.get("visits")), _number(row.get("time")), _number(row.get("params_m")),
+            _error_of_visits(one.get("visits")), _time(row.get("time")), _number(row.get("params_m")),
             _number(row.get("flops_g")), row.get("nodes"), _plain(row["settings"]),
             again_percent=_longer(again.get(row["name"]), one, "relative"),
             again_raw_percent=_longer(again.get(row["name"]), one, "raw_ms"),
@@ -109,7 +110,7 @@ def _of_architectures(path: Path) -> Collection:
         MeasuredNetwork(
             key, found.space.name, record["latency_ms"] * state_ms / found.reference_ms,
             _number(record.get("raw_ms")), record["reference_ms"], _error_of_passes(record, timing, predicted),
-            _number(record.get("time")), None if kind is None else kind.params_m(architecture),
+            _time(record.get("time")), None if kind is None else kind.params_m(architecture),
             None if kind is None else kind.flops_g(architecture),
             parts_ms=_parts(record, state_ms / found.reference_ms), architecture=architecture,
         )
@@ -179,6 +180,12 @@ def _number(value: Any) -> float | None:
     """A finite number as it is, anything else as unknown."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if good else None
+
+
+def _time(value: Any) -> float | None:
+    """Seconds since 1970 that are a date; damaged files hold others."""
+    number = _number(value)
+    return number if number is not None and 0 <= number < _YEAR_10000 else None
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from nas_core.report.search.run import SearchRun
 from nas_core.search.log import read_log
 from nas_core.search.progress import duration
 
-__all__ = ["RELOAD_S", "RunProgress", "following", "progress_of"]
+__all__ = ["LONGEST_S", "RELOAD_S", "RunProgress", "following", "progress_of"]
 
 RELOAD_S = 10.0
 """Seconds after which a page of a running search is loaded again, where nobody says another number."""
+LONGEST_S = 86_400
+"""More seconds are refused: browsers take those beyond 24 days for none, and would load the page without end."""
 _PATIENCE_S, _PATIENCE = 60.0, 5
 """A search that tells nothing for so many seconds, and for so many times as long as an evaluation takes, looks dead."""
 

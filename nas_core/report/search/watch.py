@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.locks import held
-from nas_core.report.search.progress import progress_of
+from nas_core.report.search.progress import LONGEST_S, progress_of
 from nas_core.report.search.report import write_report
 from nas_core.report.search.run import read_run
 
@@ -29,12 +29,14 @@ def watch_report(
     page's path. A search that another program drives may run for ever, and so may this.
 
     Raises:
-        ConfigError: ``every_s`` is not above 0. DataError: the folder is missing, or vanishes; others as of
-            :func:`~nas_core.report.write_report`.
+        ConfigError: ``every_s`` is not above 0, or more than a day. DataError: the folder is missing, or vanishes;
+            others as of :func:`~nas_core.report.write_report`.
     """
     folder = Path(folder)
-    if not every_s > 0:
-        raise ConfigError(f"a page cannot be written every {every_s:g} seconds; give a number above 0")
+    if not 0 < every_s <= LONGEST_S:
+        raise ConfigError(
+            f"a page cannot be written every {every_s:g} seconds; give a number above 0, at most {LONGEST_S}"
+        )
     sleep = sleep or time.sleep
     seen: object = None
     free_at = 0.0

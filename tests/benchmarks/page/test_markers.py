@@ -69,6 +69,9 @@ def test_a_figure_that_begins_a_line_is_an_error(before: str, tmp_path: Path, re
         "1<!-- /figure -->",
         "<!-- table: eight-figures -->\n",
         "a <!-- figure: a <!-- figure: b -->1<!-- /figure -->",
+        "a <!--figure: translation.largest-->1<!--/figure-->",
+        "a <!-- Figure: translation.largest -->1<!-- /Figure -->",
+        "a <!--\nfigure: translation.largest -->1<!-- /figure -->",
     ],
 )
 def test_a_marker_without_its_end_is_an_error(text: str, tmp_path: Path, results: Results) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -283,6 +284,14 @@ def test_words_are_commands_and_folders_runs(tmp_path: Path, monkeypatch: pytest
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("RUN ..", "architecture", "latency", "predictor"))
     assert report("RUN", "--help") == 0 and "--train-log" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("when", [1e300, -1e18, float("nan"), "yesterday"])
+def test_a_time_that_is_none_is_left_out(when: Any, tmp_path: Path, machine: Machine) -> None:
+    data = architectures_file(tmp_path / "lat.jsonl", machine, 4)
+    head, *records = map(json.loads, data.read_text().splitlines())
+    data.write_text("".join(json.dumps(one) + "\n" for one in (head, *({**r, "time": when} for r in records))))
+    assert report("latency", data) == 0
 
 
 def test_a_page_may_stand_for_itself(tmp_path: Path, machine: Machine) -> None:

@@ -1,5 +1,5 @@
 # From a folder of images to a small timm model. Run in this folder: bash run.sh
-set -euo pipefail
+set -euo pipefail; cd "$(dirname "$0")"
 IMAGES=images                    # train/ and val/, each with a folder per class
 UPDATES=${UPDATES:-200}          # of the supernet; images of your own need thousands
 EVALUATIONS=${EVALUATIONS:-30}   # networks that the search tries
@@ -10,7 +10,7 @@ step() {
     echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
 }
 
-step "1/4 one supernet for all networks of mformer_small: $UPDATES updates" python -m timm_ext.train --data $IMAGES \
+step "1/4 one supernet for all networks of mformer_small: $UPDATES updates" python -m timm_ext.train --data "$IMAGES" \
     --model mformer_small_supernet --updates $UPDATES --warmup-updates $((UPDATES / 10)) --batch-size 32 --lr 2e-3 \
     --scale 0.8 --valid-random 0 --output out/supernet
 step "2/4 the best of $EVALUATIONS networks of at most $LIMIT M parameters" nas-ext search --out out/run \
