@@ -115,10 +115,13 @@ def _problem(group: str, name: str, target: str) -> str | None:
         registry.get(name)
         return None
     if group == "nas_ext.network_families":
-        from nas_core.latency.by_graph.families import network_families
+        from nas_core.latency.by_graph.families.registry import CORE, offered_families, register_all
 
-        found = network_families().get(name)
-        return str(found) if isinstance(found, MissingHostError) else None
+        offered = offered_families(EntryPoint(name, target, group))  # alone: another one may end the interpreter
+        if isinstance(offered, MissingHostError):
+            return str(offered)
+        register_all({family.name: family for family in CORE}, offered, target)
+        return None
     member = EntryPoint(name, target, group).load()
     if group == "nas_ext.hosts":
         from nas_core.supernet import Host

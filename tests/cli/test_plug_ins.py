@@ -52,6 +52,7 @@ def test_every_kind_of_defect_is_one_line(
             ("nas_ext.strategies", "typo", "examples.plugins.strategy:HilClimbing"),
             ("nas_ext.strategys", "hill-climbing", "examples.plugins.strategy:HillClimbing"),
             ("nas_ext.hosts", "none", "math:pi"),
+            ("nas_ext.network_families", "ends", "its_import_leaves:FAMILIES"),
             ("nas_ext.network_families", "no-sequence", "math:pi"),
             ("nas_ext.commands", "gone", "no_such_module:app"),
         )
@@ -70,6 +71,7 @@ def test_every_kind_of_defect_is_one_line(
         "typo": "has no attribute 'HilClimbing'",
         "hill-climbing": "unknown group of entry points 'nas_ext.strategys'",
         "none": "an object of float; expected one with name, recognises and open",
+        "ends": "its import ended the interpreter (exit code 7)",
         "no-sequence": "are no sequence of Family objects",
         "gone": "does not import: No module named 'no_such_module'",
     }.items():

@@ -7,7 +7,7 @@ An adapter offers a sequence of :class:`~nas_core.latency.by_graph.families.Fami
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from nas_core.errors import ConfigError, MissingHostError, unknown_choice
 from nas_core.latency.by_graph.families.branches import GOOGLENET, SQUEEZENET
@@ -18,7 +18,7 @@ from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
 from nas_core.latency.by_graph.families.translation import TRANSLATION
 from nas_core.registry import first_line
 
-__all__ = ["CORE", "GROUP", "chosen_families", "network_families", "register_all"]
+__all__ = ["CORE", "GROUP", "chosen_families", "network_families", "offered_families", "register_all"]
 
 GROUP = "nas_ext.network_families"
 CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, NASBENCH201, ENCODER, TRANSLATION)
@@ -34,22 +34,25 @@ def network_families() -> dict[str, Family | MissingHostError]:
     found: dict[str, Family | MissingHostError] = {}
     register_all(found, CORE, "nas_core")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        try:
-            offered = entry.load()
-        except MissingHostError as error:
-            found[entry.name] = error
-        except Exception as error:  # what another distribution does at its import is not ours
-            found[entry.name] = MissingHostError(
-                f"families of {entry.name!r} do not import: {first_line(error)}; run 'nas-ext doctor'"
-            )
+        offered = offered_families(entry)
+        if isinstance(offered, MissingHostError):
+            found[entry.name] = offered
         else:
-            if isinstance(offered, Sequence) and all(isinstance(family, Family) for family in offered):
-                register_all(found, offered, entry.value)
-            else:
-                found[entry.name] = MissingHostError(
-                    f"families of {entry.name!r} ({entry.value}) are no sequence of Family objects"
-                )
+            register_all(found, offered, entry.value)
     return found
+
+
+def offered_families(entry: EntryPoint) -> Sequence[Family] | MissingHostError:
+    """The families that one entry point offers, or why there are none."""
+    try:
+        offered = entry.load()
+    except MissingHostError as error:
+        return error
+    except Exception as error:  # what another distribution does at its import is not ours
+        return MissingHostError(f"families of {entry.name!r} do not import: {first_line(error)}; run 'nas-ext doctor'")
+    if isinstance(offered, Sequence) and all(isinstance(family, Family) for family in offered):
+        return offered
+    return MissingHostError(f"families of {entry.name!r} ({entry.value}) are no sequence of Family objects")
 
 
 def register_all(known: dict[str, Family | MissingHostError], families: Iterable[Family], origin: str) -> None:
