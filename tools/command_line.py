@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import typer
 
 from nas_core.cli import COMMANDS, COMMANDS_OF_ADAPTERS, application
+from nas_core.cli.default_command import DEFAULT
 from nas_core.files import write_atomic
 from nas_core.options import flag_of
 
@@ -83,7 +84,8 @@ def _command(path: str, info: Any, heading: str) -> Iterator[str]:
     parameters = inspect.signature(info.callback, eval_str=True).parameters.values()
     told = [_parameter(one) for one in parameters if not typing.get_args(one.annotation)[1].hidden]
     words = [one.usage for one in told if one.usage]
-    yield f"```text\n{' '.join([path, *words, *(['[OPTIONS]'] if len(words) < len(told) else [])])}\n```"
+    called = path.removesuffix(f" {DEFAULT}")
+    yield f"```text\n{' '.join([called, *words, *(['[OPTIONS]'] if len(words) < len(told) else [])])}\n```"
     yield from _list((one.given, one.said) for one in sorted(told, key=lambda one: not one.usage))
 
 
@@ -107,7 +109,7 @@ def _parameter(parameter: inspect.Parameter) -> _Told:
     value = info.metavar or VALUES.get(kind, "TEXT")
     at_least = [f"at least {info.min:g}"] if info.min is not None else []
     if isinstance(info, typer.models.ArgumentInfo):
-        name = (info.metavar or parameter.name.upper()) + (" ..." if many else "")
+        name = (info.metavar or parameter.name.upper()).strip("[]") + (" ..." if many else "")
         return _Told(name, _described(info.help or "", at_least, default), name if required else f"[{name}]")
     declared = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
     flags = ", ".join(declared or [flag_of(parameter.name)])
