@@ -8,8 +8,10 @@ with the settings in the file's metadata.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     try:
-        with torch.serialization.safe_globals([argparse.Namespace]):
+        with _namespace_allowed():
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
@@ -58,6 +60,16 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if KEY not in state:
         state[KEY] = _settings_of_timm(state, path)
     return state
+
+
+@contextlib.contextmanager
+def _namespace_allowed() -> Iterator[None]:
+    """Let torch read timm's options. Where they are allowed already they stay so, which torch's own way would undo."""
+    if argparse.Namespace in torch.serialization.get_safe_globals():
+        yield
+        return
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        yield
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ __all__ = ["PREDICTOR", "PredictorQuickstart"]
 
 
 class PredictorQuickstart(Quickstart):
-    """Its cells and their accuracies come from ``benchmarks/predictor/quickstart_cells.py``."""
+    """Its cells and their accuracies come from ``tools/quickstart_cells.py``."""
 
     name = "predictor"
     purpose = "rank untrained networks by accuracy, learned from networks that were trained"

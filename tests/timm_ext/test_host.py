@@ -61,6 +61,19 @@ def test_recognises_its_checkpoints_only(run: Path, tmp_path: Path) -> None:
         assert not HOST.recognises(tmp_path / name)
 
 
+def test_what_other_plug_ins_allow_stays_allowed(run: Path) -> None:
+    known = torch.serialization.get_safe_globals()
+    try:
+        for allowed in ([], [argparse.Namespace]):
+            torch.serialization.clear_safe_globals()
+            torch.serialization.add_safe_globals(allowed)
+            load_model(run / "best.pt")
+            assert torch.serialization.get_safe_globals() == allowed
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(known)
+
+
 def test_evaluates_as_training_did(run: Path, npz: Path) -> None:
     supernet = HOST.open(run / "last.pt")
     assert isinstance(supernet, Supernet)

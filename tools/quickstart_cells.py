@@ -3,7 +3,7 @@
 Each cell stands twice in a small network (8 channels, then 16) that learns scikit-learn's handwritten digits, 8 by 8
 pixels with noise added, for some updates; its accuracy is the mean over seeds on the digits it did not learn from.
 
-Run: ``python -m benchmarks quickstart_cells``. It goes on where it was stopped.
+Run: ``python -m tools.quickstart_cells``. It goes on where it was stopped.
 """
 
 from __future__ import annotations
