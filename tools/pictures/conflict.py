@@ -53,7 +53,7 @@ class Learned(NamedTuple):
     """What training left."""
 
     losses: list[float]
-    """Of each update, the mean of both subnets."""
+    """The mean of both subnets' losses after each update."""
     wanted: dict[str, Tensor]
     mixed: dict[str, Tensor]
     coefficients: dict[str, Tensor]

@@ -65,8 +65,6 @@ class Strategy(StrategyDescription, ABC):
         for name, value, least in (("seed", seed, 0), ("max_tries", max_tries, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
-        if not isinstance(space, SearchSpace):
-            raise ConfigError(f"the space is {space!r}; expected a SearchSpace, as get_space(name) gives it")
         if config is not None and not isinstance(config, self.config_class):
             raise ConfigError(f"config is {config!r}; expected a {self.config_class.__name__}")
         self.space = space

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.errors import ConfigError
 from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
@@ -36,6 +37,8 @@ class Proposals:
     """
 
     def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
+        if not isinstance(space, SearchSpace):
+            raise ConfigError(f"the space is {space!r}; expected a SearchSpace, as get_space(name) gives it")
         self.space = space
         self.constraints = constraints_of(space, constraints)
         self.max_tries = max_tries
