@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,3 +74,11 @@ def test_an_expected_error_must_come(workshop: Workshop) -> None:
     workshop.run(Block("python", "raise ValueError('too large')", fails="too large"))
     with pytest.raises(AssertionError, match="expected to fail"):
         workshop.run(Block("bash", "true", fails="wrong input"))
+
+
+def test_pytest_collects_every_block_that_runs() -> None:
+    silent = ("text", "console", "mermaid")
+    wanted = sum(block.language not in silent for page in PAGES for block in read(page.read_text(encoding="utf-8")))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "README.md", "docs"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=True).stdout
+    assert sum("::" in line for line in told.splitlines()) == wanted > 100
