@@ -69,6 +69,20 @@ def test_private_names_are_used_with_a_reason(file: str) -> None:
     assert not bare, f"{file} uses private names; test what is public, or say why after '{REASON}'"
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_tests_of_devices_stand_where_they_are_collected(file: str) -> None:
+    named = file.endswith("_on_device.py")
+    functions = [node for node in ast.walk(tree(file)) if isinstance(node, ast.FunctionDef)]
+    takers = [
+        one.name
+        for one in functions
+        if {"device", "second_device"} & {argument.arg for argument in one.args.args}
+        if one.name.startswith("test_")
+    ]
+    assert not takers or named, f"{file}: {takers} take a device; move them to a file test_*_on_device.py"
+    assert not named or takers, f"{file} holds no test that takes the fixture device"
+
+
 def _private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in VALUES
 
@@ -87,5 +101,11 @@ def test_the_checks_find_what_they_look_for(monkeypatch: pytest.MonkeyPatch) -> 
         test_no_test_module_imports_another("tests/toys.py")
     with pytest.raises(AssertionError, match=r"lines \[2\]"):
         test_no_constructor_is_dodged("tests/toys.py")
+    devices = ast.parse("def test_it(device): ...")
+    with monkeypatch.context() as patched, pytest.raises(AssertionError, match="take a device"):
+        patched.setitem(globals(), "tree", lambda file: devices)
+        test_tests_of_devices_stand_where_they_are_collected("tests/toys.py")
+    with pytest.raises(AssertionError, match="holds no test"):
+        test_tests_of_devices_stand_where_they_are_collected("tests/test_it_on_device.py")
     with pytest.raises(AssertionError, match="uses private names"):
         test_private_names_are_used_with_a_reason("tests/toys.py")

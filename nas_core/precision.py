@@ -1,0 +1,73 @@
+"""In which numbers networks compute: float32, TF32 or a half. One setting for torch and onnxruntime, and in results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from nas_core.errors import ConfigError, unknown_choice
+
+__all__ = ["PRECISIONS", "check_precision", "computing_in", "half_type", "tf32"]
+
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+"""``fp32``: float32 throughout. ``tf32``: the same numbers in memory, products of them with 10 bits of mantissa on the
+tensor cores of an NVIDIA device from Ampere on. ``bf16``, ``fp16``: 16 bits where torch's autocast takes them."""
+
+_HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_AMPERE = (8, 0)
+
+
+def check_precision(precision: str, device: torch.device | str) -> str:
+    """Give the precision back if the device computes in it.
+
+    Raises:
+        UnknownChoiceError: there is no such precision. ConfigError: this device has none.
+    """
+    if precision not in PRECISIONS:
+        raise unknown_choice("precision", precision, PRECISIONS)
+    device = torch.device(device)
+    if precision == "tf32" and device.type != "cuda":
+        raise ConfigError(f"precision tf32 is of NVIDIA devices, {device} has none; give fp32, or a device cuda")
+    if precision in ("tf32", "bf16") and device.type == "cuda":
+        capability = torch.cuda.get_device_capability(device)
+        if capability < _AMPERE:
+            raise ConfigError(
+                f"{torch.cuda.get_device_name(device)} (compute capability {capability[0]}.{capability[1]}) has no"
+                f" {precision}, which begins with 8.0; give fp32 or fp16"
+            )
+    return precision
+
+
+def half_type(precision: str) -> torch.dtype | None:
+    """The 16-bit type of a precision; None for ``fp32`` and ``tf32``, whose numbers are float32."""
+    return _HALVES.get(precision)
+
+
+@contextmanager
+def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
+    """Compute in this precision inside the block: products in TF32 or not, autocast to a half or none.
+
+    Weights stay what they are. Outside, torch's settings are what they were; they belong to the whole process. ``tf32``
+    on a device that has none is ``fp32``: :func:`check_precision` refuses it where a person asked for it.
+    """
+    half = half_type(precision)
+    with tf32(precision == "tf32"), torch.autocast(torch.device(device).type, half, enabled=half is not None):
+        yield
+
+
+@contextmanager
+def tf32(enabled: bool) -> Iterator[None]:
+    """Matrix products and convolutions of float32 numbers take TF32 inside the block, or do not.
+
+    torch's own defaults differ: products do not, convolutions do.
+    """
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high" if enabled else "highest")
+    torch.backends.cudnn.allow_tf32 = enabled
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        torch.backends.cudnn.allow_tf32 = before[1]
