@@ -3,7 +3,9 @@
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
 #   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
-#   ARGS="..."       demo, test, bench: passed on
+#   ARGS="..."       demo, test, bench, test-cuda, bench-cuda: passed on
+#   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
+#                    its torch sees a GPU, else python3
 
 PYTHON ?= python3.11
 TORCH_VERSION ?= 2.13.0
@@ -11,15 +13,17 @@ TORCH_INDEX ?=
 OMP_NUM_THREADS ?= 1
 ARGS ?=
 DATA ?=
+CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null \
+	&& echo .venv/bin/python || echo python3)
 
 PY := .venv/bin/python
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs bench
+.PHONY: help setup demo test check docs bench test-cuda bench-cuda
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 setup:  ## make or bring up to date .venv; does nothing when it is
 	@bash tools/setup.sh
@@ -39,3 +43,9 @@ docs: setup  ## the pages as a site in build/site; a broken link is an error
 
 bench: setup  ## speed against references; JSON in benchmarks/results
 	$(PY) -m benchmarks $(ARGS)
+
+test-cuda:  ## every test of a kind of device on a GPU, also without .venv
+	$(CUDA_PYTHON) -m tests.on_cuda $(ARGS)
+
+bench-cuda:  ## benchmarks on a GPU, also without .venv; JSON in benchmarks/results/cuda
+	$(CUDA_PYTHON) -m benchmarks.on_cuda $(ARGS)

@@ -1,0 +1,96 @@
+"""``make bench-cuda``: the benchmarks that a GPU gives a meaning, with the machine's own Python and torch.
+
+Each writes ``benchmarks/results/cuda/NAME.json``, with the device's name, and keeps each part once it is measured:
+one that was stopped, by its limit or by hand, goes on where it was when the command is given again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.__main__ import modules
+from benchmarks.parts.published import NASBENCH101, NASBENCH201, absent
+from tools.plain_machine import no_device, told
+
+__all__ = ["RUNS", "Run", "main"]
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT_S = 590
+"""A benchmark that takes longer is stopped, to go on the next time."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One benchmark as it is run on a GPU."""
+
+    options: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
+    """Instead of ``options``, to see that it runs."""
+    modules: tuple[str, ...] = ()
+    """What has to be installed."""
+    files: tuple[Path, ...] = ()
+    """Published tables that have to be there."""
+
+    def lacks(self) -> str | None:
+        """What is missing, in words."""
+        absences = [f"no module {name}" for name in self.modules if importlib.util.find_spec(name) is None]
+        absences += [reason for file in self.files if (reason := absent(file))]
+        return "; ".join(absences) or None
+
+
+RUNS = {
+    "linear_attention": Run(),
+    "predictor_quality": Run(files=(NASBENCH101, NASBENCH201)),
+    "supernet_update": Run(),
+    "image_update": Run(modules=("timm",)),
+    "latency_clock": Run(),
+    "predictor_speed": Run(),
+}
+"""In the order in which they are run."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run them one after the other; 0 if each is done or names what it lacks, 1 if one failed or has to go on."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.on_cuda", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RUNS)}; default: all")
+    parser.add_argument("--device", default="cuda", help="cuda, cuda:1, or cpu to try the same there")
+    parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="seconds of each before it is stopped")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that each runs")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "cuda", help="folder of results")
+    options = parser.parse_args(argv)
+    unknown = [name for name in options.names if name not in RUNS]
+    if unknown:
+        parser.error(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(RUNS)}")
+    if reason := no_device(options.device):
+        print(reason, file=sys.stderr)
+        return 2
+    print("\n".join(told(options.device)), flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    ended = {name: _ended(name, RUNS[name], options) for name in options.names or RUNS}
+    print("\n".join(f"{name}: {how}" for name, how in ended.items()))
+    return int(any(not how.startswith(("done", "skipped")) for how in ended.values()))
+
+
+def _ended(name: str, run: Run, options: argparse.Namespace) -> str:
+    if lacks := run.lacks():
+        return f"skipped, {lacks}"
+    print(f"== {name}", flush=True)
+    command = [sys.executable, "-m", modules()[name], "--device", options.device]
+    command += ["--out", str(options.out / f"{name}.json"), *(run.small if options.small else run.options)]
+    begin = time.perf_counter()
+    try:
+        code = subprocess.run(command, cwd=ROOT, timeout=options.limit_s, check=False).returncode
+    except subprocess.TimeoutExpired:
+        return f"stopped after {options.limit_s:.0f} s; the same command goes on where it was"
+    return f"done in {time.perf_counter() - begin:.0f} s" if code == 0 else f"failed with exit code {code}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,68 @@
+"""What a machine with its own Python and torch has of what this project can use; nothing of it need be installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from collections.abc import Mapping
+
+__all__ = ["ADDS", "missing", "no_device", "told"]
+
+ADDS: Mapping[str, str] = {
+    "timm": "image models and their training",
+    "torchvision": "image models and their training",
+    "onnxruntime": "exported networks and their latency",
+    "onnx": "exported networks and their latency",
+    "onnxscript": "exported networks",
+    "fla": "linear attention by flash-linear-attention",
+    "triton": "torch.compile on a GPU",
+    "pynvml": "clock states by NVML (nvidia-smi is asked instead)",
+    "fairseq": "training through fairseq",
+    "lightgbm": "boosted trees of predictors and of RankNAS",
+    "safetensors": "files of predictors and of networks",
+    "typer": "the command nas-ext",
+    "plotly": "reports",
+}
+"""Modules, and what cannot be tested or measured without each."""
+
+
+def missing() -> dict[str, str]:
+    """Which modules of :data:`ADDS` are not installed, and what that leaves out."""
+    return {name: what for name, what in ADDS.items() if importlib.util.find_spec(name) is None}
+
+
+def no_device(device: str) -> str | None:
+    """Why nothing can be computed on the device, with what to do; None if it can."""
+    again = "name one that has it: make ... CUDA_PYTHON=/path/to/python3"
+    if sys.version_info < (3, 11):  # noqa: UP036  it may be any python3
+        return f"{sys.executable} is Python {platform.python_version()}; expected 3.11 or newer: {again}"
+    for name in ("torch", "numpy", "scipy", "yaml", "tqdm"):
+        if importlib.util.find_spec(name) is None:
+            return f"{sys.executable} has no module {name}; install it, or {again}"
+    import torch
+
+    from nas_core.device import usable_device
+    from nas_core.errors import ConfigError
+
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        return (
+            f"torch {torch.__version__} of {sys.executable} finds no CUDA device; {again}, or try the same on the CPU"
+            " with ARGS='--device cpu'"
+        )
+    try:
+        usable_device(device)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def told(device: str) -> list[str]:
+    """Lines that say what is there and what is missing."""
+    import torch
+
+    cuda = torch.device(device).type == "cuda"
+    count = torch.cuda.device_count() if cuda else 0
+    lines = [f"Python {platform.python_version()}, torch {torch.__version__}"]
+    lines += [f"cuda:{index} {torch.cuda.get_device_name(index)}" for index in range(count)]
+    return [*lines, *(f"missing: {name} ({what})" for name, what in missing().items())]
