@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _files(paths: Sequence[Path]) -> list[str]:
     found: list[Path] = []
-    for path in paths or [ROOT / "tests"]:
+    for path in [given if given.exists() else ROOT / given for given in paths] or [ROOT / "tests"]:
         found += sorted(path.rglob("test_*_on_device.py")) if path.is_dir() else [path]
     return [str(path) for path in found]
 
