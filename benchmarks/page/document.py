@@ -8,6 +8,7 @@ import json
 from benchmarks.page.results import Results
 from benchmarks.page.section import TEXTS, Section, anchor
 from benchmarks.page.sections import attention, latency, networks, onnx, predictor, search, supernet
+from benchmarks.page.sections.gpus import ANCHOR, TITLE, on_gpus
 from nas_core.errors import DataError
 
 __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "stamp"]
@@ -48,7 +49,8 @@ def page(results: Results, table: str) -> str:
         f"- {title}: " + ", ".join(f"[{SECTIONS[name].title}](#{name})" for name in names)
         for title, names in GROUPS.items()
     )
-    sections = (section.markdown(results) for section in SECTIONS.values())
+    links += f"\n- What was seen on GPUs: [{TITLE}](#{ANCHOR})"
+    sections = [*(section.markdown(results) for section in SECTIONS.values()), on_gpus(results)]
     head = (TEXTS / "introduction.md").read_text(encoding="utf-8").format(table=table, links=links).strip()
     return "\n\n".join([head, *sections]) + "\n"
 

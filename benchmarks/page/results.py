@@ -34,6 +34,10 @@ class Results:
             self._read[name] = read_json(self.folder / f"{name}.json")
         return self._read[name]
 
+    def of_gpus(self) -> dict[str, Any]:
+        """The results of the folder ``cuda`` by name."""
+        return {file.stem: read_json(file) for file in sorted((self.folder / "cuda").glob("*.json"))}
+
     def rows(self, name: str, **same: Any) -> list[Mapping[str, Any]]:
         """The rows of a result whose fields have these values, in the order of the file."""
         return [row for row in self[name]["rows"] if all(row.get(key) == value for key, value in same.items())]

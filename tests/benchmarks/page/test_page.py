@@ -149,3 +149,26 @@ def test_pictures_follow_the_results(results: Results, others: Results) -> None:
     now, then = pictures(results, ROOT), pictures(others, ROOT)
     assert now.keys() == then.keys() and not set(now.values()) & set(then.values())
     assert all(path.exists() for path in now)
+
+
+def test_results_of_a_gpu_are_shown_as_they_stand(tmp_path: Path) -> None:
+    folder = copied(tmp_path / "results")
+    shutil.rmtree(folder / "cuda", ignore_errors=True)
+    assert "Nothing was measured on a GPU yet" in texts(Results(folder), ROOT)[ROOT / "docs" / "results.md"]
+    (folder / "cuda").mkdir()
+    machine = {"device_name": "NVIDIA of tomorrow", "torch": "2.12.0"}
+    measured = {"date": "2026-01-02", "command": "python -m benchmarks linear_attention --device cuda"}
+    rows = [{"precision": "bf16", "positions": 4096, "times_sdpa": 3.14159}, {"precision": "fp32", "positions": 512}]
+    content = {"measured": measured, "machine": machine, "rows": rows}
+    (folder / "cuda" / "linear_attention.json").write_text(json.dumps(content))
+    tests = {"passed": 1234, "failed": ["tests/a.py::b"], "skipped": {"no fairseq": 3}, "missing": {"fla": "kernels"}}
+    (folder / "cuda" / "tests.json").write_text(json.dumps({"measured": measured, "machine": machine, **tests}))
+    text = texts(Results(folder), ROOT)[ROOT / "docs" / "results.md"]
+    for told in (
+        "### linear attention", "| precision | positions | times sdpa |", "| bf16 | 4,096 | 3.14 |",
+        "| fp32 | 512 |  |",
+        "on NVIDIA of tomorrow, torch 2.12.0; figures in `benchmarks/results/cuda/linear_attention.json`",
+        "1,234 tests passed, 1 failed.", "- failed: `tests/a.py::b`", "- skipped: 3, no fairseq",
+        "- not installed there: fla",
+    ):  # fmt: skip
+        assert told in text
