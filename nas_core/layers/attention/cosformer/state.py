@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -69,10 +70,11 @@ class CosformerState:
         key_mask: Tensor | None = None,
         key_positions: Tensor | None = None,
         normalize: str = "denominator",
+        bounded: bool = False,
     ) -> CosformerState:
-        """After keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``; mask and positions as in
+        """After keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``; other arguments as in
         :func:`cosformer_attention`."""
-        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
+        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions), bounded)
         kind = working_dtype(k)
         at = turns(
             torch.arange(k.shape[2], device=k.device) if key_positions is None else key_positions, max_length, kind
@@ -136,6 +138,6 @@ class CosformerState:
         return CosformerState(*picked, self.max_length, self.length, self.normalize, self.eps)
 
     def _features(self, x: Tensor, position: int) -> Tensor:
-        at = turns(torch.tensor([position], device=x.device), self.max_length, self.sums.dtype)
+        angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step
         positive = torch.relu(x.to(self.sums.dtype))
-        return torch.cat([positive * at.sin, positive * at.cos], -1)
+        return torch.cat([positive * math.sin(angle), positive * math.cos(angle)], -1)
