@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.autocast import without_autocast
 from nas_core.layers.linear import ElasticLinear, prefix
 from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
@@ -104,10 +105,11 @@ class _Mix(torch.autograd.Function):
         columns = _columns(coefficients.to(experts.dtype))
         for target, column in zip(prefix(grad_experts, *used.shape), columns, strict=True):
             torch.mul(grad, column, out=target)
-        grad = grad.to(coefficients.dtype)
-        with torch.autocast(grad.device.type, enabled=False):
+        grad = grad.to(torch.promote_types(grad.dtype, torch.float32))
+        with without_autocast(grad):
             rows = torch.stack([torch.linalg.vecdot(expert.to(grad.dtype), grad) for expert in used], dim=-1)
-        return grad_experts, rows if coefficients.dim() == 2 else rows.sum(0), None, None
+        summed = rows if coefficients.dim() == 2 else rows.sum(0)
+        return grad_experts, summed.to(coefficients.dtype), None, None
 
 
 def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
@@ -129,7 +131,7 @@ class MoSLinear(nn.Module):
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
         """The mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
         exact = torch.promote_types(self.weight.dtype, torch.float32)
-        with torch.autocast(self.weight.device.type, enabled=False):
+        with without_autocast(self.weight):
             coefficients = coefficients.to(exact)
             weight = mix(self.weight, coefficients, out_features, in_features)
             by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
+from nas_core.layers.autocast import without_autocast
 from nas_core.layers.linear import prefix
 from nas_core.registry import Registry
 
@@ -55,7 +56,7 @@ class Router(nn.Module):
         """
         exact = torch.promote_types(self.out.weight.dtype, torch.float32)
         used = self.experts * rows
-        with torch.autocast(encoding.device.type, enabled=False):
+        with without_autocast(encoding):
             x = encoding.to(exact)
             for layer in self.hidden:
                 x = torch.relu(nn.functional.linear(x, *(parameter.to(exact) for parameter in layer.parameters())))

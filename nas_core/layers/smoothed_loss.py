@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nas_core.layers.autocast import without_autocast
+
 __all__ = ["naive_smoothed_loss", "projected_smoothed_loss"]
 
 _CHUNK_ELEMENTS = 1 << 21
@@ -124,7 +126,7 @@ def projected_smoothed_loss(
     if not torch.is_grad_enabled():  # a custom function is told what requires gradients even where none are recorded
         features, table = features.detach(), table.detach()
     kind = product_type(features)
-    with torch.autocast(features.device.type, enabled=False):
+    with without_autocast(features):
         loss, nll = _ProjectedLoss.apply(features, table, target, smoothing, padding_idx, kind)  # type: ignore[no-untyped-call]
     return loss, nll
 

@@ -16,6 +16,7 @@ from nas_core.layers.attention.cosformer.normalize import EPS, finished, working
 from nas_core.layers.attention.cosformer.positions import own_scale, turns
 from nas_core.layers.attention.cosformer.streaming import streamed
 from nas_core.layers.attention.packed import padded, unpadded
+from nas_core.layers.autocast import without_autocast
 
 __all__ = ["cosformer_attention", "cosformer_packed"]
 
@@ -93,7 +94,7 @@ def cosformer_attention(
     else:
         query = turns(_positions(query_positions, q), max_length, kind)
         key = turns(_positions(key_positions, k), max_length, kind)
-    with torch.autocast(q.device.type, enabled=False):
+    with without_autocast(q):
         if form == "streaming":
             return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
         if form == "dense":
