@@ -12,6 +12,6 @@ __all__ = ["without_autocast"]
 
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     """Compute inside the block in the types of the tensors, on the device of ``x``."""
-    if x.device.type == "meta":  # which torch knows no autocast for
+    if x.device.type == "meta" or torch.compiler.is_exporting():  # no autocast there, and none in exported programs
         return nullcontext()
     return torch.autocast(x.device.type, enabled=False)

@@ -12,6 +12,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.checks import check
 from nas_core.layers.attention.cosformer.normalize import EPS, NORMALIZE, finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import turns
+from nas_core.layers.autocast import without_autocast
 
 __all__ = ["CosformerState"]
 
@@ -83,7 +84,9 @@ class CosformerState:
         if key_mask is not None:
             keys = keys * key_mask[:, None, :, None]
         features = torch.cat([keys * at.sin, keys * at.cos], -1)
-        return cls(features.transpose(2, 3) @ v.to(kind), features.sum(2), max_length, k.shape[2], normalize)
+        with without_autocast(k):
+            sums = features.transpose(2, 3) @ v.to(kind)
+        return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Add the next position, keys ``(B, H, 1, D)`` and values ``(B, H, 1, Dv)``, and read it all with its query
@@ -112,8 +115,9 @@ class CosformerState:
         self._check(q, (batch, heads, 1, width // 2))
         self._check_position(position)
         features = self._features(q, position)
-        sums = features @ self.sums
-        weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
+        with without_autocast(q):
+            sums = features @ self.sums
+            weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
         return finished(sums, weights, self.normalize, self.eps).to(q.dtype)
 
     def _check(self, x: Tensor, expected: tuple[int, ...]) -> None:
