@@ -9,7 +9,7 @@ from typing import Any
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import NORMALIZE
+from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.supernet.sampling import DRAWS, EXTREMES
@@ -46,6 +46,8 @@ def add_model_arguments(parser: ArgumentParser) -> None:
         " each sentence's own length")  # fmt: skip
     add("--linear-encoder-length", type=int, metavar="M", help="one scale for the encoder's linear attention instead")
     add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
+    add("--linear-form", choices=FORMS, help="how linear attention is computed, with the same results: auto chooses by"
+        " device, precision and length")  # fmt: skip
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
     add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
 
@@ -101,7 +103,9 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         norm_first=args.normalize_before,
         padding_idx=padding_idx,
         mos=mos,
-        linear=LinearAttention(args.linear_max_length, args.linear_normalize),
+        linear=LinearAttention(
+            args.linear_max_length, args.linear_normalize, getattr(args, "linear_form", None) or "auto"
+        ),
         linear_encoder_length=args.linear_encoder_length,
         relative_length=args.max_relative_length,
     )

@@ -46,6 +46,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             static network has none. ``mos_experts``, ``mos_router_hidden``, ``mos_router_layers`` and
             ``mos_router_dropout`` as in :class:`nas_core.layers.MoSConfig`.
         architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
+        linear_form: how linear attention is computed, with the same results; ``auto`` chooses by device and length.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
+        linear_form: str = "auto",
         **unknown: Any,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in _NO_ARGUMENTS}
@@ -91,6 +93,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             class_token=class_token,
             pool=global_pool,
             normalize=normalize,
+            linear_form=linear_form,
             dropout=drop_rate,
             attention_dropout=attn_drop_rate,
             activation_dropout=act_drop_rate,

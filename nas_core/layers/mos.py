@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.autocast import without_autocast
 from nas_core.layers.linear import ElasticLinear, prefix
 from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
@@ -68,7 +69,11 @@ class MoSConfig:
 
 
 def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Experts ``(M, O, I)`` and coefficients ``(M,)`` or ``(O, M)`` to one matrix of the sizes that are asked for."""
+    """Experts ``(M, O, I)`` and coefficients ``(M,)`` or ``(O, M)`` to one matrix of the sizes that are asked for.
+
+    The matrix is of the experts' type. Coefficients, and the gradient of each, a sum over a row or the whole matrix,
+    may be float32 where experts are halves.
+    """
     mixed: Tensor = _Mix.apply(experts, coefficients, out_features, in_features)  # type: ignore[no-untyped-call]
     return mixed
 
@@ -84,7 +89,7 @@ class _Mix(torch.autograd.Function):
     def forward(ctx: Any, experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
         ctx.save_for_backward(experts, coefficients)
         used = prefix(experts, len(experts), out_features, in_features)
-        columns = _columns(coefficients)
+        columns = _columns(coefficients.to(experts.dtype))
         mixed = used[0] * columns[0]
         for expert, column in zip(used[1:], columns[1:], strict=True):
             mixed.addcmul_(expert, column)
@@ -97,10 +102,14 @@ class _Mix(torch.autograd.Function):
         used = prefix(experts, len(experts), *grad.shape)
         full = used.shape == experts.shape
         grad_experts = torch.empty_like(experts) if full else torch.zeros_like(experts)
-        for target, column in zip(prefix(grad_experts, *used.shape), _columns(coefficients), strict=True):
+        columns = _columns(coefficients.to(experts.dtype))
+        for target, column in zip(prefix(grad_experts, *used.shape), columns, strict=True):
             torch.mul(grad, column, out=target)
-        rows = torch.stack([torch.linalg.vecdot(expert, grad) for expert in used], dim=-1)
-        return grad_experts, rows if coefficients.dim() == 2 else rows.sum(0), None, None
+        grad = grad.to(torch.promote_types(grad.dtype, torch.float32))
+        with without_autocast(grad):
+            rows = torch.stack([torch.linalg.vecdot(expert.to(grad.dtype), grad) for expert in used], dim=-1)
+        summed = rows if coefficients.dim() == 2 else rows.sum(0)
+        return grad_experts, summed.to(coefficients.dtype), None, None
 
 
 def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
@@ -121,12 +130,14 @@ class MoSLinear(nn.Module):
 
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
         """The mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
-        coefficients = coefficients.to(self.weight.dtype)  # autocast gives half-precision coefficients
-        weight = mix(self.weight, coefficients, out_features, in_features)
-        by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
-        bias = prefix(self.bias, len(self.bias), out_features)
-        mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)
-        return Affine(weight, mixed)
+        exact = torch.promote_types(self.weight.dtype, torch.float32)
+        with without_autocast(self.weight):
+            coefficients = coefficients.to(exact)
+            weight = mix(self.weight, coefficients, out_features, in_features)
+            by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
+            bias = prefix(self.bias, len(self.bias), out_features).to(exact)
+            mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)
+            return Affine(weight, mixed.to(self.bias.dtype))
 
 
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:

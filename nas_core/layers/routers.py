@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
+from nas_core.layers.autocast import without_autocast
 from nas_core.layers.linear import prefix
 from nas_core.registry import Registry
 
@@ -47,13 +48,21 @@ class Router(nn.Module):
         raise NotImplementedError
 
     def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
-        """The first mixtures, ``(rows, M)``; of the last linear only what they need is computed."""
-        x = encoding.to(self.out.weight.dtype)
-        for layer in self.hidden:
-            x = nn.functional.dropout(torch.relu(layer(x)), self.dropout, self.training)
+        """The first mixtures, ``(rows, M)``; of the last linear only what they need is computed.
+
+        Always in float32 (float64 in a float64 network), also under autocast and where parameters are halves: the
+        gradient of a coefficient is a sum over a whole matrix and does not fit into float16. Of halves, only the
+        parameters' own gradients are rounded to them.
+        """
+        exact = torch.promote_types(self.out.weight.dtype, torch.float32)
         used = self.experts * rows
-        logits = nn.functional.linear(x, prefix(self.out.weight, used), prefix(self.out.bias, used))
-        return torch.softmax(logits.view(rows, self.experts).float(), dim=-1).to(x.dtype)
+        with without_autocast(encoding):
+            x = encoding.to(exact)
+            for layer in self.hidden:
+                x = torch.relu(nn.functional.linear(x, *(parameter.to(exact) for parameter in layer.parameters())))
+                x = nn.functional.dropout(x, self.dropout, self.training)
+            weight, bias = prefix(self.out.weight, used).to(exact), prefix(self.out.bias, used).to(exact)
+            return torch.softmax(nn.functional.linear(x, weight, bias).view(rows, self.experts), dim=-1)
 
 
 class LayerRouter(Router):

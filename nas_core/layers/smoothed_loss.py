@@ -13,25 +13,34 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nas_core.layers.autocast import without_autocast
+
 __all__ = ["naive_smoothed_loss", "projected_smoothed_loss"]
 
 _CHUNK_ELEMENTS = 1 << 21
 """Logits held at a time on a CPU, about what its cache holds; an accelerator takes 64 times as many in one launch."""
 
 
+_FP16_SCALE = 1024.0
+"""By which gradients of logits are larger in float16, whose smallest number is above the probability of a rare word."""
+
+
 class _ProjectedLoss(torch.autograd.Function):
+    """The loss, and its gradients in the working type of the sums; products are in the type of ``kind``."""
+
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
+        ctx: Any, features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int, kind: torch.dtype
     ) -> tuple[Tensor, Tensor]:
+        ctx.types = features.dtype, table.dtype
+        needs_grad = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
+        features, table = features.to(kind), table.to(kind)
         vocab = table.shape[0]
         spread = smoothing / (vocab - 1)
         on_target = 1.0 - smoothing - spread
         loss = features.new_zeros((), dtype=torch.float)
         nll = torch.zeros_like(loss)
-        needs_grad = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        grad_features = torch.empty_like(features) if needs_grad else None
-        grad_table = torch.zeros_like(table, memory_format=torch.contiguous_format) if needs_grad else None
+        grads = _Gradients(features, table) if needs_grad else None
         elements = _CHUNK_ELEMENTS * (1 if features.device.type == "cpu" else 64)
         chunk = max(1, elements // vocab)
         for start in range(0, len(features), chunk):
@@ -45,22 +54,64 @@ class _ProjectedLoss(torch.autograd.Function):
             row_loss = on_target * row_nll + spread * (vocab * norm - total)
             loss += (row_loss * keep).sum()
             nll += (row_nll * keep).sum()
-            if grad_features is not None and grad_table is not None:
+            if grads is not None:
                 grad = logits.sub_(norm).exp_().sub_(spread)
                 grad.scatter_add_(1, wanted, torch.full_like(at_target, -on_target))
-                grad = grad.mul_(keep).to(features.dtype)
-                torch.mm(grad, table, out=grad_features[rows])
-                grad_table.addmm_(grad.t(), features[rows])
-        if grad_features is not None:
-            ctx.save_for_backward(grad_features, grad_table)
+                grads.add(rows, grad.mul_(keep))
+        if grads is not None:
+            ctx.save_for_backward(grads.of_features, grads.of_table)
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        grad_features, grad_table = ctx.saved_tensors
-        scale = grads[0]
-        return grad_features * scale.to(grad_features), grad_table * scale.to(grad_table), None, None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        found = [
+            (saved * grads[0].to(saved)).to(kind) for saved, kind in zip(ctx.saved_tensors, ctx.types, strict=True)
+        ]
+        return (*found, None, None, None, None)
+
+
+class _Gradients:
+    """Gradients of features and table, filled chunk by chunk; float32 where the products are of halves."""
+
+    def __init__(self, features: Tensor, table: Tensor) -> None:
+        self.features, self.table = features, table
+        exact = torch.promote_types(features.dtype, torch.float32)
+        self.of_features = torch.empty_like(features, dtype=exact)
+        self.of_table = torch.zeros_like(table, dtype=exact, memory_format=torch.contiguous_format)
+
+    def add(self, rows: slice, of_logits: Tensor) -> None:
+        """Add what the rows of a chunk give, from the gradients of their logits."""
+        kind = self.features.dtype
+        if kind == self.of_table.dtype:
+            grad = of_logits.to(kind)
+            torch.mm(grad, self.table, out=self.of_features[rows])
+            self.of_table.addmm_(grad.t(), self.features[rows])
+            return
+        whole = sums_whole(kind, self.features.device.type)
+        scale = _FP16_SCALE if whole and kind == torch.float16 else 1.0
+        grad = (of_logits * scale if scale != 1.0 else of_logits).to(kind)
+        product = _whole if whole else torch.mm
+        self.of_features[rows] = product(grad, self.table) / scale
+        self.of_table.add_(product(grad.t(), self.features[rows]), alpha=1 / scale)
+
+
+def sums_whole(kind: torch.dtype, device_type: str) -> bool:
+    """Whether this torch gives products of halves in float32, as they were added up: on CUDA, from 2.8 on."""
+    return device_type == "cuda" and hasattr(torch.ops.aten.mm, "dtype")
+
+
+def _whole(a: Tensor, b: Tensor) -> Tensor:
+    product: Tensor = torch.ops.aten.mm.dtype(a, b, torch.float32)
+    return product
+
+
+def product_type(features: Tensor) -> torch.dtype:
+    """The type in which the products are computed: that of autocast where it is on, else that of the features."""
+    device = features.device.type
+    if features.dtype != torch.float64 and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return features.dtype
 
 
 def projected_smoothed_loss(
@@ -69,11 +120,14 @@ def projected_smoothed_loss(
     """Label-smoothed loss and negative log-likelihood, each summed over the tokens that are not padding.
 
     ``features`` (N, C), ``table`` (V, C), ``target`` (N,). The loss is fairseq's: ``smoothing`` spread over the other
-    V - 1 words. Only the loss has a gradient.
+    V - 1 words. Only the loss has a gradient. Under autocast the three products are of its type, as a linear layer's
+    would be; softmax, loss and the sums of gradients are float32.
     """
     if not torch.is_grad_enabled():  # a custom function is told what requires gradients even where none are recorded
         features, table = features.detach(), table.detach()
-    loss, nll = _ProjectedLoss.apply(features, table, target, smoothing, padding_idx)  # type: ignore[no-untyped-call]
+    kind = product_type(features)
+    with without_autocast(features):
+        loss, nll = _ProjectedLoss.apply(features, table, target, smoothing, padding_idx, kind)  # type: ignore[no-untyped-call]
     return loss, nll
 
 

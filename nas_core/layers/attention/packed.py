@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -23,18 +25,18 @@ def padded(offsets: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[Tens
         raise ConfigError(
             f"packed queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}; expected (L, H, D)"
         )
-    good = offsets.ndim == 1 and len(offsets) > 1 and not int(offsets[0]) and int(offsets[-1]) == len(q)
-    if not good or bool((offsets.diff() < 1).any()):
-        raise ConfigError(f"offsets {offsets.flatten()[:8].tolist()} of {len(q)} positions; expected 0, .., {len(q)}")
-    lengths = offsets.diff()
-    mask = torch.arange(int(lengths.max()), device=q.device) < lengths.to(q.device)[:, None]
+    starts = offsets.flatten().tolist()  # the one time that the host waits: shapes depend on it
+    lengths = [stop - start for start, stop in pairwise(starts)]
+    if offsets.ndim != 1 or not lengths or starts[0] or starts[-1] != len(q) or min(lengths) < 1:
+        raise ConfigError(f"offsets {starts[:8]} of {len(q)} positions; expected 0, .., {len(q)}")
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    at = mask.flatten().nonzero()[:, 0].to(q.device, non_blocking=True)
 
     def filled(x: Tensor) -> Tensor:
-        table = x.new_zeros(*mask.shape, *x.shape[1:])
-        table[mask] = x
-        return table.transpose(1, 2)
+        table = x.new_zeros(mask.numel(), *x.shape[1:]).index_copy(0, at, x)
+        return table.view(*mask.shape, *x.shape[1:]).transpose(1, 2)
 
-    return (filled(q), filled(k), filled(v)), mask
+    return (filled(q), filled(k), filled(v)), mask.to(q.device, non_blocking=True)
 
 
 def unpadded(x: Tensor, mask: Tensor) -> Tensor:

@@ -51,7 +51,8 @@ class VisionNet(nn.Module):
         self.embed_dim, self.patch_size = largest.number("embed_dim"), largest.number("patch_size")
         self.grid = self._grid_of(config.image_size or (largest.number("image_size"),) * 2)
         clip, head_dim = largest.number("relative_clip"), largest.number("head_dim")
-        relative, linear = (clip, head_dim) if clip else None, LinearAttention(None, config.normalize)
+        relative = (clip, head_dim) if clip else None
+        linear = LinearAttention(None, config.normalize, config.linear_form)
         own = {linear.name: linear}
         self.prefix_tokens = int(config.class_token)
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
@@ -80,7 +81,7 @@ class VisionNet(nn.Module):
         architecture = architecture if known else self.space.validate(architecture)
         encoding = None
         if self.config.mos.kind != "none":
-            encoding = torch.from_numpy(self.space.encode(architecture)[0]).to(self.positions.device)
+            encoding = torch.from_numpy(self.space.encode(architecture)[0]).to(self.positions.device, non_blocking=True)
         width = architecture.number("embed_dim")
         return VisionSubnet(
             self.patch_embed.select(width),

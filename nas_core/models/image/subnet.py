@@ -39,6 +39,8 @@ class VisionConfig:
     """One of :data:`POOLS`."""
     normalize: str = "denominator"
     """How linear attention is normalised: denominator, rms or layer."""
+    linear_form: str = "auto"
+    """How linear attention is computed, with the same results: one of its FORMS."""
     dropout: float = 0.0
     """After the embedding and each sublayer."""
     attention_dropout: float = 0.0

@@ -102,7 +102,8 @@ class TranslationNet(nn.Module):
             ArchitectureError: the architecture lies outside the space.
         """
         encoding = torch.from_numpy(self.space.encode(architecture)[0])
-        routed = encoding.to(self.reference_widths.device) if self.config.mos.kind != "none" else None
+        experts = self.config.mos.kind != "none"
+        routed = encoding.to(self.reference_widths.device, non_blocking=True) if experts else None
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         encoder_kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
         encoder = tuple(

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
+from nas_core.layers.attention.cosformer.checks import check_length
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.forward import cross_keys_values
 from nas_core.layers.attention.kinds import AttentionState
@@ -90,16 +91,24 @@ class LayerMemory(NamedTuple):
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
-        """From the outputs of ``reads`` encoder layers, one after the other in time."""
+        """From the outputs of ``reads`` encoder layers, one after the other in time.
+
+        Raises:
+            ConfigError: a sentence is longer than attention that reads positions was made for.
+        """
         pair = cross_keys_values(output, weights)
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
         if not weights.kind.reads_positions:
             return cls(pair, mask, None)
+        length, longest = output.shape[1] // reads, weights.kind.longest
         if tokens is None:
-            positions = torch.arange(output.shape[1] // reads, device=output.device).repeat(reads)
+            positions = torch.arange(length, device=output.device)
         else:
-            positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0).repeat(1, reads)
-        return cls(pair, mask, positions)
+            positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0)
+        if longest is not None and length > longest and not torch.compiler.is_exporting():
+            # Padding may be what is too long: the only case in which the host has to read what the tokens count.
+            check_length(length if tokens is None else int(positions.max()) + 1, longest)
+        return cls(pair, mask, positions.repeat(reads) if tokens is None else positions.repeat(1, reads))
 
     def kept(self, weights: CrossAttentionWeights) -> AttentionState:
         """What decoding step by step reads: keys and values, or what the kind of attention makes of them."""
@@ -123,15 +132,16 @@ class DecoderCache:
     def reorder(self, order: Tensor) -> None:
         """Keep rows ``order`` (B,) of the batch: beams that moved, sentences that finished.
 
-        The memory's keys and values are moved only if a row then decodes another sentence; beams of one sentence that
-        change places, the usual case, share them.
+        Beams of one sentence that change places, the usual case, share the memory's keys and values. On the CPU these
+        are moved only if a row then decodes another sentence. On other devices they are always moved: to ask would wait
+        for the device at each step, which costs more than the copy.
         """
         self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
             self._select_sentences(order)
             return
         rows = self.rows.index_select(0, order)
-        if not torch.equal(rows, self.rows):
+        if rows.device.type != "cpu" or not torch.equal(rows, self.rows):
             self._select_sentences(order)
             self.rows = rows
 

@@ -8,15 +8,17 @@ from torch import Tensor
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.checks import check
 from nas_core.layers.attention.cosformer.chunked import chunked_sums
+from nas_core.layers.attention.cosformer.dense import dense_attention
+from nas_core.layers.attention.cosformer.fla import fla_sums
+from nas_core.layers.attention.cosformer.forms import FORMS, chosen_form, has_fla
 from nas_core.layers.attention.cosformer.naive import cosformer_naive
 from nas_core.layers.attention.cosformer.normalize import EPS, finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import own_scale, turns
 from nas_core.layers.attention.cosformer.streaming import streamed
 from nas_core.layers.attention.packed import padded, unpadded
+from nas_core.layers.autocast import without_autocast
 
-__all__ = ["FORMS", "cosformer_attention", "cosformer_packed"]
-
-FORMS = ("auto", "streaming", "chunked", "fla", "naive")
+__all__ = ["cosformer_attention", "cosformer_packed"]
 
 
 def cosformer_attention(
@@ -32,6 +34,7 @@ def cosformer_attention(
     normalize: str = "denominator",
     form: str = "auto",
     eps: float = EPS,
+    bounded: bool = False,
 ) -> Tensor:
     """Linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
@@ -54,21 +57,24 @@ def cosformer_attention(
             are below ``max_length``.
         key_positions: ``(S,)`` or ``(B, S)``.
         normalize: ``denominator``, or ``rms`` or ``layer`` over each head's channels instead.
-        form: ``streaming`` (bounded memory), ``chunked`` (few large calls), ``fla`` (flash-linear-attention, CUDA),
-            ``naive`` (all pairs), or ``auto``: chunked on CUDA and for exporters, else streaming.
+        form: one of :data:`FORMS`; they compute the same. ``fla`` is of causal attention, other attention is computed
+            by plain products there; its kernels multiply float32 in TF32.
         eps: smallest denominator.
+        bounded: promises that positions lie in 0 .. ``max_length`` - 1. Without it they are read and checked on the
+            CPU; on other devices reading them would wait for the device at each call, and nobody does.
 
     Returns:
         ``(B, H, T, Dv)``, of the type of ``q``; sums are in float32 also for halves.
 
     Raises:
         ConfigError: shapes that do not fit, a sequence longer than ``max_length``, positions with ``causal``, no
-            ``max_length`` where one is needed.
+            ``max_length`` where one is needed, ``fla`` without CUDA.
+        MissingHostError: ``fla`` without the package.
         UnknownChoiceError: no such form or normalisation.
     """
     if form not in FORMS:
         raise unknown_choice("form of linear attention", form, FORMS)
-    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
+    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions), bounded)
     if causal and (query_positions is not None or key_positions is not None):
         raise ConfigError("positions cannot be chosen in causal linear attention, where both sides count from 0")
     if form == "naive":
@@ -76,22 +82,24 @@ def cosformer_attention(
             q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,
             key_positions=key_positions, normalize=normalize, eps=eps,
         )  # fmt: skip
+    exporting = torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
     if form == "auto":
-        exporting = torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
-        form = "chunked" if q.is_cuda or exporting else "streaming"
+        lengths = q.shape[2], k.shape[2]
+        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], has_fla(), exporting)
+    elif form == "streaming" and exporting:
+        form = "chunked"  # exporters know no autograd function of ours
     kind = working_dtype(q)
     if max_length is None:
         query = key = turns(*own_scale(k, key_mask), kind)
     else:
         query = turns(_positions(query_positions, q), max_length, kind)
         key = turns(_positions(key_positions, k), max_length, kind)
-    with torch.autocast(q.device.type, enabled=False):
+    with without_autocast(q):
         if form == "streaming":
             return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
-        if form == "fla":
-            from nas_core.layers.attention.cosformer.fla import fla_sums as compute
-        else:
-            compute = chunked_sums
+        if form == "dense":
+            return dense_attention(q, k, v, query, key, key_mask, causal, normalize, eps)
+        compute = fla_sums if form == "fla" and causal else chunked_sums
         sums, weights = compute(q, k, v, query, key, key_mask, max_length, causal)
         return finished(sums, weights, normalize, eps).to(q.dtype)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 
-__all__ = ["check"]
+__all__ = ["check", "check_length"]
 
 
 def check(
@@ -20,8 +20,13 @@ def check(
     key_mask: Tensor | None,
     normalize: str,
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
+    bounded: bool = False,
 ) -> None:
-    """Raise a ConfigError for inputs that no form of the attention can compute."""
+    """Raise a ConfigError for inputs that no form of the attention can compute.
+
+    The values of positions are read on the CPU alone, and not if they are ``bounded``, promised to lie in 0 ..
+    ``max_length`` - 1.
+    """
     if (
         not q.ndim == k.ndim == v.ndim == 4
         or k.shape != (*q.shape[:2], k.shape[-2], q.shape[-1])
@@ -54,24 +59,29 @@ def check(
             + (" (to decode step by step, keep a CosformerState)" if causal else " (give max_length to read another)")
         )
     if max_length is not None:
-        _check_positions(q, k, max_length, positions)
+        if max_length < 1:
+            raise ConfigError(f"max_length is {max_length}; expected at least 1")
+        for x, given in zip((q, k), positions, strict=True):
+            _check_positions(x, given, max_length, bounded)
 
 
-def _check_positions(q: Tensor, k: Tensor, max_length: int, positions: tuple[Tensor | None, Tensor | None]) -> None:
-    for x, given in zip((q, k), positions, strict=True):
-        if given is not None and given.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
-            raise ConfigError(f"positions {tuple(given.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
-        if given is not None and given.numel() and int(given.min()) < 0:
-            raise ConfigError(f"a position is {int(given.min())}; expected 0 or more, below max_length {max_length}")
-    if max_length < 1:
-        raise ConfigError(f"max_length is {max_length}; expected at least 1")
-    counts = (
-        x.shape[2] if at is None or not at.numel() else int(at.max()) + 1
-        for x, at in zip((q, k), positions, strict=True)
-    )
-    longest = max(counts)
-    if longest > max_length:
+def _check_positions(x: Tensor, given: Tensor | None, max_length: int, bounded: bool) -> None:
+    if given is None:
+        check_length(x.shape[2], max_length)
+        return
+    if given.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
+        raise ConfigError(f"positions {tuple(given.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
+    if bounded or given.device.type != "cpu" or not given.numel():
+        return
+    if (first := int(given.min())) < 0:
+        raise ConfigError(f"a position is {first}; expected 0 or more, below max_length {max_length}")
+    check_length(int(given.max()) + 1, max_length)
+
+
+def check_length(length: int, max_length: int) -> None:
+    """Raise a ConfigError for more positions than linear attention was made for."""
+    if length > max_length:
         raise ConfigError(
-            f"a sequence has {longest} positions, this linear attention was made for max_length {max_length}: beyond it"
+            f"a sequence has {length} positions, this linear attention was made for max_length {max_length}: beyond it"
             " weights turn negative; build the model with a larger max_length"
         )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.attention import cosformer_attention
+from nas_core.layers.attention.cosformer.forms import FORMS
 from nas_core.layers.attention.cosformer.naive import cosformer_naive
 from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 from nas_core.layers.attention.cosformer.positions import Turns, turns
@@ -31,6 +32,9 @@ class LinearAttention(AttentionKind):
     own length, for self-attention that sees all of it."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
+    form: str = "auto"
+    """One of FORMS, which compute the same; ``auto`` is chosen by device, numbers and length. ``fla`` computes causal
+    attention on CUDA; on other devices a network that asks for it takes what ``auto`` is there."""
     name: str = "linear"
     colour = "#d1662b"
     letter = "L"
@@ -43,6 +47,8 @@ class LinearAttention(AttentionKind):
             raise ConfigError(f"max_length of linear attention is {self.max_length}; expected at least 1")
         if self.normalize not in NORMALIZE:
             raise unknown_choice("normalisation of linear attention", self.normalize, NORMALIZE)
+        if self.form not in FORMS:
+            raise unknown_choice("form of linear attention", self.form, FORMS)
 
     def scaled(self, max_length: int | None) -> LinearAttention:
         """With another M."""
@@ -73,10 +79,12 @@ class LinearAttention(AttentionKind):
         dropout: float = 0.0,
         key_positions: Tensor | None = None,
     ) -> Tensor:
-        """In the form that suits the device; it has no weights that could be dropped."""
+        """In the form that was asked for; it has no weights that could be dropped. ``key_positions`` are the network's
+        own and not read: they lie below :attr:`longest`."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
-            key_positions=key_positions, normalize=self.normalize,
+            key_positions=key_positions, normalize=self.normalize, bounded=True,
+            form="auto" if self.form == "fla" and not q.is_cuda else self.form,
         )  # fmt: skip
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
@@ -99,7 +107,7 @@ class LinearAttention(AttentionKind):
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:
         """The sums over all keys that may be read."""
         tokens = None if mask is None else mask[:, 0, 0]
-        return CosformerState.of(k, v, self._decoded, tokens, positions, self.normalize)
+        return CosformerState.of(k, v, self._decoded, tokens, positions, self.normalize, bounded=True)
 
     def read(self, q: Tensor, memory: CosformerState, mask: Tensor | None, position: int) -> Tensor:
         """The sums at the angle of that position."""

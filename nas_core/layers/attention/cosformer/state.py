@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.checks import check
 from nas_core.layers.attention.cosformer.normalize import EPS, NORMALIZE, finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import turns
+from nas_core.layers.autocast import without_autocast
 
 __all__ = ["CosformerState"]
 
@@ -69,10 +71,11 @@ class CosformerState:
         key_mask: Tensor | None = None,
         key_positions: Tensor | None = None,
         normalize: str = "denominator",
+        bounded: bool = False,
     ) -> CosformerState:
-        """After keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``; mask and positions as in
+        """After keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``; other arguments as in
         :func:`cosformer_attention`."""
-        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
+        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions), bounded)
         kind = working_dtype(k)
         at = turns(
             torch.arange(k.shape[2], device=k.device) if key_positions is None else key_positions, max_length, kind
@@ -81,7 +84,9 @@ class CosformerState:
         if key_mask is not None:
             keys = keys * key_mask[:, None, :, None]
         features = torch.cat([keys * at.sin, keys * at.cos], -1)
-        return cls(features.transpose(2, 3) @ v.to(kind), features.sum(2), max_length, k.shape[2], normalize)
+        with without_autocast(k):
+            sums = features.transpose(2, 3) @ v.to(kind)
+        return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Add the next position, keys ``(B, H, 1, D)`` and values ``(B, H, 1, Dv)``, and read it all with its query
@@ -110,8 +115,9 @@ class CosformerState:
         self._check(q, (batch, heads, 1, width // 2))
         self._check_position(position)
         features = self._features(q, position)
-        sums = features @ self.sums
-        weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
+        with without_autocast(q):
+            sums = features @ self.sums
+            weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
         return finished(sums, weights, self.normalize, self.eps).to(q.dtype)
 
     def _check(self, x: Tensor, expected: tuple[int, ...]) -> None:
@@ -136,6 +142,6 @@ class CosformerState:
         return CosformerState(*picked, self.max_length, self.length, self.normalize, self.eps)
 
     def _features(self, x: Tensor, position: int) -> Tensor:
-        at = turns(torch.tensor([position], device=x.device), self.max_length, self.sums.dtype)
+        angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step
         positive = torch.relu(x.to(self.sums.dtype))
-        return torch.cat([positive * at.sin, positive * at.cos], -1)
+        return torch.cat([positive * math.sin(angle), positive * math.cos(angle)], -1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INDEX = "https://example.org/whl/cpu"
 # Writes down how it was called, and says which builds of torch and torchvision are installed.
 PYTHON = """#!/usr/bin/env bash

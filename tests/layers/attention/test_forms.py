@@ -1,0 +1,137 @@
+"""Which form computes linear attention, how a network asks for one, and what the host reads of positions."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
+from nas_core.layers.attention import LinearAttention
+from nas_core.layers.attention.cosformer import FORMS, cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer import attention as attention_module
+from nas_core.layers.attention.cosformer.fla import fla_sums
+from nas_core.layers.attention.cosformer.forms import chosen_form
+from nas_core.layers.attention.cosformer.normalize import EPS, finished
+from nas_core.layers.attention.cosformer.positions import turns
+from tests.host_reads import host_reads, no_host_reads
+
+F32, F16, BF16, F64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
+ROWS = [
+    # device, type, queries, keys, causal, head dim, fla is there, exporting
+    (("cpu", F32, 30, 30, True, 64, True, False), "streaming"),
+    (("cpu", BF16, 8192, 8192, True, 64, True, False), "streaming"),
+    (("cpu", F32, 30, 30, False, 64, True, True), "chunked"),
+    (("cuda", BF16, 30, 30, True, 64, True, True), "chunked"),
+    (("cuda", F32, 256, 256, True, 64, False, False), "dense"),
+    (("cuda", F32, 257, 257, True, 64, False, False), "chunked"),
+    (("cuda", BF16, 197, 197, False, 64, True, False), "dense"),
+    (("cuda", BF16, 256, 256, False, 32, True, False), "chunked"),
+    (("cuda", F32, 200, 9000, False, 64, False, False), "chunked"),
+    (("cuda", F32, 1, 9000, False, 64, False, False), "dense"),
+    (("cuda", F16, 100, 150, False, 64, False, False), "dense"),
+    (("cuda", BF16, 1023, 1023, True, 64, True, False), "chunked"),
+    (("cuda", BF16, 1024, 1024, True, 64, True, False), "fla"),
+    (("cuda", F16, 4096, 4096, True, 64, True, False), "fla"),
+    (("cuda", BF16, 4096, 4096, True, 64, False, False), "chunked"),
+    (("cuda", BF16, 4096, 4096, False, 64, True, False), "chunked"),
+    (("cuda", F32, 4096, 4096, True, 64, True, False), "chunked"),
+    (("cuda", F64, 4096, 4096, True, 64, True, False), "chunked"),
+]
+
+
+@pytest.mark.parametrize(("where", "form"), ROWS)
+def test_the_table(where: tuple[str, torch.dtype, int, int, bool, int, bool, bool], form: str) -> None:
+    assert chosen_form(*where) == form
+    assert form in FORMS
+
+
+def inputs(length: int = 12, dtype: torch.dtype = F32) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(2, 3, length, 8, generator=generator).to(dtype) for _ in range(3)]
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "auto"])
+def test_a_kind_computes_in_the_form_it_was_given(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a form that this device has not: a network trained with it computes here too."""
+    used = []
+    for name, module in {"streaming": "streamed", "chunked": "chunked_sums", "dense": "dense_attention"}.items():
+        original = getattr(attention_module, module)
+        monkeypatch.setattr(attention_module, module, lambda *args, n=name, f=original: (used.append(n), f(*args))[1])
+    q, k, v = inputs()
+    got = LinearAttention(20, form=form).attend(q, k, v, causal=True)
+    torch.testing.assert_close(got, cosformer_naive(q, k, v, max_length=20, causal=True))
+    assert used == {"fla": ["streaming"], "naive": []}.get(form, [form])
+
+
+def test_a_form_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownChoiceError, match="form of linear attention"):
+        LinearAttention(9, form="fast")
+    q, k, v = inputs()
+    with pytest.raises(ConfigError, match=r"computes on CUDA, queries are on cpu"):
+        cosformer_attention(q, k, v, max_length=20, causal=True, form="fla")
+    everywhere = cosformer_attention(q, k, v, max_length=20, form="fla")  # no kernels of it are needed
+    torch.testing.assert_close(everywhere, cosformer_naive(q, k, v, max_length=20))
+    monkeypatch.setitem(sys.modules, "fla", None)
+    monkeypatch.setattr(Tensor, "is_cuda", True)
+    at = turns(torch.arange(12), 20, F32)
+    with pytest.raises(MissingHostError, match=r"flash-linear-attention needs .*nas-ext\[cuda\]"):
+        fla_sums(q, k, v, at, at, None, 20, True)
+    with pytest.raises(ConfigError, match="float64"):
+        fla_sums(q.double(), k.double(), v.double(), at, at, None, 20, True)
+
+
+@pytest.mark.parametrize(("dtype", "handed"), [(F32, F32), (BF16, BF16), (F16, F32)])
+def test_what_is_handed_to_flash_linear_attention(
+    dtype: torch.dtype, handed: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its contract, played by a twin: ``(B, T, H, ..)``, undivided, scale 1; float16 goes as float32."""
+
+    def chunk_linear_attn(q: Tensor, k: Tensor, v: Tensor, scale: float, normalize: bool) -> tuple[Tensor, None]:
+        assert q.dtype == k.dtype == v.dtype == handed and scale == 1.0 and not normalize
+        assert q.shape == k.shape == (2, 40, 3, 16) and v.shape == (2, 40, 3, 8)
+        assert all(x.is_contiguous() for x in (q, k, v))
+        weights = torch.einsum("bthd,bshd->bhts", q.float(), k.float()).tril()
+        return torch.einsum("bhts,bshd->bthd", weights, v.float()).to(v.dtype), None
+
+    module = ModuleType("fla.ops.linear_attn")
+    module.chunk_linear_attn = chunk_linear_attn  # type: ignore[attr-defined]
+    for name, each in (("fla", ModuleType("fla")), ("fla.ops", ModuleType("fla.ops")), (module.__name__, module)):
+        monkeypatch.setitem(sys.modules, name, each)
+    q, k, v = inputs(40, dtype)
+    mask = torch.ones(2, 40, dtype=torch.bool)
+    mask[1, 30:] = False
+    at = turns(torch.arange(40), 50, F32)
+    monkeypatch.setattr(Tensor, "is_cuda", True)
+    sums, weights = fla_sums(q, k, v, at, at, mask, 50, True)
+    monkeypatch.undo()
+    assert sums.dtype == weights.dtype == F32
+    got = finished(sums, weights, "denominator", EPS)
+    expected = cosformer_naive(q.float(), k.float(), v.float(), max_length=50, causal=True, key_mask=mask)
+    tolerance = 3e-2 if dtype == BF16 else 1e-5
+    torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
+
+
+def test_positions_are_read_where_a_caller_does_not_vouch_for_them() -> None:
+    q, k, v = inputs()
+    at = torch.arange(12)
+    with host_reads("cpu") as found:
+        cosformer_attention(q, k, v, max_length=20, key_positions=at)
+    assert found
+    with no_host_reads("cpu"):
+        vouched = cosformer_attention(q, k, v, max_length=20, key_positions=at, bounded=True)
+    assert torch.equal(vouched, cosformer_attention(q, k, v, max_length=20))
+
+
+def test_positions_on_an_accelerator_are_not_read() -> None:
+    """``meta`` stands for it: values there cannot be read at all. Shapes are checked everywhere."""
+    q, k, v = (x.to("meta") for x in inputs())
+    at = torch.arange(12, device="meta") + 100
+    assert cosformer_attention(q, k, v, max_length=20, key_positions=at, form="chunked").shape == q.shape
+    with pytest.raises(ConfigError, match="positions"):
+        cosformer_attention(q, k, v, max_length=20, key_positions=at[:5], form="chunked")
+    with pytest.raises(ConfigError, match="max_length 11"):
+        cosformer_attention(q, k, v, max_length=11, form="chunked")

@@ -1,0 +1,128 @@
+"""Experts and their routers in halves and under autocast: gradients of coefficients that no half can hold."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.layers import MoSConfig
+from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
+from nas_core.layers.mos import mix
+from nas_core.precision import computing_in, half_type
+from tests.devices import PRECISIONS, close_in
+from tests.host_reads import no_host_reads
+
+FEATURES, WIDTH, HIDDEN = 5, 48, 96
+ENCODING = torch.linspace(0, 1, FEATURES)
+KINDS = ("layer", "neuron")
+
+
+def layer(kind: str) -> ElasticFeedForward:
+    torch.manual_seed(3)
+    made = ElasticFeedForward(WIDTH, HIDDEN, FEATURES, MoSConfig(kind=kind, router_hidden=16))
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    with torch.no_grad():  # no hidden unit so near to 0 that a half has it on the other side
+        made.fc1.bias[:, ::2] += 6
+        made.fc1.bias[:, 1::2] -= 6
+    return made
+
+
+def trained(made: ElasticFeedForward, x: Tensor) -> dict[str, Tensor]:
+    """Outputs of a smaller subnet, and the gradients of a loss that is scaled as against underflow."""
+    weights = made.select(32, 80, ENCODING.to(x.device))
+    y = feed_forward(x.to(weights.fc1.weight.dtype), weights)
+    (y.float().square().mean() * 256).backward()
+    return {"output": y.detach()} | {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
+
+
+def inputs() -> Tensor:
+    return torch.randn(40, 32, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("how", ["amp", "cast"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_near_the_float32_reference(precision: str, kind: str, how: str, device: str) -> None:
+    expected = trained(layer(kind), inputs())
+    made, half = layer(kind).to(device), half_type(precision)
+    if how == "cast" and half is not None:
+        made = made.to(half)
+    autocast = precision if how == "amp" or half is None else "fp32"
+    with computing_in(autocast, device), no_host_reads(device):
+        got = trained(made, inputs().to(device))
+    assert expected.keys() == got.keys() == {"output", *dict(made.named_parameters())}
+    for name, value in got.items():
+        assert how == "amp" or half is None or value.dtype == half
+        close_in(precision, value, expected[name], times=3)
+
+
+@pytest.mark.parametrize("how", ["amp", "cast"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_coefficients_and_what_is_mixed_have_types_of_their_own(kind: str, how: str, device: str) -> None:
+    made = layer(kind).to(device)
+    made = made.half() if how == "cast" else made
+    with computing_in("fp16" if how == "amp" else "fp32", device):
+        coefficients = made.routing(32, 80, ENCODING.to(device))
+        weights = made.select(32, 80, ENCODING.to(device))
+    assert {each.dtype for each in coefficients} == {torch.float32}
+    assert {x.dtype for pair in weights for x in pair} == {torch.float16 if how == "cast" else torch.float32}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gradient_of_a_coefficient_beyond_float16(kind: str, device: str) -> None:
+    """Sums of products that leave float16's range, 65,504: what was done before is infinite, this is right."""
+    rows, columns = 64, 512
+    generator = torch.Generator().manual_seed(0)
+    experts = (torch.rand(2, rows, columns, generator=generator) + 0.5).half().to(device).requires_grad_()
+    shape = (2,) if kind == "layer" else (rows, 2)
+    coefficients = torch.full(shape, 0.5, device=device, requires_grad=True)
+    arriving = (torch.rand(rows, columns, generator=generator) * 400 + 100).half().to(device)
+    mix(experts, coefficients, rows, columns).backward(arriving)
+    products = experts.detach().cpu().double() * arriving.cpu().double()
+    expected = products.sum((1, 2)) if kind == "layer" else products.sum(2).t()
+    assert coefficients.grad is not None and coefficients.grad.dtype == torch.float32
+    close_in("fp32", coefficients.grad, expected, times=3)
+    before = torch.stack([torch.linalg.vecdot(expert, arriving) for expert in experts.detach()], -1)
+    assert (before if kind == "neuron" else before.sum(0)).isinf().any()
+    narrow = coefficients.detach().half().requires_grad_()  # as a router in float16 gave them
+    mix(experts.detach(), narrow, rows, columns).backward(arriving)
+    assert narrow.grad is not None and narrow.grad.isinf().any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_router_in_float16_learns_from_gradients_that_large(kind: str, device: str) -> None:
+    """What is beyond the range cancels in the softmax; the router's own gradients are finite, and right."""
+    scale = 2.0**11
+
+    def gradients(made: ElasticFeedForward, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        reached: list[Tensor] = []
+
+        def watched(out: Tensor) -> None:
+            out.register_hook(lambda grad: reached.append(grad.cpu()))
+
+        for each in made.routers:
+            each.register_forward_hook(lambda _m, _i, out: watched(out))
+        weights = made.select(32, 80, ENCODING.to(x.device))
+        y = feed_forward(x.to(weights.fc1.weight.dtype), weights)
+        (y.float().mean() * scale).backward()
+        return [p.grad.float() for p in made.routers.parameters() if p.grad is not None], reached
+
+    def alike(made: ElasticFeedForward) -> ElasticFeedForward:
+        """Two experts that hardly differ: each coefficient's gradient is large, their difference small."""
+        with torch.no_grad():
+            for linear in (made.fc1, made.fc2):
+                linear.weight.abs_().mul_(4)
+                linear.weight[1] = linear.weight[0] * 1.01
+                linear.bias[1] = linear.bias[0]
+        return made.half().float()  # what float16 can hold, so that both begin from the same
+
+    x = inputs().abs() + 1
+    expected, _ = gradients(alike(layer(kind)), x)
+    got, reached = gradients(alike(layer(kind)).half().to(device), x.to(device))
+    if kind == "layer":
+        assert max(float(each.abs().max()) for each in reached) > 65504
+    assert {each.dtype for each in reached} == {torch.float32}
+    for a, b in zip(got, expected, strict=True):
+        close_in("fp16", a, b, times=20)

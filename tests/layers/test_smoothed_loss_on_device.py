@@ -1,0 +1,116 @@
+"""The fused loss in each precision: the types of its products, its values, and gradients that halves cannot hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nas_core.layers import smoothed_loss
+from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss, sums_whole
+from nas_core.precision import computing_in, half_type
+from tests.devices import PRECISIONS, close_in
+from tests.host_reads import no_host_reads
+
+PAD, VOCAB, WIDTH, ROWS = 1, 200, 32, 300
+
+
+class Products(TorchDispatchMode):
+    """The types of the factors of each matrix product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.types: list[torch.dtype] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if str(func.overloadpacket) in ("aten.mm", "aten.addmm", "aten.addmm_", "aten.bmm"):
+            self.types += [each.dtype for each in args if isinstance(each, Tensor)]
+        return func(*args, **(kwargs or {}))
+
+
+def data(device: str, dtype: torch.dtype = torch.float) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(ROWS, WIDTH, generator=generator).to(device, dtype).requires_grad_()
+    table = (torch.randn(VOCAB, WIDTH, generator=generator) * 0.3).to(device, dtype).requires_grad_()
+    target = torch.randint(0, VOCAB, (ROWS,), generator=generator)
+    target[::7] = PAD
+    return features, table, target.to(device)
+
+
+@pytest.fixture(autouse=True)
+def several_chunks(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    on_cpu = "cpu" in request.node.name
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 70 * VOCAB // (1 if on_cpu else 64))
+
+
+@pytest.mark.parametrize("how", ["amp", "cast"])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_products_values_and_gradients(precision: str, how: str, device: str) -> None:
+    half = half_type(precision)
+    features, table, target = data(device, half if how == "cast" and half is not None else torch.float)
+    before, expected_table, _ = data("cpu")
+    expected, expected_nll = naive_smoothed_loss(before, expected_table, target.cpu(), 0.1, PAD)
+    (expected * 3).backward()
+    autocast = precision if how == "amp" or half is None else "fp32"
+    with no_host_reads(device), Products() as products:
+        with computing_in(autocast, device):
+            loss, nll = projected_smoothed_loss(features, table, target, 0.1, PAD)
+        (loss * 3).backward()
+    assert len(products.types) >= 3 * 2 * (ROWS // 70) and set(products.types) == {half or torch.float}
+    assert loss.dtype == nll.dtype == torch.float
+    close_in(precision, loss, expected)
+    close_in(precision, nll, expected_nll)
+    for got, want in ((features, before), (table, expected_table)):
+        assert got.grad is not None and want.grad is not None and got.grad.dtype == got.dtype
+        close_in(precision, got.grad, want.grad, times=2)
+
+
+def test_features_of_a_half_and_a_table_of_float32(device: str) -> None:
+    """As a layer under autocast hands them over."""
+    features, table, target = data(device)
+    expected = naive_smoothed_loss(features, table, target, 0.1, PAD)[0]
+    expected.backward()
+    half, again = features.detach().bfloat16().requires_grad_(), table.detach().clone().requires_grad_()
+    with computing_in("bf16", device):
+        loss, _ = projected_smoothed_loss(half, again, target, 0.1, PAD)
+    loss.backward()
+    assert half.grad is not None and half.grad.dtype == torch.bfloat16
+    assert again.grad is not None and again.grad.dtype == torch.float and table.grad is not None
+    close_in("bf16", loss, expected)
+    close_in("bf16", again.grad, table.grad, times=2)
+
+
+def test_sums_of_gradients_in_float16_neither_overflow_nor_depend_on_the_number_of_chunks(device: str) -> None:
+    """A scaled loss whose factor float16 does not know, and a table whose gradient is a sum over many chunks."""
+    features, table, target = data(device, torch.half)
+    exact = [x.detach().float().requires_grad_() for x in (features, table)]
+    naive_smoothed_loss(*exact, target, 0.1, PAD)[0].backward(torch.tensor(0.25, device=device))
+    loss, _ = projected_smoothed_loss(features, table, target, 0.1, PAD)
+    (loss * 2.0**17 * 2.0**-19).backward()
+    for got, want in zip((features, table), exact, strict=True):
+        assert got.grad is not None and want.grad is not None
+        close_in("fp16", got.grad, want.grad)
+    loss, _ = projected_smoothed_loss(features, table, target, 0.1, PAD)
+    (scaled,) = torch.autograd.grad(loss * 2.0**17, table, allow_unused=True)
+    assert scaled.dtype == torch.half  # what does not fit is infinite, and told to the scaler
+    assert not scaled.isnan().any()
+
+
+def test_rare_words_keep_their_gradients_in_float16(device: str) -> None:
+    """Probabilities below float16's smallest number, of which a product in float32 sums are made where torch has it."""
+    features, table, target = data(device, torch.half)
+    with torch.no_grad():
+        table[100:] -= features[3] * 0.6
+    exact = [x.detach().float().requires_grad_() for x in (features, table)]
+    naive_smoothed_loss(*exact, target, 0.0, PAD)[0].backward()
+    projected_smoothed_loss(features, table, target, 0.0, PAD)[0].backward()
+    assert table.grad is not None and exact[1].grad is not None
+    close_in("fp16", table.grad, exact[1].grad)
+
+
+def test_where_sums_of_halves_come_whole() -> None:
+    assert not sums_whole(torch.half, "cpu")
+    assert sums_whole(torch.half, "cuda") == hasattr(torch.ops.aten.mm, "dtype")
