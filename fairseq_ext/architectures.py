@@ -45,9 +45,9 @@ def _defaults(args: Namespace, **values: Any) -> None:
         "linear_max_length": None,
         "linear_encoder_length": None,
         "linear_normalize": "denominator",
-        "tf32": False,
         "max_source_positions": 1024,
         "max_target_positions": 1024,
+        "tf32": False,
         **values,
     }
     for name, value in defaults.items():

@@ -46,10 +46,10 @@ def add_model_arguments(parser: ArgumentParser) -> None:
         " each sentence's own length")  # fmt: skip
     add("--linear-encoder-length", type=int, metavar="M", help="one scale for the encoder's linear attention instead")
     add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
-    add("--tf32", action="store_true", default=None, help="train with products of float32 numbers in TF32: faster on"
-        " NVIDIA GPUs from Ampere on, with 10 bits of mantissa; default: float32")  # fmt: skip
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
     add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
+    add("--tf32", action="store_true", default=None, help="train with products of float32 numbers in TF32: faster on"
+        " NVIDIA GPUs from Ampere on, with 10 bits of mantissa; default: float32")  # fmt: skip
 
 
 def resolve_space(args: Namespace) -> SearchSpace:
