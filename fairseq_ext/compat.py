@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from torch.multiprocessing import ProcessExitedException
 
 from nas_core import precision
 from nas_core.errors import ConfigError, NasExtError
@@ -20,6 +21,8 @@ from nas_core.optional import require
 
 logger = logging.getLogger(__name__)
 
+_REFUSED = 2
+"""Exit code of a command with a wrong input."""
 _HALF_PRECISION = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # some set others
 
 
@@ -112,7 +115,7 @@ def one_line_errors() -> Iterator[None]:
         if not in_fairseq_command():
             raise
         _print(str(error))
-        raise SystemExit(2) from None
+        raise SystemExit(_REFUSED) from None
 
 
 def in_fairseq_command() -> bool:
@@ -131,6 +134,8 @@ def report_wrong_input() -> None:
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, ProcessExitedException) and error.exit_code == _REFUSED:
+            return  # a worker of several, which has said why
         message = wrong_input(error)
         if message is None:
             previous(kind, error, trace)

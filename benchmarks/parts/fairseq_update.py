@@ -189,5 +189,5 @@ def _middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
 
 
 def version() -> str:
-    """Of fairseq."""
+    """Tell which fairseq this is."""
     return str(fairseq.__version__)

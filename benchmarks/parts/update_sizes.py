@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 __all__ = ["EOS", "PAD", "SIZES", "Batch", "Size", "batch_of"]
 
 PAD, EOS, WORDS = 1, 2, 4
-"""Of fairseq's dictionaries: two special tokens, and where words begin."""
+"""Two special tokens of fairseq's dictionaries, and where words begin."""
 
 
 @dataclass(frozen=True)

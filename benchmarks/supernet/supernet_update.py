@@ -29,7 +29,8 @@ __all__ = ["main"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 SENTENCES = {"wmt": 149}
-"""Of a batch on a device, where it is not that of the size: 4,096 tokens at the WMT size, as the papers train."""
+"""Sentences of a batch on a device where they are not those of the size: 4,096 tokens at the WMT size, as the papers
+train."""
 WHAT = (
     "forward and backward of the fused loss, gradients clipped, Adam: nas_core's network without fairseq's trainer;"
     " halves under autocast"
