@@ -48,6 +48,7 @@ def _defaults(args: Namespace, **values: Any) -> None:
         "linear_form": "auto",
         "max_source_positions": 1024,
         "max_target_positions": 1024,
+        "tf32": False,
         **values,
     }
     for name, value in defaults.items():

@@ -103,7 +103,7 @@ def write_subnet(
     subnet = {
         "args": None,
         "cfg": settings,
-        "model": {f"net.{name}": tensor for name, tensor in weights.items()},
+        "model": {f"net.{name}": tensor.cpu() for name, tensor in weights.items()},
         "criterion": None,
         "optimizer_history": state.get("optimizer_history", [])[-1:],
         "task_state": {},

@@ -13,10 +13,16 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from torch.multiprocessing import ProcessExitedException
 
+from nas_core import precision
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.optional import require
 
+logger = logging.getLogger(__name__)
+
+_REFUSED = 2
+"""Exit code of a command with a wrong input."""
 _HALF_PRECISION = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # some set others
 
 
@@ -33,33 +39,56 @@ def prepare_fairseq() -> None:
 
 
 def check_precision(args: Any) -> None:
-    """fairseq's half-precision options crash or do nothing without CUDA.
+    """fairseq's half-precision options crash or do nothing without CUDA; TF32 is a number format of some GPUs.
 
     Raises:
-        ConfigError: such an option is set and there is no CUDA device in use.
+        ConfigError: such an option is set and the device that is in use has no such numbers.
     """
-    if torch.cuda.is_available() and not getattr(args, "cpu", False):
-        return
-    for option in _HALF_PRECISION:
-        if getattr(args, option, False):
+    on_cpu = _on_cpu(args)
+    for option in (*_HALF_PRECISION, "tf32"):
+        if on_cpu and getattr(args, option, False):
             raise ConfigError(
                 f"--{option.replace('_', '-')} needs a CUDA device, this run is on the CPU;"
                 " train in fp32 (drop the option)"
             )
+    if getattr(args, "tf32", False):
+        precision.check_precision("tf32", "cuda")  # the current one, which fairseq has set by now
+
+
+def train_in_tf32() -> None:
+    """Compute products of float32 numbers in TF32 from now on, in this process; convolutions there are none."""
+    torch.set_float32_matmul_precision("high")
+    logger.info("products of float32 numbers are computed in TF32 (--tf32)")
 
 
 def check_backend(args: Any) -> None:
-    """torch's own DDP expects every parameter in every backward pass; a subnet uses some of them.
+    """torch's own DDP waits for every parameter in every backward pass, and a subnet uses some of them, unless it looks
+    for those that were not used.
 
     Raises:
-        ConfigError: several workers with such a backend.
+        ConfigError: several workers whose gradients would never be complete, or with a backend that needs GPUs.
     """
-    if int(getattr(args, "distributed_world_size", 1) or 1) < 2:
-        return
     backend = str(getattr(args, "ddp_backend", ""))
-    on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
-    if backend in ("c10d", "pytorch_ddp") and (on_cpu or not getattr(args, "find_unused_parameters", False)):
-        raise ConfigError(f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp")
+    if backend not in ("c10d", "pytorch_ddp") or _workers(args) < 2:
+        return
+    if _on_cpu(args):
+        raise ConfigError(f"--ddp-backend {backend} of fairseq needs a GPU for each worker; on the CPU give legacy_ddp")
+    if not getattr(args, "find_unused_parameters", False):
+        raise ConfigError(
+            f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp, or add"
+            " --find-unused-parameters"
+        )
+
+
+def _on_cpu(args: Any) -> bool:
+    return bool(getattr(args, "cpu", False)) or not torch.cuda.is_available()
+
+
+def _workers(args: Any) -> int:
+    """Processes that train together; torchrun and Slurm tell fairseq more than stands in the options."""
+    given = int(getattr(args, "distributed_world_size", 1) or 1)
+    joined = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return max(given, torch.distributed.get_world_size()) if joined else given
 
 
 def check_sharing(args: Any, source: Any, target: Any) -> None:
@@ -86,7 +115,7 @@ def one_line_errors() -> Iterator[None]:
         if not in_fairseq_command():
             raise
         _print(str(error))
-        raise SystemExit(2) from None
+        raise SystemExit(_REFUSED) from None
 
 
 def in_fairseq_command() -> bool:
@@ -105,6 +134,8 @@ def report_wrong_input() -> None:
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, ProcessExitedException) and error.exit_code == _REFUSED:
+            return  # a worker of several, which has said why
         message = wrong_input(error)
         if message is None:
             previous(kind, error, trace)

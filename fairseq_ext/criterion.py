@@ -1,6 +1,5 @@
 """``--criterion fused_label_smoothed_cross_entropy``: fairseq's loss, computed together with the output projection."""
 
-import torch
 from fairseq.criterions import CRITERION_REGISTRY, register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
@@ -29,11 +28,9 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
                 )
         features, extra = model(**sample["net_input"], features_only=True)
         target = sample["target"]
-        with torch.autocast(features.device.type, enabled=False):
-            table = extra["output"].to(features.dtype)
-            loss, nll = projected_smoothed_loss(
-                features.flatten(0, 1), table, target.view(-1), self.eps, self.padding_idx
-            )
+        loss, nll = projected_smoothed_loss(
+            features.flatten(0, 1), extra["output"], target.view(-1), self.eps, self.padding_idx
+        )
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
         logging_output = {
             "loss": loss.data,

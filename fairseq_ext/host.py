@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from fairseq_ext.training_log import training_curves, training_logs
 from nas_core.device import usable_device
 from nas_core.errors import DataError
 from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.precision import check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report
 
@@ -28,7 +30,14 @@ _log = logging.getLogger(__name__)
 
 
 class TranslationSupernet:
-    """A ``mos_/hat_transformer`` checkpoint. Validation batches are read once, on the first evaluation."""
+    """A ``mos_/hat_transformer`` checkpoint. Validation batches are read once, on the first evaluation.
+
+    ``precision`` is that of evaluation, one of :data:`nas_core.precision.PRECISIONS`; what is extracted or exported is
+    float32.
+
+    Raises:
+        ConfigError: the device is not usable here, or does not compute in this precision.
+    """
 
     units: ClassVar[Mapping[str, str]] = {"loss": "bits per token", "nll_loss": "bits per token"}
 
@@ -39,11 +48,13 @@ class TranslationSupernet:
         valid_subset: str = "valid",
         valid_sentences: int | None = None,
         device: str = "cpu",
+        precision: str = "fp32",
     ) -> None:
         from fairseq_ext.checkpoint import load_network, read_checkpoint
 
         self.path, self._subset, self._sentences = path, valid_subset, valid_sentences
         self.device = usable_device(device)
+        self.precision = check_precision(precision, self.device)
         self._state = read_checkpoint(path)
         self.fairseq_task, model = load_network(path, self._state, data)
         self.model = model.to(self.device)
@@ -83,7 +94,7 @@ class TranslationSupernet:
             batches = [batch for batch in batches if batch]
             if not batches:
                 raise DataError(f"split {self._subset!r} is empty; evaluation needs at least one sentence")
-            self._batches = utils.move_to_cuda(batches) if self.device.type == "cuda" else batches
+            self._batches = batches if self.device.type == "cpu" else utils.move_to_cuda(batches, device=self.device)
         return self._batches
 
     def _readable(self, dataset: Any, indices: Any) -> Any:
@@ -102,24 +113,30 @@ class TranslationSupernet:
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """``loss`` (label-smoothed) and ``nll_loss`` in bits per token with inherited weights; experts are mixed
-        once for all batches."""
+        once for all batches. The device is waited for once, at the end, or after each batch that is reported."""
         from nas_core.layers.smoothed_loss import projected_smoothed_loss
 
         batches = self.validation()
         smoothing = float(getattr(self._state["cfg"]["criterion"], "label_smoothing", None) or self._smoothing())
         padding = self.fairseq_task.target_dictionary.pad()
-        loss = nll = tokens = 0.0
-        with torch.no_grad(), self.model.using(self.space.validate(architecture), freeze=True):
+        parts: list[Tensor] = []
+        tokens = 0.0
+        architecture = self.space.validate(architecture)
+        with (
+            torch.no_grad(),
+            computing_in(self.precision, self.device),
+            self.model.using(architecture, freeze=True),
+        ):
             for index, batch in enumerate(batches, start=1):
                 features, extra = self.model(**batch["net_input"], features_only=True)
                 part = projected_smoothed_loss(
                     features.flatten(0, 1), extra["output"], batch["target"].view(-1), smoothing, padding
                 )
-                loss, nll, tokens = loss + float(part[0]), nll + float(part[1]), tokens + batch["ntokens"]
-                metrics = {"loss": loss / tokens / _LOG2, "nll_loss": nll / tokens / _LOG2}
+                parts.append(torch.stack(part))
+                tokens += batch["ntokens"]
                 if report is not None:
-                    report(index / len(batches), metrics)
-        return metrics
+                    report(index / len(batches), _per_token(parts, tokens))
+        return _per_token(parts, tokens)
 
     def _smoothing(self) -> float:
         criterion = self._state["cfg"]["criterion"]
@@ -139,6 +156,12 @@ class TranslationSupernet:
         from fairseq_ext.exporting import exportable
 
         return exportable(self.model, self.fairseq_task, self.space.validate(architecture))
+
+
+def _per_token(parts: list[Tensor], tokens: float) -> dict[str, float]:
+    """Sums of ``loss`` and ``nll_loss``, (2,) of each batch, in bits per token."""
+    loss, nll = (sum(column) for column in zip(*torch.stack(parts).tolist(), strict=True))
+    return {"loss": loss / tokens / _LOG2, "nll_loss": nll / tokens / _LOG2}
 
 
 class FairseqHost:

@@ -17,7 +17,7 @@ from fairseq.models import (
 from torch import Tensor
 
 from fairseq_ext.architectures import architectures, base_architecture
-from fairseq_ext.compat import check_backend, check_precision, check_sharing, one_line_errors
+from fairseq_ext.compat import check_backend, check_precision, check_sharing, one_line_errors, train_in_tf32
 from fairseq_ext.inherit import differing_options
 from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
@@ -83,7 +83,8 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
                 )
             features = net.step_features(subnet, prev_output_tokens[:, -1], cache)[:, None]
         if features_only:
-            return features, {"attn": [None], "output": subnet.output}
+            # torch's DDP looks for parameters behind what a forward gives, and finds none that is given itself
+            return features, {"attn": [None], "output": subnet.output.view_as(subnet.output)}
         return torch.nn.functional.linear(features, subnet.output), {"attn": [None]}
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
@@ -128,6 +129,8 @@ class TranslationModel(SubnetHolder[Subnet], FairseqEncoderDecoderModel):  # typ
                 check_precision(args)
                 check_backend(args)
                 check_sharing(args, task.source_dictionary, task.target_dictionary)
+                if getattr(args, "tf32", False):
+                    train_in_tf32()
             base_architecture(args)
             space = resolve_space(args)
             architecture = resolve_subnet(args, space)

@@ -50,6 +50,8 @@ def add_model_arguments(parser: ArgumentParser) -> None:
         " device, precision and length")  # fmt: skip
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
     add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
+    add("--tf32", action="store_true", default=None, help="train with products of float32 numbers in TF32: faster on"
+        " NVIDIA GPUs from Ampere on, with 10 bits of mantissa; default: float32")  # fmt: skip
 
 
 def resolve_space(args: Namespace) -> SearchSpace:

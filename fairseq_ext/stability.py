@@ -7,18 +7,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from fairseq_ext.compat import one_line_errors
 from nas_core.files import read_json, write_json
 from nas_core.space import Architecture
 from nas_core.supernet.stability import Stability
 
-__all__ = ["Ranking", "stop_when_stable"]
+__all__ = ["Ranking", "exact", "stop_when_stable"]
 
 logger = logging.getLogger(__name__)
 
 FILE = "stability.json"
 PREFIX = "ranked:"
 """Prefix of logging entries that hold the loss of one ranked architecture."""
+
+
+def exact(value: Any) -> Any:
+    """A logged loss as a number that sums without rounding, on the device where it lies: reading it would wait."""
+    return value.double() if torch.is_tensor(value) else float(value)
 
 
 class Ranking:
@@ -28,7 +35,7 @@ class Ranking:
         self.stability = stability
         self.epoch = 1
         """The one that is under way."""
-        self._sums: dict[str, float] = {}
+        self._sums: dict[str, Any] = {}
         self._looked = False
 
     def architectures(self) -> dict[str, Architecture]:
@@ -44,7 +51,7 @@ class Ranking:
         for output in outputs:
             for name, value in output.items():
                 if name.startswith(PREFIX):
-                    self._sums[name] = self._sums.get(name, 0.0) + float(value)
+                    self._sums[name] = self._sums.get(name, 0.0) + exact(value)
 
     def finish(self, folder: Path, writes: bool) -> bool:
         """After an update, or a validation: whether training may stop.
@@ -62,7 +69,8 @@ class Ranking:
             if known.get("epoch") == self.epoch - 1:  # otherwise it is of a run that was begun anew
                 self.stability.load_state_dict(known)
         if self._sums:
-            tau = self.stability.update([self._sums[name] for name in self.architectures()])
+            losses = [torch.as_tensor(self._sums[name], dtype=torch.double) for name in self.architectures()]
+            tau = self.stability.update(torch.stack(losses).tolist())
             self._sums = {}
             if tau is not None:
                 logger.info("ranking of %d subnets: tau %.4f with the last", len(self.stability.architectures), tau)

@@ -20,7 +20,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.stability import Ranking, stop_when_stable
+from fairseq_ext.stability import Ranking, exact, stop_when_stable
+from fairseq_ext.validation import KeptSubnets
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
@@ -84,6 +85,10 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
     ranking: Ranking | None = None
     """The ranking of subnets, where they are ranked; known once there is a model."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.kept = KeptSubnets()
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """``--sampling`` under a name of its own: fairseq writes every option into all groups of settings that have its
@@ -125,6 +130,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
         super().begin_valid_epoch(epoch, model)
+        self.kept.forget()
         if self.ranking:
             self.ranking.forget()
 
@@ -146,6 +152,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         update_num: int,
         ignore_grad: bool = False,
     ) -> tuple[Any, Any, dict[str, Any]]:
+        self.kept.forget()
         supernet = _unwrap(model)
         if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
@@ -174,12 +181,12 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         for name, architecture in self.validated(supernet).items():
             model.eval()
             step = super().valid_step if name == "largest" else _criterion_only
-            with supernet.using(architecture):
+            with self.kept.using(supernet, architecture):
                 loss, size, outputs[name] = step(sample, model, criterion)
         combined = _combine(outputs, self.cfg.select_checkpoint)
         for name, architecture in self.ranking.architectures().items() if self.ranking else ():
             model.eval()
-            with supernet.using(architecture):
+            with self.kept.using(supernet, architecture):
                 combined[name] = _criterion_only(sample, model, criterion)[2]["loss"]
         return loss, size, combined
 
@@ -191,7 +198,7 @@ class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
         total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
         names = {key for log in logging_outputs for key in log if key.startswith("subnet:")}
         for key in sorted(names):
-            value = sum(float(log.get(key, 0)) for log in logging_outputs)
+            value = sum(exact(log.get(key, 0)) for log in logging_outputs)
             metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / math.log(2), total, round=3)
 
 

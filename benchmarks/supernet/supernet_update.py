@@ -1,241 +1,108 @@
-"""What one training update of a supernet costs, against fairseq's plain ``transformer`` of the same sizes.
+"""What one training update of a supernet costs: beside fairseq's plain ``transformer``, or on a device in every
+precision.
 
-An update is what fairseq's trainer does with a batch: forward, ``label_smoothed_cross_entropy``, backward, gradients
-scaled and clipped, Adam. All contestants take turns, one update each, in an order that changes from round to round;
-ratios are taken within a round, so that they hold on a machine whose speed drifts.
-
-- ``plain``: fairseq's ``transformer``.
-- ``static``: our network of exactly these sizes (``--subnet``).
-- ``none``: the supernet of HAT's space at the architecture that equals ``plain``; at the WMT size its matrices are
-  wider than that architecture, and Adam updates them whole.
-- ``layer``, ``neuron``: the same supernet with two experts.
-- ``none, fused loss``: as ``none`` with ``fused_label_smoothed_cross_entropy``.
-
-Run: ``python -m benchmarks supernet_update [--size small wmt] [--threads 1] [--repeats 30] [--sentences N]``.
+Run: ``python -m benchmarks supernet_update [--size small wmt] [--threads 1] [--repeats 30] [--sentences N]`` on the
+CPU with fairseq's trainer, see :mod:`benchmarks.parts.fairseq_update`; or with ``--device cuda`` the network itself,
+without fairseq: experts, ways of sampling and precisions, see :mod:`benchmarks.parts.network_update`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import time
-from argparse import Namespace
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fairseq
-import numpy as np
 import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY
-from fairseq.models.transformer import TransformerModel
-from fairseq.optim.adam import FairseqAdam
 from tqdm import tqdm
 
+from benchmarks.parts.network_update import EXPERTS, SAMPLINGS, Case, measured
 from benchmarks.parts.record import command, write_result
-from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
-from fairseq_ext.model import TranslationModel
-from nas_core.files import read_json
+from benchmarks.parts.resumable import is_of, settings_hash
+from benchmarks.parts.update_sizes import SIZES
+from nas_core.files import append_jsonl, read_json, read_jsonl
 from nas_core.latency.machine import describe_machine
-from nas_core.space import Architecture, get_space
+from nas_core.precision import PRECISIONS
 
-RESULT = Path(__file__).parents[1] / "results" / "supernet_update.json"
-AIMS = (("none", "plain", 1.10), ("layer", "none", 1.08), ("neuron", "none", 1.08))
-FURTHER = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"), ("neuron", "plain"))
+__all__ = ["main"]
 
-
-@dataclass(frozen=True)
-class Size:
-    space: str
-    embed_dim: int
-    ffn_dim: int
-    layers: int
-    heads: int
-    vocabulary: int
-    sentences: int
-    length: tuple[int, int]
-    """Shortest and longest sentence, in tokens: fairseq batches sentences of similar length."""
-
-
-SIZES = {
-    "small": Size("hat_small", 128, 512, 3, 4, 6000, 212, (14, 18)),
-    "wmt": Size("hat_wmt14_en_de", 512, 2048, 6, 8, 32768, 12, (25, 30)),
-}
-
-
-@dataclass(frozen=True)
-class Task:
-    """The part of a fairseq task that models and criterions read."""
-
-    dictionary: Dictionary
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.dictionary
-
-    target_dictionary = source_dictionary
-
-
-def vocabulary(size: Size) -> Task:
-    dictionary = Dictionary()
-    for index in range(size.vocabulary - len(dictionary)):
-        dictionary.add_symbol(f"w{index}")
-    return Task(dictionary)
-
-
-def batch_of(size: Size, dictionary: Dictionary) -> dict[str, Any]:
-    """Random sentences, padded as fairseq does: source on the left, target on the right."""
-    stream = np.random.default_rng(0)
-    lengths = stream.integers(size.length[0], size.length[1] + 1, size.sentences)
-    widest = int(lengths.max())
-    rows = [stream.integers(dictionary.nspecial, len(dictionary), length) for length in lengths]
-    source, previous, target = (np.full((size.sentences, widest), dictionary.pad()) for _ in range(3))
-    for index, row in enumerate(rows):
-        source[index, widest - len(row) :] = row
-        target[index, : len(row)] = [*row[1:], dictionary.eos()]
-        previous[index, : len(row)] = [dictionary.eos(), *row[1:]]
-    net_input = {"src_tokens": source, "prev_output_tokens": previous, "src_lengths": lengths}
-    return {
-        "net_input": {name: torch.from_numpy(value) for name, value in net_input.items()},
-        "target": torch.from_numpy(target),
-        "ntokens": int(lengths.sum()),
-    }
-
-
-def equal_architecture(size: Size) -> Architecture:
-    """The architecture of the space that equals fairseq's transformer: one memory, all layers alike."""
-    genes = dict(get_space(size.space).largest().to_dict())
-    for side in ("encoder", "decoder"):
-        genes[f"{side}.embed_dim"] = size.embed_dim
-        genes[f"{side}.ffn_dim"] = [size.ffn_dim] * size.layers
-    for gene in ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads"):
-        genes[gene] = [size.heads] * size.layers
-    genes["decoder.arbitrary_cross"] = [-1] * size.layers
-    return get_space(size.space).validate(Architecture(genes))
-
-
-def plain_model(size: Size, task: Task) -> Any:
-    args = Namespace(dropout=0.1, share_all_embeddings=True, max_source_positions=1024, max_target_positions=1024)
-    for side in ("encoder", "decoder"):
-        for name, value in (
-            ("embed_dim", size.embed_dim),
-            ("ffn_embed_dim", size.ffn_dim),
-            ("layers", size.layers),
-            ("attention_heads", size.heads),
-        ):
-            setattr(args, f"{side}_{name}", value)
-    ARCH_CONFIG_REGISTRY["transformer"](args)
-    return TransformerModel.build_model(args, task)
-
-
-def our_model(size: Size, task: Task, mos: str, static: bool = False) -> TranslationModel:
-    args = Namespace(search_space=size.space, mos=mos, dropout=0.1, share_all_embeddings=True)
-    if static:
-        args.subnet_json = json.dumps(equal_architecture(size).to_dict())
-    ARCH_CONFIG_REGISTRY["mos_transformer"](args)
-    return TranslationModel.build_model(args, task)
-
-
-def optimizer_of(model: Any) -> FairseqAdam:
-    settings = Namespace(
-        lr=[1e-4], adam_betas="(0.9,0.98)", adam_eps=1e-8, weight_decay=0.0, tpu=False,
-        use_old_adam=False, fp16_adam_stats=False, fp16=False,
-    )  # fmt: skip
-    return FairseqAdam(settings, list(model.parameters()))
-
-
-def update_of(model: Any, optimizer: FairseqAdam, criterion: Any, batch: dict[str, Any]) -> Callable[[], None]:
-    def update() -> None:
-        model.train()
-        optimizer.zero_grad()
-        loss, size, _ = criterion(model, batch)
-        optimizer.backward(loss)
-        optimizer.multiply_grads(1.0 / size)
-        optimizer.clip_grad_norm(1.0)
-        optimizer.step()
-
-    return update
-
-
-def contestants(
-    size: Size, task: Task, batch: dict[str, Any]
-) -> tuple[dict[str, Callable[[], None]], dict[str, float]]:
-    """One update of each contestant and its millions of parameters, all of which Adam updates, by name."""
-    plain = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
-    fused = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
-    updates, params_m = {}, {}
-    for name in ("plain", "static", "none", "layer", "neuron"):
-        torch.manual_seed(1)
-        if name == "plain":
-            model = plain_model(size, task)
-        else:
-            model = our_model(size, task, "none" if name == "static" else name, name == "static")
-            model.train_architecture = equal_architecture(size)
-        optimizer = optimizer_of(model)
-        updates[name] = update_of(model, optimizer, plain, batch)
-        params_m[name] = round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2)
-        if name == "none":
-            updates["none, fused loss"] = update_of(model, optimizer, fused, batch)
-    return updates, params_m
-
-
-def measure(size: Size, repeats: int) -> dict[str, Any]:
-    """Milliseconds of an update and ratios, each as median with the middle half of all rounds."""
-    task = vocabulary(size)
-    batch = batch_of(size, task.dictionary)
-    updates, params_m = contestants(size, task, batch)
-    for update in updates.values():
-        for _ in range(2):
-            update()
-    taken: dict[str, list[float]] = {name: [] for name in updates}
-    order, stream = list(updates), random.Random(0)
-    for _ in tqdm(range(repeats), desc=size.space, disable=None):
-        stream.shuffle(order)
-        for name in order:
-            start = time.perf_counter()
-            updates[name]()
-            taken[name].append((time.perf_counter() - start) * 1000)
-
-    def ratio(name: str, base: str) -> dict[str, Any]:
-        rounds = np.array(taken[name]) / np.array(taken[base])
-        return {"ratio": f"{name} / {base}", **_middle(rounds, 3)}
-
-    return {
-        "target_tokens": batch["ntokens"],
-        "vocabulary": size.vocabulary,
-        "params_m": params_m,
-        "update_ms": {name: _middle(np.array(values), 1) for name, values in taken.items()},
-        "aims": [{**ratio(*pair), "at_most": aim, "reached": ratio(*pair)["median"] <= aim} for *pair, aim in AIMS],
-        "further": [ratio(*pair) for pair in FURTHER],
-        "repeats": repeats,
-    }
-
-
-def _middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
-    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
+RESULTS = Path(__file__).parents[1] / "results"
+SENTENCES = {"wmt": 149}
+"""Sentences of a batch on a device where they are not those of the size: 4,096 tokens at the WMT size, as the papers
+train."""
+WHAT = (
+    "forward and backward of the fused loss, gradients clipped, Adam: nas_core's network without fairseq's trainer;"
+    " halves under autocast"
+)
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", nargs="+", choices=SIZES, default=list(SIZES), help="default: all")
+    parser.add_argument("--size", nargs="+", choices=SIZES, help="default: small wmt; on a device wmt")
     parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--repeats", type=int, default=30, help="rounds; each contestant updates once in each")
-    parser.add_argument("--sentences", type=int, help="of a batch; default: about 3,400 tokens (small), 330 (wmt)")
-    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes; other sizes in it are kept")
-    arguments = parser.parse_args(argv)
-    torch.set_num_threads(arguments.threads)
-    result = read_json(arguments.out) if arguments.out.exists() else {}
-    for name in arguments.size:
-        machine = {**describe_machine("cpu", arguments.threads), "fairseq": fairseq.__version__}
-        size = replace(SIZES[name], sentences=arguments.sentences or SIZES[name].sentences)
-        result[name] = {**measure(size, arguments.repeats), "machine": machine}
-        write_result(arguments.out, result, command(__file__, argv), adds=True)
+    parser.add_argument("--repeats", type=int, help="updates of each that are timed; default: 30; on a device 12")
+    parser.add_argument("--sentences", type=int, help="of a batch; default: about 3,400 tokens (small), 330 (wmt), on a"
+                        " device 4,096 (wmt)")  # fmt: skip
+    parser.add_argument("--device", help="cuda, cuda:1 or cpu: the network itself there, without fairseq")
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS, help="on a device")
+    parser.add_argument("--out", type=Path, help="where the JSON goes; other sizes in it are kept; default: in results,"
+                        " on CUDA in results/cuda, with --device cpu nowhere")  # fmt: skip
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    if options.device is None:
+        _beside_fairseq(options, argv)
+    else:
+        _on_device(options, argv)
+
+
+def _beside_fairseq(options: argparse.Namespace, argv: list[str] | None) -> None:
+    from benchmarks.parts.fairseq_update import measure, version
+
+    out = options.out or RESULTS / "supernet_update.json"
+    result = read_json(out) if out.exists() else {}
+    for name in options.size or ["small", "wmt"]:
+        machine = {**describe_machine("cpu", options.threads), "fairseq": version()}
+        size = replace(SIZES[name], sentences=options.sentences or SIZES[name].sentences)
+        result[name] = {**measure(size, options.repeats or 30), "machine": machine}
+        write_result(out, result, command(__file__, argv), adds=True)
         print(json.dumps({name: result[name]}, indent=2))
+
+
+def _on_device(options: argparse.Namespace, argv: list[str] | None) -> None:
+    """A row is kept beside the result once it is measured, so that a run that was stopped goes on."""
+    cuda = torch.device(options.device).type == "cuda"
+    out = options.out or (RESULTS / "cuda" / "supernet_update.json" if cuda else None)
+    work = None if out is None else out.with_suffix(".jsonl")
+    kept = read_jsonl(work) if work is not None and work.exists() else []
+    repeats = options.repeats or 12
+    settings = {"machine": describe_machine(options.device, options.threads), "updates": repeats, "what": WHAT}
+    rows: list[dict[str, Any]] = []
+    for case in tqdm(_cases(options), disable=None):
+        sentences = options.sentences or SENTENCES.get(case.size, SIZES[case.size].sentences)
+        key = {**case.key, "settings": settings_hash({**settings, "sentences": sentences})}
+        record = next((each for each in kept if is_of(each, key)), None)
+        if record is None:
+            size = replace(SIZES[case.size], sentences=sentences)
+            record = {**key, **measured(case, size, torch.device(options.device), repeats)}
+            if work is not None:
+                append_jsonl(work, record)
+        rows.append({name: value for name, value in record.items() if name != "settings"})
+        print(json.dumps(rows[-1]), flush=True)
+        if out is not None:
+            write_result(out, {**settings, "rows": rows}, command(__file__, argv))
+    if work is not None:
+        work.unlink(missing_ok=True)
+
+
+def _cases(options: argparse.Namespace) -> list[Case]:
+    return [
+        Case(size, experts, sampling, precision)
+        for size in options.size or ["wmt"]
+        for precision in options.precision
+        for sampling in SAMPLINGS
+        for experts in EXPERTS
+    ]
 
 
 if __name__ == "__main__":

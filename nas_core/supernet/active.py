@@ -67,9 +67,15 @@ class SubnetHolder(Generic[Weights]):
             ArchitectureError: the architecture lies outside the space.
         """
         checked = self.space.validate(architecture)
-        frozen = self.select(checked) if freeze else None
+        with self.running(checked, self.select(checked) if freeze else None):
+            yield
+
+    @contextmanager
+    def running(self, architecture: Architecture, weights: Weights | None) -> Iterator[None]:
+        """Run with an architecture of the space and these weights, which :meth:`select` gave for it; None: whichever it
+        gives at each pass."""
         previous = self.held, self._frozen
-        self.held, self._frozen = checked, frozen
+        self.held, self._frozen = architecture, weights
         try:
             yield
         finally:

@@ -11,6 +11,7 @@ import io
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 from argparse import Namespace
@@ -29,6 +30,7 @@ from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
 from nas_core.space import Architecture, SearchSpace, space_to_dict, translation_space
 
+ROOT = Path(__file__).parents[2]
 USER_DIR = str(Path(fairseq_ext.__file__).parent)
 BIN = Path(sys.executable).parent
 SPACE = translation_space(
@@ -127,11 +129,23 @@ def recording() -> Iterator[list[Architecture]]:
 def shell(*command: object, timeout: float = 200) -> Finished:
     """A real command of this environment."""
     name, *arguments = map(str, command)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        [str(BIN / name), *arguments], capture_output=True, text=True, env=environment, timeout=timeout, check=False
-    )
+        [str(BIN / name), *arguments], capture_output=True, text=True, env=quiet_environment(), timeout=timeout,
+        check=False,
+    )  # fmt: skip
     return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def quiet_environment() -> dict[str, str]:
+    """For processes beside this one: one thread, no GPU."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def assert_one_line(done: Finished, *parts: str) -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from nas_core.errors import ArchitectureError, CheckpointError, DataError
+from nas_core.errors import ArchitectureError, CheckpointError, DataError, UnknownChoiceError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet, hosts
@@ -79,11 +79,18 @@ def test_the_device_is_the_one_asked_for(trained, supernet):
     assert cpu.evaluate(subnet()) == supernet.evaluate(subnet())
 
 
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="evaluation on CUDA needs a CUDA device, there is none")
-def test_cuda_evaluates_the_same(trained, supernet):
-    cuda = open_supernet(trained("neuron"), device="cuda")
-    assert cuda.evaluate(subnet())["loss"] == pytest.approx(supernet.evaluate(subnet())["loss"], abs=1e-3)
+def test_what_is_reported_is_what_is_given_back(trained):
+    supernet = open_supernet(trained("neuron"))
+    supernet.validation().extend(supernet.validation())
+    told = []
+    metrics = supernet.evaluate(subnet(), lambda share, values: told.append((share, dict(values))))
+    assert [share for share, _ in told] == [0.5, 1.0]
+    assert told[-1][1] == metrics == supernet.evaluate(subnet())
+
+
+def test_an_unknown_precision_is_refused(trained):
+    with pytest.raises(UnknownChoiceError, match="unknown precision 'fp8'"):
+        open_supernet(trained("neuron"), precision="fp8")
 
 
 def test_wrong_architectures_splits_and_folders(trained, supernet, tmp_path):

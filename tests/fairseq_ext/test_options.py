@@ -2,11 +2,13 @@
 
 import importlib
 import json
+import sys
 from argparse import Namespace
 
 import pytest
 from fairseq import utils
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from torch.multiprocessing import ProcessExitedException
 
 from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
@@ -151,3 +153,15 @@ def test_errors_are_one_line_in_fairseqs_commands(program, monkeypatch, capsys):
         raise ConfigError("wrong")
     assert ended.value.code == 2
     assert capsys.readouterr().err == "nas-ext: error: wrong\n"
+
+
+@pytest.mark.parametrize(("code", "told"), [(2, False), (1, True)])
+def test_what_a_worker_has_said_is_not_said_again(monkeypatch, code, told):
+    """On several GPUs fairseq starts a process for each, and torch tells how one of them ended."""
+    seen = []
+    monkeypatch.setattr("sys.argv", ["/usr/bin/fairseq-train"])
+    monkeypatch.setattr("sys.excepthook", lambda *args: seen.append(args))
+    compat.report_wrong_input()
+    error = ProcessExitedException("process 0 terminated", error_index=0, error_pid=1, exit_code=code)
+    sys.excepthook(type(error), error, None)
+    assert bool(seen) == told

@@ -1,31 +1,19 @@
 """Two workers on one CPU, against one worker that accumulates two batches."""
 
-import os
-import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from nas_core.space import Architecture
 from nas_core.supernet import draw, sandwich
-from tests.fairseq_ext.running import SPACE, run
-
-ROOT = Path(__file__).parents[3]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from tests.fairseq_ext.running import ROOT, SPACE, free_port, quiet_environment, run
 
 
 def two_workers(folder, arguments):
     """What each of two processes drew and ended with."""
     port = free_port()
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     workers = []
     for rank in range(2):
         options = ["--distributed-world-size", 2, "--distributed-rank", rank, "--distributed-no-spawn"]
@@ -33,7 +21,9 @@ def two_workers(folder, arguments):
         command = [sys.executable, "-m", "tests.fairseq_ext.training.rank", folder / f"{rank}.pt", *arguments, *options]
         command += ["--ddp-backend", "no_c10d"]
         with (folder / f"{rank}.log").open("w") as log:
-            workers.append(subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=ROOT, env=environment))
+            workers.append(
+                subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=ROOT, env=quiet_environment())
+            )
     try:
         codes = [worker.wait(250) for worker in workers]
     finally:

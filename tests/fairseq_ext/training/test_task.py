@@ -7,6 +7,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
+from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import draw, sandwich, validation_set
 from tests.fairseq_ext.running import DECODING, SPACE, build, run, set_up
@@ -99,6 +100,75 @@ def test_validation_leaves_the_model_as_it_was(task, criterion, pair, batches):
     assert float(log["loss"]) == pytest.approx(sum(each.values()) / 4)
     assert model.train_architecture == draw(SPACE, 3) and model.held is None
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.fixture
+def selected(monkeypatch):
+    """The architectures whose weights were mixed, in order."""
+    found = []
+    select = TranslationModel.select
+
+    def noted(model, architecture):
+        found.append(architecture)
+        return select(model, architecture)
+
+    monkeypatch.setattr(TranslationModel, "select", noted)
+    return found
+
+
+def losses(log):
+    return {name: float(value) for name, value in log.items() if name.startswith(("subnet:", "ranked:"))}
+
+
+@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+def test_experts_are_mixed_once_for_all_batches_of_a_validation(task, criterion, pair, batches, selected, mos):
+    model = build(pair, mos=mos, mos_router_dropout=0.5)
+    expected = []
+    for batch in batches:
+        each = {}
+        for name, architecture in validation_set(SPACE, 2).items():
+            with torch.no_grad(), model.eval().using(architecture):
+                each[f"subnet:{name}"] = float(criterion(model, batch)[0])
+        expected.append(each)
+    selected.clear()
+    task.begin_valid_epoch(1, model)
+    assert [losses(task.valid_step(batch, model, criterion)[2]) for batch in batches] == expected
+    assert selected == list(validation_set(SPACE, 2).values())
+    task.begin_valid_epoch(2, model)
+    task.valid_step(batches[0], model, criterion)
+    assert len(selected) == 8
+
+
+@pytest.mark.parametrize("between", ["train", "begin"])
+def test_weights_that_changed_are_validated_as_they_are(task, criterion, pair, batches, between):
+    model = build(pair)
+    before = losses(task.valid_step(batches[0], model, criterion)[2])
+    if between == "train":
+        task.train_step(batches[0], model, criterion, Backward(), 5)
+    else:
+        task.begin_valid_epoch(2, model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+    after = losses(task.valid_step(batches[0], model, criterion)[2])
+    task.begin_valid_epoch(3, model)
+    assert after == losses(task.valid_step(batches[0], model, criterion)[2])
+    assert all(after[name] != before[name] for name in before)
+
+
+@pytest.mark.parametrize("mos", ["none", "neuron"])
+def test_mixed_weights_take_no_more_memory_than_the_supernet(corpus, pair, batches, criterion, selected, mos):
+    many = set_up(SupernetTranslationTask, SupernetTranslationConfig, corpus, valid_random=40)
+    model = build(pair, mos=mos)
+    first = losses(many.valid_step(batches[0], model, criterion)[2])
+    validated = list(many.validated(model).values())
+    assert selected == validated and len(validated) == len(first) == 42
+    selected.clear()
+    assert losses(many.valid_step(batches[0], model, criterion)[2]) == first
+    if mos == "none":
+        assert selected == []  # slices are no memory of their own
+    else:
+        assert 0 < len(selected) < len(validated) and selected == validated[-len(selected) :]
 
 
 @pytest.mark.parametrize("select", ["mean", "smallest", "largest"])

@@ -1,0 +1,193 @@
+"""What one training update of a supernet costs, against fairseq's plain ``transformer`` of the same sizes.
+
+An update is what fairseq's trainer does with a batch: forward, ``label_smoothed_cross_entropy``, backward, gradients
+scaled and clipped, Adam. All contestants take turns, one update each, in an order that changes from round to round;
+ratios are taken within a round, so that they hold on a machine whose speed drifts.
+
+- ``plain``: fairseq's ``transformer``.
+- ``static``: our network of exactly these sizes (``--subnet``).
+- ``none``: the supernet of HAT's space at the architecture that equals ``plain``; at the WMT size its matrices are
+  wider than that architecture, and Adam updates them whole.
+- ``layer``, ``neuron``: the same supernet with two experts.
+- ``none, fused loss``: as ``none`` with ``fused_label_smoothed_cross_entropy``.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import fairseq
+import numpy as np
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer import TransformerModel
+from fairseq.optim.adam import FairseqAdam
+from tqdm import tqdm
+
+from benchmarks.parts.update_sizes import Size, batch_of
+from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
+from fairseq_ext.model import TranslationModel
+from nas_core.space import Architecture, get_space
+
+__all__ = ["measure", "version"]
+
+AIMS = (("none", "plain", 1.10), ("layer", "none", 1.08), ("neuron", "none", 1.08))
+FURTHER = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"), ("neuron", "plain"))
+
+
+@dataclass(frozen=True)
+class Task:
+    """The part of a fairseq task that models and criterions read."""
+
+    dictionary: Dictionary
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    target_dictionary = source_dictionary
+
+
+def vocabulary(size: Size) -> Task:
+    dictionary = Dictionary()
+    for index in range(size.vocabulary - len(dictionary)):
+        dictionary.add_symbol(f"w{index}")
+    return Task(dictionary)
+
+
+def sample_of(size: Size) -> dict[str, Any]:
+    """The batch of a size as fairseq's trainer hands it on."""
+    batch = batch_of(size)
+    net_input = {"src_tokens": batch.source, "prev_output_tokens": batch.previous, "src_lengths": batch.lengths}
+    return {
+        "net_input": {name: torch.from_numpy(value) for name, value in net_input.items()},
+        "target": torch.from_numpy(batch.target),
+        "ntokens": int(batch.lengths.sum()),
+    }
+
+
+def equal_architecture(size: Size) -> Architecture:
+    """The architecture of the space that equals fairseq's transformer: one memory, all layers alike."""
+    genes = dict(get_space(size.space).largest().to_dict())
+    for side in ("encoder", "decoder"):
+        genes[f"{side}.embed_dim"] = size.embed_dim
+        genes[f"{side}.ffn_dim"] = [size.ffn_dim] * size.layers
+    for gene in ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads"):
+        genes[gene] = [size.heads] * size.layers
+    genes["decoder.arbitrary_cross"] = [-1] * size.layers
+    return get_space(size.space).validate(Architecture(genes))
+
+
+def plain_model(size: Size, task: Task) -> Any:
+    args = Namespace(dropout=0.1, share_all_embeddings=True, max_source_positions=1024, max_target_positions=1024)
+    for side in ("encoder", "decoder"):
+        for name, value in (
+            ("embed_dim", size.embed_dim),
+            ("ffn_embed_dim", size.ffn_dim),
+            ("layers", size.layers),
+            ("attention_heads", size.heads),
+        ):
+            setattr(args, f"{side}_{name}", value)
+    ARCH_CONFIG_REGISTRY["transformer"](args)
+    return TransformerModel.build_model(args, task)
+
+
+def our_model(size: Size, task: Task, mos: str, static: bool = False) -> TranslationModel:
+    args = Namespace(search_space=size.space, mos=mos, dropout=0.1, share_all_embeddings=True)
+    if static:
+        args.subnet_json = json.dumps(equal_architecture(size).to_dict())
+    ARCH_CONFIG_REGISTRY["mos_transformer"](args)
+    return TranslationModel.build_model(args, task)
+
+
+def optimizer_of(model: Any) -> FairseqAdam:
+    settings = Namespace(
+        lr=[1e-4], adam_betas="(0.9,0.98)", adam_eps=1e-8, weight_decay=0.0, tpu=False,
+        use_old_adam=False, fp16_adam_stats=False, fp16=False,
+    )  # fmt: skip
+    return FairseqAdam(settings, list(model.parameters()))
+
+
+def update_of(model: Any, optimizer: FairseqAdam, criterion: Any, batch: dict[str, Any]) -> Callable[[], None]:
+    def update() -> None:
+        model.train()
+        optimizer.zero_grad()
+        loss, size, _ = criterion(model, batch)
+        optimizer.backward(loss)
+        optimizer.multiply_grads(1.0 / size)
+        optimizer.clip_grad_norm(1.0)
+        optimizer.step()
+
+    return update
+
+
+def contestants(
+    size: Size, task: Task, batch: dict[str, Any]
+) -> tuple[dict[str, Callable[[], None]], dict[str, float]]:
+    """One update of each contestant and its millions of parameters, all of which Adam updates, by name."""
+    plain = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+    fused = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
+    updates, params_m = {}, {}
+    for name in ("plain", "static", "none", "layer", "neuron"):
+        torch.manual_seed(1)
+        if name == "plain":
+            model = plain_model(size, task)
+        else:
+            model = our_model(size, task, "none" if name == "static" else name, name == "static")
+            model.train_architecture = equal_architecture(size)
+        optimizer = optimizer_of(model)
+        updates[name] = update_of(model, optimizer, plain, batch)
+        params_m[name] = round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2)
+        if name == "none":
+            updates["none, fused loss"] = update_of(model, optimizer, fused, batch)
+    return updates, params_m
+
+
+def measure(size: Size, repeats: int) -> dict[str, Any]:
+    """Milliseconds of an update and ratios, each as median with the middle half of all rounds."""
+    task = vocabulary(size)
+    batch = sample_of(size)
+    updates, params_m = contestants(size, task, batch)
+    for update in updates.values():
+        for _ in range(2):
+            update()
+    taken: dict[str, list[float]] = {name: [] for name in updates}
+    order, stream = list(updates), random.Random(0)
+    for _ in tqdm(range(repeats), desc=size.space, disable=None):
+        stream.shuffle(order)
+        for name in order:
+            start = time.perf_counter()
+            updates[name]()
+            taken[name].append((time.perf_counter() - start) * 1000)
+
+    def ratio(name: str, base: str) -> dict[str, Any]:
+        rounds = np.array(taken[name]) / np.array(taken[base])
+        return {"ratio": f"{name} / {base}", **_middle(rounds, 3)}
+
+    return {
+        "target_tokens": batch["ntokens"],
+        "vocabulary": size.vocabulary,
+        "params_m": params_m,
+        "update_ms": {name: _middle(np.array(values), 1) for name, values in taken.items()},
+        "aims": [{**ratio(*pair), "at_most": aim, "reached": ratio(*pair)["median"] <= aim} for *pair, aim in AIMS],
+        "further": [ratio(*pair) for pair in FURTHER],
+        "repeats": repeats,
+    }
+
+
+def _middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
+    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
+
+
+def version() -> str:
+    """Tell which fairseq this is."""
+    return str(fairseq.__version__)

@@ -1,0 +1,164 @@
+"""One training update of a translation supernet on any device, without a host.
+
+It is what a trainer does with a batch: forward and backward of one random subnet, or of a sandwich's three, with the
+fused loss, gradients clipped, Adam; halves under autocast, fp16 with scaled losses.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.parts.update_sizes import PAD, Batch, Size, batch_of
+from nas_core.errors import ConfigError
+from nas_core.layers import MoSConfig
+from nas_core.layers.smoothed_loss import projected_smoothed_loss
+from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.precision import check_precision, computing_in, tf32
+from nas_core.space import Architecture, get_space
+from nas_core.supernet.sampling import draw, sandwich
+
+__all__ = ["EXPERTS", "SAMPLINGS", "Case", "measured"]
+
+EXPERTS = ("none", "layer", "neuron")
+SAMPLINGS = ("spos", "sandwich")
+WARM_UP = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is trained, and how."""
+
+    size: str
+    experts: str
+    sampling: str
+    precision: str
+
+    @property
+    def key(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict[str, Any]:
+    """Milliseconds of an update (median and middle half over fixed draws), target tokens per second, and the peak of
+    the memory; or why there are none."""
+    try:
+        check_precision(case.precision, device)
+        with _current(device):
+            training = Training(case, size, device)
+            training.largest()
+            for index in range(WARM_UP):
+                training.update(index)
+            peak = _memory_peak(device)
+            taken = _timed(training.update, range(WARM_UP, WARM_UP + repeats), device)
+            memory = peak()
+    except ConfigError as error:
+        return {"absent": str(error)}
+    except torch.OutOfMemoryError:
+        return {"absent": "out of memory"}
+    finally:
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    low, median, high = np.quantile(taken, (0.25, 0.5, 0.75))
+    return {
+        "params_m": round(sum(parameter.numel() for parameter in training.net.parameters()) / 1e6, 2),
+        "target_tokens": training.tokens,
+        "update_ms": round(float(median), 2),
+        "q25_ms": round(float(low), 2),
+        "q75_ms": round(float(high), 2),
+        "tokens_per_s": round(training.tokens / float(median) * 1000),
+        "peak_gb": memory,
+    }
+
+
+class Training:
+    """A supernet with its optimizer and one batch."""
+
+    def __init__(self, case: Case, size: Size, device: torch.device) -> None:
+        torch.manual_seed(1)
+        self.case, self.device, self.space = case, device, get_space(size.space)
+        config = TranslationConfig(share_all_embeddings=True, dropout=0.1, mos=MoSConfig(kind=case.experts))
+        self.net = TranslationNet(self.space, size.vocabulary, size.vocabulary, config).to(device).train()
+        cuda = device.type == "cuda"
+        self.optimizer = torch.optim.Adam(self.net.parameters(), 1e-4, (0.9, 0.98), fused=cuda)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=case.precision == "fp16")
+        batch = batch_of(size)
+        self.batch: Mapping[str, Tensor] = _moved(batch, device)
+        self.tokens = int(batch.lengths.sum())
+
+    def update(self, index: int) -> None:
+        """The update of this number, whose architecture is drawn by it."""
+        drawn = draw(self.space, index)
+        self._train([drawn] if self.case.sampling == "spos" else list(sandwich(self.space, drawn).values()))
+
+    def largest(self) -> None:
+        """An update of the largest subnet, after which the memory of all others is there."""
+        self._train([self.space.largest()])
+
+    def _train(self, architectures: list[Architecture]) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        with tf32(self.case.precision == "tf32"):
+            for architecture in architectures:
+                with computing_in(self.case.precision, self.device):
+                    loss = self._loss(architecture)
+                self.scaler.scale(loss / (len(architectures) * self.tokens)).backward()
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def _loss(self, architecture: Architecture) -> Tensor:
+        subnet = self.net.select(architecture)
+        memory = self.net.encode(subnet, self.batch["source"])
+        features = self.net.decode_features(subnet, self.batch["previous"], memory).flatten(0, 1)
+        return projected_smoothed_loss(features, subnet.output, self.batch["target"].flatten(), 0.1, PAD)[0]
+
+
+def _moved(batch: Batch, device: torch.device) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(getattr(batch, name)).to(device) for name in ("source", "previous", "target")}
+
+
+def _timed(update: Callable[[int], None], numbers: range, device: torch.device) -> list[float]:
+    """Milliseconds of each: on CUDA between events on the device, which is waited for once."""
+    if device.type != "cuda":
+        return [_on_host(update, number) for number in numbers]
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(len(numbers) + 1)]
+    torch.cuda.synchronize(device)
+    events[0].record()
+    for event, number in zip(events[1:], numbers, strict=True):
+        update(number)
+        event.record()
+    torch.cuda.synchronize(device)
+    return [first.elapsed_time(second) for first, second in pairwise(events)]
+
+
+def _on_host(update: Callable[[int], None], number: int) -> float:
+    start = time.perf_counter()
+    update(number)
+    return (time.perf_counter() - start) * 1000
+
+
+def _memory_peak(device: torch.device) -> Callable[[], float | None]:
+    """From now on, in GB, with weights, gradients and Adam's moments; None where the device does not tell."""
+    if device.type != "cuda":
+        return lambda: None
+    torch.cuda.reset_peak_memory_stats(device)
+    return lambda: round(torch.cuda.max_memory_allocated(device) / 1e9, 3)
+
+
+@contextmanager
+def _current(device: torch.device) -> Iterator[None]:
+    """Events are recorded on the current device's stream."""
+    current: AbstractContextManager[Any] = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    with current:
+        yield

@@ -1,0 +1,58 @@
+"""The sizes at which a supernet's training update is measured, and random batches of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EOS", "PAD", "SIZES", "Batch", "Size", "batch_of"]
+
+PAD, EOS, WORDS = 1, 2, 4
+"""Two special tokens of fairseq's dictionaries, and where words begin."""
+
+
+@dataclass(frozen=True)
+class Size:
+    space: str
+    embed_dim: int
+    ffn_dim: int
+    layers: int
+    heads: int
+    vocabulary: int
+    sentences: int
+    length: tuple[int, int]
+    """Shortest and longest sentence, in tokens: fairseq batches sentences of similar length."""
+
+
+SIZES = {
+    "small": Size("hat_small", 128, 512, 3, 4, 6000, 212, (14, 18)),
+    "wmt": Size("hat_wmt14_en_de", 512, 2048, 6, 8, 32768, 12, (25, 30)),
+    "tiny": Size("hat_small", 128, 512, 3, 4, 200, 4, (4, 6)),
+}
+"""``tiny`` is there to see that a benchmark runs."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Random sentences, padded as fairseq does: source on the left, target on the right. (B, T) each."""
+
+    source: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    target: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def batch_of(size: Size) -> Batch:
+    """The batch of a size, always the same."""
+    stream = np.random.default_rng(0)
+    lengths = stream.integers(size.length[0], size.length[1] + 1, size.sentences)
+    widest = int(lengths.max())
+    rows = [stream.integers(WORDS, size.vocabulary, length) for length in lengths]
+    source, previous, target = (np.full((size.sentences, widest), PAD) for _ in range(3))
+    for index, row in enumerate(rows):
+        source[index, widest - len(row) :] = row
+        target[index, : len(row)] = [*row[1:], EOS]
+        previous[index, : len(row)] = [EOS, *row[1:]]
+    return Batch(source, previous, target, lengths)
