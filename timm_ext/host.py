@@ -26,7 +26,7 @@ _MARK = b"nas_ext_image"
 _KEPT_BYTES = 2**30
 """Prepared images are kept in the host's memory up to this size."""
 _SHARE = 4
-"""Of a GPU's free memory they take the fourth part at most."""
+"""They take this part of a GPU's free memory at most: a fourth."""
 _LARGEST_HEADER = 2**24
 
 

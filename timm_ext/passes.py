@@ -26,11 +26,11 @@ class Pass(NamedTuple):
     images: Tensor
     labels: Tensor
     update: int
-    """Of which update it is a part, from the beginning of the run."""
+    """The update that it is a part of, counted from the beginning of the run."""
     part: int
-    """Which part, from 0."""
+    """Its number among the parts, from 0."""
     parts: int
-    """Into how many the update is split."""
+    """How many parts the update has."""
 
 
 class Passes:
