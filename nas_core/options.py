@@ -46,6 +46,8 @@ class Option:
     """All texts that are allowed, from ``metadata={"choices": ..}`` of the field; empty: any."""
     many: bool = False
     """Whether it takes several values, a tuple of them."""
+    alone: str | None = None
+    """For argparse: its value where it is given without one, from ``metadata={"alone": ..}``; None: it needs one."""
 
     @property
     def flag(self) -> str:
@@ -171,7 +173,8 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
             parser.add_argument(
                 option.flag,
                 type=option.kind,
-                nargs="+" if option.many else None,
+                nargs="+" if option.many else None if option.alone is None else "?",
+                const=option.alone,
                 required=option.default is MISSING,
                 metavar=option.kind.__name__.upper(),
                 help=text,
@@ -198,7 +201,8 @@ def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
     kind = typing.get_args(hint)[0] if many else dict if typing.get_origin(hint) in (dict, Mapping) else hint
     if kind not in (bool, int, float, str, Path, dict) and not is_dataclass(kind):
         raise ConfigError(f"{field.name} of {owner.__name__} is of type {hint}, which no option has; give it another")
-    return Option(field.name, kind, default, _plain(doc), tuple(field.metadata.get("choices", ())), many)
+    choices, alone = tuple(field.metadata.get("choices", ())), field.metadata.get("alone")
+    return Option(field.name, kind, default, _plain(doc), choices, many, alone)
 
 
 @cache

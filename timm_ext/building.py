@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import timm
 import torch
-from timm.data import create_loader, resolve_model_data_config
+from timm.data import Mixup, create_loader, resolve_model_data_config
 from timm.optim import create_optimizer_v2, get_optimizer_info
 from timm.scheduler import create_scheduler_v2
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.space import SearchSpace
+from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.models import MODELS
 from timm_ext.options import TrainConfig
+from timm_ext.workers import Workers
 
-__all__ = ["build_model", "make_loader", "make_optimizer", "make_schedule", "seed_everything"]
+__all__ = [
+    "build_model",
+    "compile_static",
+    "make_loader",
+    "make_mixup",
+    "make_optimizer",
+    "make_schedule",
+    "make_stability",
+    "order_seed",
+    "seed_everything",
+]
 
 _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
 """timm's defaults for schedules that fall in steps."""
@@ -49,9 +63,53 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
     return model
 
 
-def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool) -> Any:
-    """timm's loader: shuffled and augmented batches to train on, or centre crops in order."""
+def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
+    """Compile static networks in place, when they run first; their weights keep their names.
+
+    Raises:
+        ConfigError: it is a supernet. UnknownChoiceError: torch has no such backend.
+    """
+    if any(model.is_supernet for model in models):
+        raise ConfigError(
+            "--torchcompile with a supernet: each update trains another network, and each would be compiled; compile"
+            " the subnet that you take (--subnet), or leave it away"
+        )
+    if backend not in torch.compiler.list_backends(exclude_tags=()):
+        raise unknown_choice("compiler (--torchcompile)", backend, torch.compiler.list_backends())
+    for model in models:
+        model.compile(backend=backend)
+
+
+def make_mixup(config: TrainConfig, classes: int) -> Mixup | None:
+    """What mixes images and labels of a batch, if anything does."""
+    if not (config.mixup > 0 or config.cutmix > 0):
+        return None
+    return Mixup(
+        mixup_alpha=config.mixup, cutmix_alpha=config.cutmix, label_smoothing=config.smoothing, num_classes=classes
+    )
+
+
+def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
+    """What ends a supernet's training when its ranking of subnets no longer changes, if that is wanted."""
+    if not config.stability_architectures:
+        return None
+    settings = StabilityConfig(
+        architectures=config.stability_architectures,
+        tau=config.stability_tau,
+        patience=config.stability_patience,
+        seed=config.seed,
+    )
+    return Stability(space, settings)
+
+
+def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:
+    """timm's loader: shuffled and augmented batches to train on, or centre crops in order; of this worker's images.
+
+    Training, several workers take turns in one order, that of :func:`order_seed`, so that their batches together are
+    one worker's larger batch. Images that timm repeats to make the parts equal come last.
+    """
     data = resolve_model_data_config(model)
+    several = training and workers.count > 1
     return create_loader(
         images,
         input_size=data["input_size"],
@@ -67,9 +125,11 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
         std=data["std"],
         crop_pct=data["crop_pct"],
         num_workers=config.workers,
-        use_prefetcher=False,
-        persistent_workers=False,
-        device=torch.device(config.device),
+        distributed=several,
+        pin_memory=config.pin_mem,
+        use_prefetcher=workers.device.type == "cuda" and not config.no_prefetcher,
+        persistent_workers=training and config.persistent_workers,
+        device=workers.device,
     )
 
 
@@ -132,9 +192,20 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
     return schedule
 
 
-def seed_everything(seed: int, epoch: int) -> None:
-    """Everything that draws in this epoch, here and in the workers that the loader starts."""
-    mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
+    """Everything that draws in this epoch, here and in the processes that the loader starts; each worker draws its own
+    augmentation."""
+    mixed = _mixed(seed, epoch, rank)
     random.seed(mixed)
     np.random.seed(mixed)
     torch.manual_seed(mixed)
+
+
+def order_seed(seed: int, epoch: int) -> int:
+    """The seed of an epoch's order of images: what torch's loader draws in one worker, where its own seed is first."""
+    drawing = torch.Generator().manual_seed(_mixed(seed, epoch, 0))
+    return [int(torch.empty((), dtype=torch.int64).random_(generator=drawing)) for _ in ("loader", "order")][1]
+
+
+def _mixed(seed: int, epoch: int, rank: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1)[0])

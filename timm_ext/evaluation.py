@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from timm.utils import accuracy
 from torch import Tensor
 
+from nas_core.precision import computing_in
 from nas_core.space import Architecture
 from timm_ext.model import VisionModel
 
 __all__ = ["evaluate"]
 
 Batches = Iterable[tuple[Tensor, Tensor]]
+Results = dict[str, dict[str, float]]
 
 
 @torch.no_grad()
@@ -23,28 +25,51 @@ def evaluate(
     batches: Batches,
     architectures: Mapping[str, Architecture],
     device: torch.device,
-    half: bool = False,
-    after_batch: Callable[[int, dict[str, dict[str, float]]], None] | None = None,
-) -> dict[str, dict[str, float]]:
+    precision: str = "fp32",
+    after_batch: Callable[[int, Results], None] | None = None,
+    sums: Callable[[Sequence[float]], Sequence[float]] = list,
+) -> Results:
     """``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture, by name; images are read once, and
-    experts mixed once. ``after_batch`` gets the number of batches seen and the results on them."""
+    experts mixed once. ``after_batch`` gets the number of batches seen and the results on them, for which the host
+    waits for the device after each batch instead of at the end. ``sums`` adds up what several workers found."""
     training = model.training
     model.eval()
-    subnets = {name: model.net.select(architecture) for name, architecture in architectures.items()}
-    totals = {name: {"loss": 0.0, "top1": 0.0} for name in architectures}
-    count = 0
-    results: dict[str, dict[str, float]] = {}
+    # A static network runs as a whole, so that it runs compiled where it is.
+    subnets = (
+        {name: model.net.select(architecture) for name, architecture in architectures.items()}
+        if model.is_supernet
+        else dict.fromkeys(architectures)
+    )
+    found: list[Tensor] = []
+    counts: list[int] = []
+    totals, read = [0.0] * (2 * len(subnets)), 0
     for index, (images, labels) in enumerate(batches, start=1):
-        images, labels = images.to(device), labels.to(device)
-        for name, subnet in subnets.items():
-            with torch.autocast(device.type, torch.bfloat16, enabled=half):
-                logits = model.net(subnet, images)
+        images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+        for subnet in subnets.values():
+            with computing_in(precision, device):
+                logits = model(images) if subnet is None else model.net(subnet, images)
             logits = logits.float()
-            totals[name]["loss"] += float(F.cross_entropy(logits, labels, reduction="sum"))
-            totals[name]["top1"] += float(accuracy(logits, labels, topk=(1,))[0]) * len(labels)
-        count += len(labels)
-        results = {name: {key: total / count for key, total in sums.items()} for name, sums in totals.items()}
+            found += [F.cross_entropy(logits, labels, reduction="sum"), accuracy(logits, labels, topk=(1,))[0]]
+        counts.append(len(labels))
         if after_batch is not None:
-            after_batch(index, results)
+            _add(totals, found, counts[read:])
+            found, read = [], len(counts)
+            after_batch(index, _means(totals, sum(counts), subnets))
+    _add(totals, found, counts[read:])
     model.train(training)
-    return results
+    *totals, count = sums([*totals, float(sum(counts))])
+    return _means(totals, count, subnets) if count else {}
+
+
+def _add(totals: list[float], found: list[Tensor], counts: Sequence[int]) -> None:
+    """Add what the device found on some batches: per batch and subnet the sum of losses, and the mean accuracy."""
+    if not found:
+        return
+    for place, value in enumerate(torch.stack(found).tolist()):
+        batch, which = divmod(place, len(totals))
+        totals[which] += value * counts[batch] if which % 2 else value
+
+
+def _means(totals: Sequence[float], count: float, names: Iterable[str]) -> Results:
+    means = [total / count for total in totals]
+    return {name: {"loss": means[2 * at], "top1": means[2 * at + 1]} for at, name in enumerate(names)}

@@ -12,6 +12,7 @@ import numpy as np
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError
 from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.precision import check_precision
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report, Supernet
 from timm_ext.training_log import training_curves, training_logs
@@ -19,11 +20,13 @@ from timm_ext.training_log import training_curves, training_logs
 if TYPE_CHECKING:
     from nas_core.export import Exportable
 
-__all__ = ["HOST", "ImageSupernet", "TimmHost"]
+__all__ = ["HOST", "ImageSupernet", "TimmHost", "place_of"]
 
 _MARK = b"nas_ext_image"
 _KEPT_BYTES = 2**30
-"""Prepared images are kept in memory up to this size."""
+"""Prepared images are kept in the host's memory up to this size."""
+_SHARE = 4
+"""They take this part of a GPU's free memory at most: a fourth."""
 _LARGEST_HEADER = 2**24
 
 
@@ -33,7 +36,10 @@ class ImageSupernet:
     Evaluates on the images that the run validated on: those of its validation data, or those that it held out of its
     training data. ``data`` says where that data is now; where it is other data, without a ``train/`` in it, all its
     images are taken. ``valid_subset`` names a folder in it (``train``, ``val``, ``test``) whose images are evaluated
-    instead; ``valid_sentences`` takes only so many. They are read on the first evaluation.
+    instead; ``valid_sentences`` takes only so many. They are read on the first evaluation, and stay on the device where
+    it has room.
+
+    Evaluations compute in ``precision``; what is extracted or exported are the float32 weights.
     """
 
     units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
@@ -45,11 +51,13 @@ class ImageSupernet:
         valid_subset: str = "valid",
         valid_sentences: int | None = None,
         device: str = "cpu",
+        precision: str = "fp32",
     ) -> None:
         from timm_ext.checkpoint import build, read_checkpoint
 
         self.path, self._data, self._subset, self._images = path, data, valid_subset, valid_sentences
         self.device = usable_device(device)
+        self.precision = check_precision(precision, self.device)
         self._state = read_checkpoint(path)
         self._model = build(self._state, path, ema=True).to(self.device).eval()
         self.space: SearchSpace = self._model.space
@@ -78,11 +86,21 @@ class ImageSupernet:
             )
             wanted = ("input_size", "interpolation", "mean", "std", "crop_pct")
             chosen_config = {name: config[name] for name in wanted}
+            size = 4 * len(images) * self._model.in_chans * height * width
+            where = place_of(size, _free_memory(self.device))
             loader = create_loader(
-                images, batch_size=256, num_workers=0, use_prefetcher=False, persistent_workers=False, **chosen_config
+                images,
+                batch_size=256,
+                num_workers=0,
+                pin_memory=self.device.type == "cuda" and where != "device",
+                use_prefetcher=False,
+                persistent_workers=False,
+                **chosen_config,
             )
-            pixels = len(images) * self._model.in_chans * height * width
-            self._batches = list(loader) if 4 * pixels <= _KEPT_BYTES else loader
+            if where == "device":
+                self._batches = [tuple(tensor.to(self.device) for tensor in batch) for batch in loader]
+            else:
+                self._batches = list(loader) if where == "host" else loader
         return self._batches
 
     def validation_set(self) -> Any:
@@ -123,10 +141,11 @@ class ImageSupernet:
         batches = self._validation()
 
         def after_batch(index: int, metrics: Mapping[str, dict[str, float]]) -> None:
-            if report is not None:
-                report(index / len(batches), metrics["it"])
+            assert report is not None
+            report(index / len(batches), metrics["it"])
 
-        return evaluate(self._model, batches, {"it": architecture}, self.device, after_batch=after_batch)["it"]
+        each = None if report is None else after_batch
+        return evaluate(self._model, batches, {"it": architecture}, self.device, self.precision, each)["it"]
 
     def extract(self, architecture: Architecture, path: Path) -> int:
         """Save the collapsed subnet, as safetensors if the name ends so, else as a checkpoint; its parameters."""
@@ -145,6 +164,20 @@ class ImageSupernet:
         prepared = {name: list(self._statistics(self.task["height"])[name]) for name in ("mean", "std")}
         info = {"kind": "image", "architecture": architecture.to_dict(), **self.task, **prepared}
         return Exportable((part,), info)
+
+
+def place_of(size: int, free: int | None) -> str:
+    """Where prepared images of so many bytes are kept: on the ``device`` with so much free memory (None: the CPU), on
+    the ``host``, or ``nowhere``, so that they are read anew for each evaluation."""
+    if free is not None and size <= free // _SHARE:
+        return "device"
+    return "host" if size <= _KEPT_BYTES else "nowhere"
+
+
+def _free_memory(device: Any) -> int | None:
+    import torch
+
+    return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else None
 
 
 def _has_settings(path: Path) -> bool:

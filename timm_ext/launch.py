@@ -1,20 +1,23 @@
 """``python -m timm_ext.launch PATH/train.py ..``: a script of a timm checkout with our models registered.
 
 timm finds models by what was imported, and its trainer is a script outside the package. Under it a supernet draws one
-random subnet per forward pass (SPOS); the sandwich rule needs :mod:`timm_ext.train`. On several devices torch's
-wrapper expects every parameter in every update, which subnets do not give: train supernets on one.
+random subnet per forward pass (SPOS); the sandwich rule needs :mod:`timm_ext.train`. Under torchrun all workers draw
+the same one. With ``--grad-accum-steps`` each of an update's passes draws its own; the update is the mean of theirs.
 """
 
 from __future__ import annotations
 
+import functools
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 
-__all__ = ["launch", "main"]
+__all__ = ["launch", "main", "wrapping_subnets"]
 
 
 def launch(script: str, arguments: Sequence[str]) -> None:
@@ -30,7 +33,33 @@ def launch(script: str, arguments: Sequence[str]) -> None:
 
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    runpy.run_path(script, run_name="__main__")
+    with wrapping_subnets():
+        runpy.run_path(script, run_name="__main__")
+
+
+@contextmanager
+def wrapping_subnets() -> Iterator[None]:
+    """torch's ``DistributedDataParallel`` takes supernets inside the block: it looks for the parameters that a subnet
+    lacks, and leaves them without gradient. Models on a CPU are wrapped without ``device_ids``, which timm gives
+    always and torch refuses there."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    from timm_ext.model import VisionModel
+
+    original = DistributedDataParallel.__init__
+
+    @functools.wraps(original)
+    def start(self: Any, module: Any, device_ids: Any = None, *arguments: Any, **options: Any) -> None:
+        if any(isinstance(part, VisionModel) and part.is_supernet for part in module.modules()):
+            options["find_unused_parameters"] = True
+        on_cpu = all(parameter.device.type == "cpu" for parameter in module.parameters())
+        original(self, module, None if on_cpu else device_ids, *arguments, **options)
+
+    DistributedDataParallel.__init__ = start  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        DistributedDataParallel.__init__ = original  # type: ignore[method-assign]
 
 
 def main() -> int:

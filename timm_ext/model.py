@@ -104,6 +104,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         self.start(space, architecture_seed, architecture_draw)
         if self.is_supernet:
             self.register_buffer("updates", torch.zeros((), dtype=torch.long))
+            self._updates = 0  # what the buffer holds, known without asking the device
+            self.register_load_state_dict_post_hook(_count_loaded)
         self.in_chans, self.num_classes = in_chans, num_classes
         self.num_features = self.head_hidden_size = self.embed_dim = self.net.embed_dim
         self.feature_info = [
@@ -141,9 +143,14 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     def active_subnet(self) -> VisionSubnet:
         """The weights of the architecture in use; while training a supernet, of the next draw."""
         if self.training and self.is_supernet and self.held is None:
-            self.train_architecture = self.draw(int(self.updates))
-            self.updates += 1
+            self.train_architecture = self.draw(self._updates)
+            self.count_from(self._updates + 1)
         return super().active_subnet()
+
+    def count_from(self, updates: int) -> None:
+        """Draw the next architectures as after so many updates of a supernet."""
+        self._updates = updates
+        self.updates.fill_(updates)
 
     # -- timm's interface ----------------------------------------------------------------------------------------------
 
@@ -240,6 +247,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             "stem": r"^net\.(?:class_token|positions|patch_embed)",
             "blocks": [(r"^net\.layers\.(\d+)", None), (r"^net\.norm", (99999,))],
         }
+
+
+def _count_loaded(model: VisionModel, _: Any) -> None:
+    model._updates = int(model.updates)
 
 
 def image_pair(size: int | Sequence[int] | None) -> tuple[int, int] | None:

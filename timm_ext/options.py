@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.options import add_options, read_options
+from nas_core.precision import PRECISIONS
 
-__all__ = ["PRECISIONS", "SAMPLINGS", "TrainConfig", "parse", "parser"]
+__all__ = ["SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
 
 SAMPLINGS = ("spos", "sandwich")
-PRECISIONS = ("float32", "bfloat16")
+_FORMER = {"float32": "fp32", "bfloat16": "bf16"}
+"""Names of precisions in earlier releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +59,16 @@ class TrainConfig:
     updates: int = 0
     """train so many updates instead of --epochs; the schedule is counted in updates"""
     batch_size: int = 128
-    """images of an update"""
+    """images of a pass, of each worker: an update is made of this, times the workers that torchrun starts, times
+    --grad-accum-steps"""
+    grad_accum_steps: int = 1
+    """passes whose gradients are averaged into one update; a supernet draws one subnet for all of them"""
     opt: str = "adamw"
     """optimizer, by timm's name"""
     opt_betas: tuple[float, ...] = ()
     """of Adam and its relatives, two numbers; default: the optimizer's (mFormer: 0.9 0.998)"""
     lr: float = 1e-3
-    """highest learning rate"""
+    """highest learning rate; it is not scaled by the number of workers"""
     min_lr: float = 1e-6
     """last learning rate"""
     warmup_lr: float = 1e-6
@@ -106,23 +111,36 @@ class TrainConfig:
     """decay of a moving average of the weights; 0: none"""
     img_size: int = 0
     """height and width; default: the model's"""
-    precision: str = "float32"
-    """float32 or bfloat16 (autocast)"""
+    precision: str = "fp32"
+    """fp32, tf32 (NVIDIA from Ampere on), bf16 or fp16 (autocast; fp16 with a scaled loss)"""
+    channels_last: bool = False
+    """channels as the last dimension of images in memory"""
+    torchcompile: str = field(default="", metadata={"alone": "inductor"})
+    """static networks: compile with torch.compile, by this backend (without one: inductor)"""
     grad_checkpointing: bool = False
     """recompute layers in the backward pass to save memory"""
     seed: int = 1
     """of weights, data order, augmentation and architectures"""
     workers: int = 0
-    """processes that read images"""
+    """processes that read images, for each worker of torchrun"""
+    pin_mem: bool = False
+    """read images into pinned memory, from which a GPU copies while it computes"""
+    no_prefetcher: bool = False
+    """on CUDA: prepare images by the processes that read them, not on the device ahead of time as timm's prefetcher"""
+    persistent_workers: bool = False
+    """keep the processes that read images from epoch to epoch; a run that is continued then draws other augmentation"""
+    log_interval: int = 50
+    """updates between two looks at the loss, for which the host waits for the device"""
     device: str = "cpu"
-    """cpu, cuda, cuda:1"""
+    """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
 
     def __post_init__(self) -> None:
         if self.sampling not in SAMPLINGS:
             raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
+        object.__setattr__(self, "precision", precision_named(self.precision))
         if self.precision not in PRECISIONS:
             raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "grad_accum_steps", "log_interval"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected at least 1")
         for name in ("val_count", "updates", "warmup_updates"):
@@ -143,6 +161,11 @@ class TrainConfig:
             raise ConfigError(f"--ema {self.ema}; expected a decay from 0 (none) to below 1")
         if not 0 < self.scale <= 1:
             raise ConfigError(f"--scale {self.scale}; expected a share above 0 and up to 1")
+
+
+def precision_named(given: str) -> str:
+    """The name of a precision that was called otherwise in earlier releases, and may be so in an old run folder."""
+    return _FORMER.get(given, given)
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:

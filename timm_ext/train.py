@@ -1,57 +1,70 @@
 """``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop made of timm's parts.
 
 timm's own trainer is a script of its repository and not part of its package; :mod:`timm_ext.launch` runs that one. This
-one trains supernets by single paths (SPOS) or the sandwich rule, and continues an interrupted run as if nothing had
-happened: everything random depends on the seed, the epoch and the update alone.
+one trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun, and
+continues an interrupted run as if nothing had happened: everything random depends on the seed, the epoch, the update
+and the worker alone.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
-from itertools import islice
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from timm.data import Mixup
 from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 from timm.task import ClassificationTask
 from timm.utils import ModelEmaV3
 from tqdm import tqdm
 
-from nas_core.device import usable_device
-from nas_core.errors import CheckpointError, ConfigError, DataError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.files import write_json
+from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
-from nas_core.supernet.stability import Stability, StabilityConfig
-from timm_ext.building import build_model, make_loader, make_optimizer, make_schedule, seed_everything
+from timm_ext.building import (
+    build_model,
+    compile_static,
+    make_loader,
+    make_optimizer,
+    make_schedule,
+    make_stability,
+    seed_everything,
+)
 from timm_ext.checkpoint import load_weights, read_checkpoint, save_checkpoint
-from timm_ext.data import open_splits, where_validated
+from timm_ext.data import ImageSet, open_splits, where_validated
 from timm_ext.evaluation import evaluate
-from timm_ext.model import VisionModel
 from timm_ext.options import TrainConfig, parse
+from timm_ext.passes import Passes
+from timm_ext.settings import check_continues
+from timm_ext.step import Losses, Step
+from timm_ext.workers import Workers, join, leave
 
 __all__ = ["Trainer", "main"]
-
-_FREE = ("device", "workers", "output")
-"""Settings that may differ when a run is continued; other ``workers`` augment by other draws."""
 
 
 class Trainer:
     """One run: builds everything from its settings, :meth:`run` trains.
 
+    Args:
+        workers: this process among those that train together; default: as torchrun says.
+
     Raises:
         NasExtError: settings that cannot work, or a run folder of other settings.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, workers: Workers | None = None) -> None:
         self.config, self.folder = config, Path(config.output)
-        self.device = usable_device(config.device)
+        self.workers = workers or join(config.device)
+        self.device = self.workers.device
+        check_precision(config.precision, self.device)
         self.train_set, self.valid_set = open_splits(
             config.data, config.val_data or None, config.val_count, config.seed, config.train_count
         )
@@ -61,38 +74,23 @@ class Trainer:
             path = Path(config.init)
             load_weights(self.model, read_checkpoint(path), path, ema=True)
         self.model.set_grad_checkpointing(config.grad_checkpointing)
+        if config.channels_last:
+            self.model.to(memory_format=torch.channels_last)
         mixing = config.mixup > 0 or config.cutmix > 0
-        smooth = LabelSmoothingCrossEntropy(config.smoothing)
-        self.task = ClassificationTask(
-            self.model, criterion=SoftTargetCrossEntropy() if mixing else smooth, device=self.device, verbose=False
-        )
-        self.mixup = None
-        if mixing:
-            self.mixup = Mixup(
-                mixup_alpha=config.mixup,
-                cutmix_alpha=config.cutmix,
-                label_smoothing=config.smoothing,
-                num_classes=self.model.num_classes,
-            )
+        criterion = SoftTargetCrossEntropy() if mixing else LabelSmoothingCrossEntropy(config.smoothing)
+        self.task = ClassificationTask(self.model, criterion, device=self.device, verbose=False)
         self.average = ModelEmaV3(self.model, decay=config.ema, use_warmup=True) if config.ema else None
-        self.per_epoch = len(self.train_set) // config.batch_size
-        if not self.per_epoch:
-            raise DataError(
-                f"{len(self.train_set)} images do not fill one batch of {config.batch_size}; lower --batch-size"
-            )
+        self.models = [self.model] if self.average is None else [self.model, self.average.module]
+        if config.torchcompile:
+            compile_static(config.torchcompile, self.models)
+        self.passes = Passes(config, self.model, self.train_set, self.workers)
+        self.per_epoch = self.passes.updates
         self.updates = config.updates or config.epochs * self.per_epoch
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
-        self.stability: Stability | None = None
-        if config.stability_architectures:
-            settings = StabilityConfig(
-                architectures=config.stability_architectures,
-                tau=config.stability_tau,
-                patience=config.stability_patience,
-                seed=config.seed,
-            )
-            self.stability = Stability(self.model.space, settings)
+        self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers)
+        self.stability = make_stability(config, self.model.space)
         self.history: list[dict[str, Any]] = []
         self.epoch = 0
 
@@ -101,91 +99,98 @@ class Trainer:
     def run(self) -> dict[str, Any]:
         """Train up to the last update, or until the ranking of subnets is stable; the metrics of the best epoch."""
         self.resume()
-        tqdm.write(
+        self._say(
             f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on:"
-            f" {where_validated(self.config.data, self.config.val_data, self.config.val_count)}",
-            file=sys.stderr,
+            f" {where_validated(self.config.data, self.config.val_data, self.config.val_count)}"
         )
-        write_json(self.folder / "settings.json", asdict(self.config))
+        if self.workers.first:
+            write_json(self.folder / "settings.json", asdict(self.config))
         while self.epoch < self.epochs and not (self.stability and self.stability.stable):
             loss = self.train_epoch()
             record = {"epoch": self.epoch, "train_loss": loss, **self.validate()}
             better = record["top1"] > max((past["top1"] for past in self.history), default=-1.0)
             self.history.append(record)
             self.epoch += 1
-            if better:
-                self.save(self.folder / "best.pt")
-            self.save(self.folder / "last.pt")
-            write_json(self.folder / "metrics.json", self.history)
-            tqdm.write(f"epoch {self.epoch}/{self.epochs}: " + _line(record), file=sys.stderr)
+            if self.workers.first:
+                if better:
+                    self.save(self.folder / "best.pt")
+                self.save(self.folder / "last.pt")
+                write_json(self.folder / "metrics.json", self.history)
+            self._say(f"epoch {self.epoch}/{self.epochs}: " + line(record))
         return max(self.history, key=lambda record: float(record["top1"]))
+
+    def _say(self, text: str) -> None:
+        if self.workers.first:
+            tqdm.write(text, file=sys.stderr)
 
     def train_epoch(self) -> float:
         """One pass over the training images, or what of it is left to do; the mean loss."""
-        config, total = self.config, 0.0
-        seed_everything(config.seed, self.epoch + 1)
-        loader, first = make_loader(config, self.model, self.train_set, training=True), self.epoch * self.per_epoch
-        update, count = first, min(self.per_epoch, self.updates - first)
+        first = self.epoch * self.per_epoch
+        count = min(self.per_epoch, self.updates - first)
         self.model.train()
-        bar = tqdm(total=count, desc=f"epoch {self.epoch + 1}/{self.epochs}", disable=None, leave=False)
-        for images, labels in islice(loader, count):
-            if self.schedule is not None:
+        losses = Losses(self.step)
+        hidden = None if self.workers.first else True
+        bar = tqdm(total=count, desc=f"epoch {self.epoch + 1}/{self.epochs}", disable=hidden, leave=False)
+        for images, labels, update, part, parts in self.passes.epoch(self.epoch, count):
+            if self.schedule is not None and not part:
                 self.schedule.step_update(update)
-            images, labels = images.to(self.device), labels.to(self.device)
-            if self.mixup is not None:
-                images, labels = self.mixup(images, labels)
-            loss = self.train_step(images, labels, update)
-            update, total = update + 1, total + loss
+            losses.add(update, self.train_step(images, labels, update, part, parts))
+            if part + 1 < parts:
+                continue
             if self.average is not None:
-                self.average.update(self.model, step=update)
-            bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+                self.average.update(self.model, step=update + 1)
+            if not (update + 1) % self.config.log_interval:
+                bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()
         bar.close()
-        return total / count
+        losses.read()
+        return losses.mean
 
-    def train_step(self, images: torch.Tensor, labels: torch.Tensor, update: int) -> float:
-        """One update on a batch, of each architecture that the rule trains; the loss."""
+    def train_step(
+        self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
+    ) -> list[torch.Tensor]:
+        """A batch, the ``part``-th of the ``parts`` of an update, through each architecture that the rule trains; the
+        last part changes the weights. What the update's loss is the sum of, on the device."""
         architectures = self.architectures_of(update)
-        self.optimizer.zero_grad()
-        total = 0.0
-        for architecture in architectures:
-            with self.model.using(architecture), torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
-                loss = self.task(images, labels)["loss"] / len(architectures)
-            loss.backward()
-            total += loss.item()
-        if not np.isfinite(total):
-            raise NasExtError(f"the loss became {total} at update {update}; lower --lr or give --clip-grad")
-        if self.config.clip_grad:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_grad)
-        self.optimizer.step()
-        return total
+        if not part:
+            self.optimizer.zero_grad()
+        share = len(architectures) * parts
+        losses = [
+            self.step.backward(lambda: self.task(images, labels)["loss"] / share, self._holding(architecture))
+            for architecture in architectures
+        ]
+        if part + 1 == parts:
+            self.step.update()
+        return losses
+
+    def _holding(self, architecture: Architecture) -> Any:
+        return self.model.using(architecture) if self.model.is_supernet else nullcontext()
 
     def architectures_of(self, update: int) -> list[Architecture]:
         """The architectures that an update trains: one drawn, or the sandwich's three."""
         model = self.model
         if not model.is_supernet:
             return [model.architecture]
-        model.updates.fill_(update)
+        model.count_from(update)
         drawn = model.draw(update)
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
         """``loss`` and ``top1``, means over the architectures that are followed, and each one's own; ``stability_tau``
-        of those that are ranked."""
+        of those that are ranked. Each worker takes a part of the images, none of them twice."""
         followed = validation_set(self.model.space, self.config.valid_random, self.config.seed)
         ranked = {str(index): one for index, one in enumerate(self.stability.architectures)} if self.stability else {}
-        model: VisionModel = self.model if self.average is None else self.average.module
-        batches = make_loader(self.config, self.model, self.valid_set, training=False)
-        every = evaluate(model, batches, {**followed, **ranked}, self.device, self._half)
+        own = ImageSet(self.valid_set.source, self.valid_set.indices[self.workers.rank :: self.workers.count])
+        batches = make_loader(self.config, self.model, own, training=False, workers=self.workers) if len(own) else ()
+        every = evaluate(
+            self.models[-1], batches, {**followed, **ranked}, self.device, self.config.precision, sums=self.workers.sums
+        )
         each = {name: every[name] for name in followed}
         mean = {key: float(np.mean([metrics[key] for metrics in each.values()])) for key in ("loss", "top1")}
-        tau = self.stability.update([every[name]["loss"] for name in ranked]) if self.stability else None
+        with self.workers.together():
+            tau = self.stability.update([every[name]["loss"] for name in ranked]) if self.stability else None
         more = {"subnets": each} if len(each) > 1 else {}
         return {**mean, **({} if tau is None else {"stability_tau": tau}), **more}
-
-    @property
-    def _half(self) -> bool:
-        return self.config.precision == "bfloat16"
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -199,8 +204,10 @@ class Trainer:
             arch=self.config.model,
             epoch=self.epoch,
             optimizer=self.optimizer.state_dict(),
+            scaler=self.step.state_dict(),
             history=self.history,
             train=asdict(self.config),
+            worker_count=self.workers.count,
             **more,
         )
 
@@ -208,32 +215,33 @@ class Trainer:
         """Continue from ``last.pt`` if the run folder has one.
 
         Raises:
-            ConfigError: it was made with other settings. CheckpointError: it is damaged.
+            ConfigError: it was made with other settings, or not all workers see it. CheckpointError: it is damaged.
         """
-        path = self.folder / "last.pt"
+        with self.workers.together():
+            self._read(self.folder / "last.pt")
+        folder = f"the last epoch in {self.folder}"
+        self.workers.check_same(self.epoch, folder, "all machines have to see the same folder")
+        for model in self.models:
+            self.workers.share(model)
+
+    def _read(self, path: Path) -> None:
         if not path.exists():
             return
         state = read_checkpoint(path)
-        now, then = asdict(self.config), state.get("train")
-        if not isinstance(then, dict):
-            raise CheckpointError(f"{path} was not written by timm_ext.train; give another --output")
-        then = {**{field.name: field.default for field in fields(TrainConfig)}, **then}  # settings added since
-        for name, value in now.items():
-            if name not in _FREE and then.get(name) != value:
-                raise ConfigError(
-                    f"{self.folder} holds a run with --{name.replace('_', '-')} {then.get(name)!r}, now {value!r};"
-                    " give another --output, or the same settings to continue it"
-                )
+        check_continues(self.folder, state, self.config, self.workers.count)
         load_weights(self.model, state, path)
         if self.average is not None:
             load_weights(self.average.module, state, path, ema=True)
         self.optimizer.load_state_dict(state["optimizer"])
+        if state.get("scaler"):
+            self.step.load_state_dict(state["scaler"])
         if self.stability:
             self.stability.load_state_dict(state.get("stability", {}))
         self.epoch, self.history = state["epoch"], state["history"]
 
 
-def _line(record: dict[str, Any]) -> str:
+def line(record: dict[str, Any]) -> str:
+    """What is said of an epoch."""
     parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
     parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
     parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []
@@ -243,12 +251,34 @@ def _line(record: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 0, or 2 after a wrong input."""
     try:
-        best = Trainer(parse(arguments)).run()
+        config = parse(arguments)
     except NasExtError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(f"best epoch {best['epoch'] + 1}: {_line(best)}")
+        return _failed(error, quiet=os.environ.get("RANK", "0") != "0")
+    try:
+        workers = join(config.device)
+    except NasExtError as error:
+        return _failed(error)
+    try:
+        with workers.together():
+            trainer = Trainer(config, workers)
+        best = trainer.run()
+    except NasExtError as error:
+        code = _failed(error, quiet=not workers.tells(error))
+        if workers.count > 1:
+            # Taking leave in order would wait for workers that are elsewhere.
+            sys.stderr.flush()
+            os._exit(code)
+        return code
+    leave()
+    if workers.first:
+        print(f"best epoch {best['epoch'] + 1}: {line(best)}")
     return 0
+
+
+def _failed(error: NasExtError, quiet: bool = False) -> int:
+    if not quiet:
+        print(error, file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -13,14 +13,14 @@ import torch
 from timm.utils import CheckpointSaver
 
 from nas_core.cli import main
-from nas_core.errors import CheckpointError, DataError
+from nas_core.errors import CheckpointError, ConfigError, DataError
 from nas_core.files import read_json
 from nas_core.space import space_to_dict
 from nas_core.supernet.host import Host, Supernet, hosts
 from tests.contracts.host import HostContract
 from tests.timm_ext.running import SPACE, space_file, train
 from timm_ext import load_model
-from timm_ext.host import HOST
+from timm_ext.host import HOST, ImageSupernet, place_of
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,23 @@ def test_evaluates_as_training_did(run: Path, npz: Path) -> None:
     few = HOST.open(run / "last.pt", data=str(npz), valid_sentences=10)
     assert few.evaluate(SPACE.largest())["top1"] % 10 == pytest.approx(0, abs=1e-6)
     assert few.evaluate(SPACE.largest()) == few.evaluate(SPACE.largest())
+
+
+def test_where_prepared_images_are_kept() -> None:
+    size, half = 2**20, 2**29
+    assert place_of(size, None) == "host" and place_of(2**31, None) == "nowhere"
+    assert place_of(half, 4 * half) == "device" and place_of(half, 4 * half - 1) == "host"
+    assert place_of(2**33, 2**36) == "device" and place_of(2**33, 2**34) == "nowhere"
+
+
+def test_prepared_images_are_read_once(run: Path) -> None:
+    supernet = HOST.open(run / "last.pt", precision="bf16")
+    first = supernet.evaluate(SPACE.largest())
+    assert isinstance(supernet, ImageSupernet) and supernet.precision == "bf16"
+    supernet.validation_set = None  # type: ignore[method-assign, assignment]
+    assert supernet.evaluate(SPACE.largest()) == first
+    with pytest.raises(ConfigError, match="precision tf32 is of NVIDIA devices"):
+        HOST.open(run / "last.pt", precision="tf32")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from tests.timm_ext.running import space_file
+from tests.timm_ext.workers_started import start
+from timm_ext.host import HOST
+from timm_ext.launch import wrapping_subnets
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -34,3 +44,90 @@ def test_an_absent_script_is_explained_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("no file ")
     assert len(done.stderr.splitlines()) == 1
+
+
+AS_TIMM_DOES = """
+import json, sys
+import timm, torch
+from timm.task import ClassificationTask
+from timm.utils import init_distributed_device
+from types import SimpleNamespace
+
+space, out, updates = sys.argv[1], sys.argv[2], int(sys.argv[3])
+args = SimpleNamespace(device="cpu")
+device = init_distributed_device(args)
+torch.manual_seed(args.rank)  # timm seeds workers differently; the wrapper shares the first one's weights
+model = timm.create_model("mformer_small_supernet", search_space=space, num_classes=2)
+task = ClassificationTask(model, device=device, verbose=False)
+if args.distributed:
+    task.prepare_distributed(device_ids=[device], broadcast_buffers=True)
+module = task.get_trainable_module().train()
+generator, seen = torch.Generator().manual_seed(0), []
+images, labels = torch.randn(16, 3, 32, 32, generator=generator), torch.tensor([0, 1] * 8)
+(one, two), (first, second) = (all[args.rank::args.world_size].chunk(2) for all in (images, labels))
+for update in range(updates):  # of two passes each, of which the first exchanges nothing
+    model.zero_grad()
+    with task.no_sync():
+        (task(one, first)["loss"] / 2).backward()
+    seen.append(model.architecture.to_dict())
+    (task(two, second)["loss"] / 2).backward()
+    seen.append(model.architecture.to_dict())
+gradients = {name: one.grad for name, one in model.named_parameters() if one.grad is not None}
+weights = {name: one.detach() for name, one in model.named_parameters()}
+torch.save({"gradients": gradients, "weights": weights, "seen": json.dumps(seen)}, f"{out}.{args.rank}.pt")
+"""
+
+
+def test_workers_of_a_script_like_timms_share_subnets_and_gradients(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(AS_TIMM_DOES)
+    given = [str(tmp_path / "train.py"), str(space_file(tmp_path)), str(tmp_path / "out"), "2"]
+    for code, _, said in start(2, "-m", "timm_ext.launch", *given):
+        assert code == 0, said
+    first, second = (torch.load(tmp_path / f"out.{rank}.pt", weights_only=True) for rank in (0, 1))
+    assert first["seen"] == second["seen"]
+    assert set(first["gradients"]) == set(second["gradients"]) < set(first["weights"])
+    for name, gradient in first["gradients"].items():
+        assert torch.equal(gradient, second["gradients"][name])
+        assert torch.equal(first["weights"][name], second["weights"][name])
+    alone = launch(*given[:2], str(tmp_path / "alone"), "2")
+    assert alone.returncode == 0, alone.stderr
+    one = torch.load(tmp_path / "alone.0.pt", weights_only=True)
+    assert one["seen"] == first["seen"]
+    assert set(one["gradients"]) == set(first["gradients"])
+    for name, gradient in one["gradients"].items():
+        torch.testing.assert_close(first["gradients"][name], gradient, atol=1e-5, rtol=1e-4)
+
+
+def test_the_wrapper_is_changed_inside_the_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import timm
+
+    got: list[tuple[Any, dict[str, Any]]] = []
+
+    def noted(self: Any, module: Any, device_ids: Any = None, **options: Any) -> None:
+        got.append((device_ids, options))
+
+    monkeypatch.setattr(DistributedDataParallel, "__init__", noted)
+    wrapper: Any = DistributedDataParallel
+    models = [timm.create_model(name) for name in ("mos_vit_small_supernet", "mos_vit_small", "resnet18")]
+    with wrapping_subnets():
+        for model in (*models, torch.nn.Sequential(models[0])):
+            wrapper.__init__(object(), model, device_ids=[torch.device("cpu")], broadcast_buffers=False)
+    wrapper.__init__(object(), models[0], [0])
+    plain = {"broadcast_buffers": False}
+    found = {**plain, "find_unused_parameters": True}
+    assert got == [(None, found), (None, plain), (None, plain), (None, found), ([0], {})]
+
+
+def test_timms_own_trainer_on_two_workers(folder: Path, tmp_path: Path) -> None:
+    checkout = os.environ.get("NAS_EXT_TIMM", "")
+    if not checkout:
+        pytest.skip("NAS_EXT_TIMM names no checkout of timm")
+    options = ["--data-dir", str(folder), "--model", "mformer_small_supernet", "--num-classes", "2", "--device", "cpu"]
+    short = ["--epochs", "2", "--warmup-epochs", "0", "-b", "4", "--grad-accum-steps", "2", "--lr", "0.01"]
+    files = ["--opt", "adamw", "--workers", "0", "--no-prefetcher", "--output", str(tmp_path), "--experiment", "run"]
+    for code, _, said in start(2, "-m", "timm_ext.launch", f"{checkout}/train.py", *options, *short, *files):
+        assert code == 0, said
+    state = torch.load(tmp_path / "run" / "checkpoint-1.pth.tar", weights_only=False)["state_dict"]
+    assert int(state["updates"]) == 4
+    supernet = HOST.open(tmp_path / "run" / "last.pth.tar", data=str(folder))
+    assert supernet.evaluate(supernet.space.smallest())["loss"] > 0

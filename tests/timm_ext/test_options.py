@@ -31,11 +31,22 @@ def test_options_become_settings() -> None:
     assert config == expected
 
 
+def test_names_of_precisions_in_earlier_releases() -> None:
+    for given, meant in (("float32", "fp32"), ("bfloat16", "bf16"), ("tf32", "tf32"), ("fp16", "fp16")):
+        assert parse([*NEEDED, "--precision", given]).precision == meant
+
+
+def test_the_compiler_may_be_left_unsaid() -> None:
+    assert parse([*NEEDED, "--torchcompile", "--seed", "2"]).torchcompile == "inductor"
+    assert parse([*NEEDED, "--torchcompile", "eager"]).torchcompile == "eager"
+    assert parse(NEEDED).torchcompile == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
         ({"sampling": "greedy"}, UnknownChoiceError, "way of sampling"),
-        ({"precision": "float16"}, UnknownChoiceError, "expected one of float32, bfloat16"),
+        ({"precision": "float16"}, UnknownChoiceError, "expected one of fp32, tf32, bf16, fp16"),
         ({"updates": -1}, ConfigError, "--updates -1; expected 0 or more"),
         ({"val_count": -3}, ConfigError, "--val-count -3; expected 0 or more"),
         ({"opt_betas": (0.9,)}, ConfigError, "--opt-betas 0.9; expected two numbers"),
@@ -43,6 +54,8 @@ def test_options_become_settings() -> None:
         ({"warmup_updates": 3}, ConfigError, "--warmup-updates 3 without --updates"),
         ({"warmup_updates": 3, "updates": 3}, ConfigError, "--warmup-updates 3 of --updates 3"),
         ({"epochs": 0}, ConfigError, "--epochs 0; expected at least 1"),
+        ({"grad_accum_steps": 0}, ConfigError, "--grad-accum-steps 0; expected at least 1"),
+        ({"log_interval": 0}, ConfigError, "--log-interval 0; expected at least 1"),
         ({"mixup": 0.2, "batch_size": 9}, ConfigError, "--batch-size 9 with mixup"),
         ({"ema": 1.0}, ConfigError, "--ema 1.0"),
         ({"scale": 0.0}, ConfigError, "--scale 0.0"),

@@ -16,11 +16,13 @@ from nas_core.files import read_json
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich
 from tests.timm_ext.running import SPACE, config, train
+from tests.timm_ext.trained_by_workers import plain_images
 from timm_ext import load_model
-from timm_ext.building import build_model
+from timm_ext.building import build_model, make_loader
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
 from timm_ext.train import Trainer, main
+from timm_ext.workers import Workers
 
 ROUGH = {
     "mixup": 0.3,
@@ -205,6 +207,73 @@ def test_a_folder_with_timms_splits(folder: Path, tmp_path: Path, capsys: pytest
     supernet = HOST.open(tmp_path / "run" / "last.pt")
     found = supernet.evaluate(SPACE.smallest())
     assert found["loss"] == pytest.approx(trainer.history[-1]["subnets"]["smallest"]["loss"], rel=1e-4)
+
+
+def test_an_update_of_several_passes_is_that_of_one_batch(npz: Path, tmp_path: Path) -> None:
+    given = {"opt": "sgd", "sampling": "sandwich"}
+    with plain_images():
+        whole = train(npz, tmp_path / "whole", **given)
+        parts = train(npz, tmp_path / "parts", **given, batch_size=4, grad_accum_steps=4)
+        left = train(npz, tmp_path / "left", **given, batch_size=8, grad_accum_steps=4)  # of 4 passes and of 2
+    assert (parts.per_epoch, left.per_epoch) == (3, 2)
+    assert [record["train_loss"] for record in parts.history] == pytest.approx(
+        [record["train_loss"] for record in whole.history], rel=1e-4
+    )
+    for name, tensor in weights(tmp_path / "whole").items():
+        torch.testing.assert_close(weights(tmp_path / "parts")[name], tensor, atol=1e-5, rtol=1e-4)
+    assert left.updates == 4 and int(left.model.updates) == 3
+
+
+def test_a_network_compiled_for_the_cpu(npz: Path, tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("torch's compiler needs g++")
+    Architecture({**SPACE.smallest(), "attention": ("softmax",)}).save(tmp_path / "A.json")
+    given = {"subnet": str(tmp_path / "A.json"), "opt": "sgd", "epochs": 1, "val_count": 16}
+    plain, compiled = (
+        train(npz, tmp_path / name, **given, torchcompile=backend)
+        for name, backend in (("plain", ""), ("compiled", "inductor"))
+    )
+    assert compiled.history[-1]["loss"] == pytest.approx(plain.history[-1]["loss"], rel=1e-3)
+    assert list(weights(tmp_path / "compiled")) == list(weights(tmp_path / "plain"))
+
+
+def test_runs_of_earlier_releases_continue(npz: Path, tmp_path: Path) -> None:
+    whole = train(npz, tmp_path / "whole", precision="bf16")
+    trainer = Trainer(config(npz, tmp_path / "run", precision="bfloat16"))
+    trainer.epochs = 1
+    trainer.run()
+    state = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
+    for added in ("scaler", "worker_count"):
+        del state[added]
+    new = ("grad_accum_steps", "log_interval", "torchcompile", "channels_last", "pin_mem", "no_prefetcher")
+    state["train"] = {name: value for name, value in state["train"].items() if name not in new}
+    state["train"]["precision"] = "bfloat16"
+    torch.save(state, tmp_path / "run" / "last.pt")
+    assert train(npz, tmp_path / "run", precision="bf16").history == whole.history
+    with pytest.raises(ConfigError, match="holds a run with --precision 'bf16', now 'fp32'"):
+        train(npz, tmp_path / "run")
+
+
+def test_processes_that_read_images(npz: Path, tmp_path: Path) -> None:
+    with plain_images():
+        alone = train(npz, tmp_path / "alone")
+        kept = train(npz, tmp_path / "kept", workers=1, persistent_workers=True)
+    assert kept.history[0] == alone.history[0] and len(kept.history) == 2
+    loader = make_loader(kept.config, kept.model, kept.train_set, training=True, workers=kept.workers)
+    assert loader.persistent_workers and not hasattr(loader, "mean")  # timm's prefetcher is for CUDA
+    validating = make_loader(kept.config, kept.model, kept.valid_set, training=False, workers=kept.workers)
+    assert not validating.persistent_workers
+    on_cuda = Workers(torch.device("cuda"))
+    made: list[dict[str, Any]] = []
+    for changes in ({}, {"no_prefetcher": True}, {"pin_mem": True}):
+        settings = config(npz, tmp_path / "kept", **changes)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("timm_ext.building.create_loader", lambda *_, **given: made.append(given))
+            make_loader(settings, kept.model, kept.train_set, training=True, workers=on_cuda)
+    assert [(each["use_prefetcher"], each["pin_memory"]) for each in made] == [
+        (True, False), (False, False), (True, True),
+    ]  # fmt: skip
+    assert {each["device"] for each in made} == {torch.device("cuda")}
 
 
 def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None:

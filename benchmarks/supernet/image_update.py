@@ -1,0 +1,188 @@
+"""What training and running image networks costs on a device: mFormer's space for CIFAR-10, images of 224 pixels.
+
+Rows are told by ``what`` is done with which ``network``, in each precision: milliseconds (median of the repeats),
+images per second and, on CUDA, the peak of memory in MiB.
+
+- ``update``: forward, backward and AdamW as in ``timm_ext.train``; of the supernet one random subnet at a time
+  (``spos``) or three (``sandwich``), and of its largest network with one kind of attention in all layers.
+- ``forward``: in evaluation, weights sliced once; the largest and the smallest network, and the largest with one kind
+  of attention in all layers.
+
+Images are random numbers that lie on the device. A row is kept once it is measured: a run that was stopped goes on.
+Run: ``python -m benchmarks image_update [--device cuda]``; a few minutes on a GPU, into ``results/cuda``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import timm
+import torch
+from timm.loss import LabelSmoothingCrossEntropy
+from torch import Tensor
+from tqdm import tqdm
+
+import timm_ext  # noqa: F401  registers the models
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import is_of, settings_hash
+from nas_core.device import usable_device
+from nas_core.errors import ConfigError
+from nas_core.files import append_jsonl, read_jsonl
+from nas_core.latency.machine import describe_machine
+from nas_core.precision import PRECISIONS, check_precision, computing_in
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.sampling import sandwich
+from timm_ext.model import VisionModel
+from timm_ext.step import Step
+from timm_ext.workers import Workers
+
+RESULTS = Path(__file__).parents[1] / "results"
+CASES = (
+    ("update", "spos"),
+    ("update", "sandwich"),
+    ("update", "largest, softmax"),
+    ("update", "largest, linear"),
+    ("forward", "largest"),
+    ("forward", "smallest"),
+    ("forward", "largest, softmax"),
+    ("forward", "largest, linear"),
+)
+WARM_UP = 3
+
+
+def network(space: SearchSpace, name: str) -> Architecture:
+    """A network of the space by its name here."""
+    if name == "smallest":
+        return space.smallest()
+    largest = space.largest()
+    _, _, kind = name.partition(", ")
+    return space.validate(
+        Architecture({**largest, "attention": (kind,) * largest.number("layers")} if kind else largest)
+    )
+
+
+def trained(model: VisionModel, name: str, update: int) -> list[Architecture]:
+    """The architectures of an update."""
+    if name not in ("spos", "sandwich"):
+        return [network(model.space, name)]
+    drawn = model.draw(update)
+    return list(sandwich(model.space, drawn).values()) if name == "sandwich" else [drawn]
+
+
+def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, precision: str) -> Callable[[int], None]:
+    """What is done in an update."""
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    step, criterion = (
+        Step(model.train(), optimizer, precision, 0.0, Workers(images.device)),
+        LabelSmoothingCrossEntropy(),
+    )
+
+    def update(number: int) -> None:
+        architectures = trained(model, name, number)
+        optimizer.zero_grad()
+        for architecture in architectures:
+            step.backward(lambda: criterion(model(images), labels) / len(architectures), model.using(architecture))
+        step.update()
+
+    return update
+
+
+def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -> Callable[[int], None]:
+    """What is done in a pass of evaluation."""
+    with torch.no_grad():
+        subnet = model.eval().net.select(network(model.space, name))
+
+    @torch.no_grad()
+    def forward(_: int) -> None:
+        with computing_in(precision, images.device):
+            model.net(subnet, images)
+
+    return forward
+
+
+def measured(what: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The figures of a row, or why there are none."""
+    device = usable_device(options.device)
+    try:
+        check_precision(precision, device)
+    except ConfigError as error:
+        return {"note": str(error)}
+    torch.manual_seed(1)
+    model: VisionModel = timm.create_model(options.model, num_classes=10).to(device)
+    side = model.space.largest().number("image_size")
+    images = torch.randn(options.batch_size, 3, side, side, device=device)
+    labels = torch.randint(10, (options.batch_size,), device=device)
+    cuda = device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(device)
+    if what == "update":
+        run = updates_of(model, name, images, labels, precision)
+    else:
+        run = forwards_of(model, name, images, precision)
+    try:
+        seconds = list(_timed(run, options.repeats, device))
+    except torch.cuda.OutOfMemoryError:
+        return {"note": f"out of memory with {options.batch_size} images"}
+    middle = float(np.median(seconds))
+    row = {"ms": round(1000 * middle, 2), "images_per_s": round(options.batch_size / middle, 1)}
+    return {**row, "memory_mib": round(torch.cuda.max_memory_allocated(device) / 2**20)} if cuda else row
+
+
+def _timed(run: Callable[[int], None], repeats: int, device: torch.device) -> Iterator[float]:
+    for number in range(WARM_UP + repeats):
+        begin = time.perf_counter()
+        run(number)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        if number >= WARM_UP:
+            yield time.perf_counter() - begin
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--model", default="mformer_cifar10_supernet", help="a supernet of timm_ext")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
+    parser.add_argument("--small", action="store_true", help="a small space and few images, to see that it runs")
+    parser.add_argument("--out", type=Path, help="the JSON; default: in results/cuda, and none on the CPU")
+    options = parser.parse_args(argv)
+    if options.small:
+        options.model, options.batch_size, options.repeats = "mformer_small_supernet", 2, 1
+    cuda = torch.device(options.device).type == "cuda"
+    out = options.out or (RESULTS / "cuda" / "image_update.json" if cuda else None)
+    work = None if out is None else out.with_suffix(".jsonl")
+    kept = read_jsonl(work) if work is not None and work.exists() else []
+    machine = {**describe_machine(options.device, torch.get_num_threads()), "timm": timm.__version__}
+    settings = {name: getattr(options, name) for name in ("model", "batch_size", "repeats")}
+    rows: list[dict[str, Any]] = []
+    cases = [(*case, precision) for case in CASES for precision in options.precisions]
+    for what, name, precision in tqdm(cases, disable=None):
+        key = {
+            "what": what,
+            "network": name,
+            "precision": precision,
+            "settings": settings_hash({**settings, **machine}),
+        }
+        record = next((one for one in kept if is_of(one, key)), None)
+        if record is None:
+            record = {**key, **measured(what, name, precision, options)}
+            if work is not None:
+                work.parent.mkdir(parents=True, exist_ok=True)
+                append_jsonl(work, record)
+        rows.append({field: value for field, value in record.items() if field != "settings"})
+        print(json.dumps(rows[-1]), flush=True)
+    if out is not None and work is not None:
+        write_result(out, {**settings, "rows": rows, "machine": machine}, command(__file__, argv))
+        work.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Training and evaluating image networks on any device, in every precision."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.space import Architecture
+from tests.devices import PRECISIONS, close_in
+from tests.host_reads import host_reads, no_host_reads
+from tests.timm_ext.running import SPACE, config, train
+from timm_ext.checkpoint import read_checkpoint
+from timm_ext.evaluation import evaluate
+from timm_ext.host import HOST
+from timm_ext.step import Losses
+from timm_ext.train import Trainer
+from timm_ext.workers import Workers
+
+SEED = torch.Generator().manual_seed(5)
+IMAGES, LABELS = torch.randn(16, 3, 32, 32, generator=SEED), torch.tensor([0, 1] * 8)
+
+
+def on(device: str, precision: str) -> dict[str, Any]:
+    """Settings of a device; the CPU has no TF32."""
+    return {"device": device, "precision": "fp32" if precision == "tf32" and device == "cpu" else precision}
+
+
+def gradients(npz: Path, output: Path, parts: int = 1, **changes: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of a first update, and its gradient without loss scale."""
+    trainer = Trainer(config(npz, output, opt="sgd", lr=1e-9, clip_grad=1e9, **changes))
+    trainer.model.train()
+    # From torch's own first scale, 2**16, gradients of a new network overflow for some updates.
+    scaled = trainer.config.precision == "fp16"
+    trainer.step.scaler = torch.amp.GradScaler(trainer.device.type, init_scale=256.0, enabled=scaled)
+    losses: list[Tensor] = []
+    pairs = zip(IMAGES.to(trainer.device).chunk(parts), LABELS.to(trainer.device).chunk(parts), strict=True)
+    for part, (images, labels) in enumerate(pairs):
+        losses += trainer.train_step(images, labels, 0, part, parts)
+    found = {name: one.grad for name, one in trainer.model.named_parameters() if one.grad is not None}
+    return torch.stack(losses).sum(), found
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"sampling": "sandwich"}, {"mos": "layer", "sampling": "sandwich"}, {"mos": "neuron"}],
+    ids=["spos", "sandwich", "layer", "neuron"],
+)
+def test_an_update_is_that_of_float32(
+    device: str, precision: str, changes: dict[str, Any], npz: Path, tmp_path: Path
+) -> None:
+    expected, reference = gradients(npz, tmp_path / "cpu", **changes)
+    loss, found = gradients(npz, tmp_path / "device", **on(device, precision), **changes)
+    close_in(precision, loss, expected)
+    assert set(found) == set(reference)
+    for side in ("net.patch_embed", "net.layers.0.ffn", "net.norm", "net.head"):
+        flat, wanted = (
+            torch.cat([one.detach().float().cpu().flatten() for name, one in each.items() if name.startswith(side)])
+            for each in (found, reference)
+        )
+        close_in(precision, flat, wanted, times=5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
+def test_a_run_in_every_precision(device: str, precision: str, npz: Path, tmp_path: Path) -> None:
+    given = {**on(device, precision), "ema": 0.9, "mixup": 0.2, "channels_last": precision == "fp16"}
+    trainer = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=device != "cpu", **given)
+    assert len(trainer.history) == 2 and trainer.history[-1]["loss"] < 1
+    state = read_checkpoint(tmp_path / "run" / "last.pt")
+    assert bool(state["scaler"]) == (precision == "fp16")
+    again = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=False, **given)  # nothing is left to do
+    assert again.history == trainer.history
+    if precision == "fp16":
+        assert again.step.scaler.get_scale() == trainer.step.scaler.get_scale()
+
+
+def test_accumulated_gradients_are_those_of_one_batch(device: str, npz: Path, tmp_path: Path) -> None:
+    for changes in ({}, {"sampling": "sandwich", "mos": "layer"}):
+        whole, expected = gradients(npz, tmp_path / "whole", device=device, **changes)
+        loss, found = gradients(npz, tmp_path / "parts", parts=4, device=device, **changes)
+        torch.testing.assert_close(loss, whole)
+        assert set(found) == set(expected)
+        for name, gradient in found.items():
+            torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_compiled_network_trains_as_it_does_otherwise(device: str, backend: str, npz: Path, tmp_path: Path) -> None:
+    if device == "cpu" and backend == "inductor":
+        pytest.skip("takes a minute on a CPU; test_train.py does it once")
+    Architecture({**SPACE.smallest(), "attention": ("softmax",)}).save(tmp_path / "A.json")
+    ema = 0.5 if backend == "eager" else 0.0
+    given = {"subnet": str(tmp_path / "A.json"), "device": device, "opt": "sgd", "ema": ema, "epochs": 1}
+    plain = train(npz, tmp_path / "plain", **given, val_count=16)
+    compiled = train(npz, tmp_path / "compiled", torchcompile=backend, **given, val_count=16)
+    states = [read_checkpoint(tmp_path / name / "last.pt") for name in ("plain", "compiled")]
+    for key in ("state_dict", "state_dict_ema") if ema else ("state_dict",):
+        assert list(states[0][key]) == list(states[1][key])
+        for name, tensor in states[0][key].items():
+            torch.testing.assert_close(states[1][key][name], tensor, atol=1e-3, rtol=1e-3)
+    assert compiled.history[-1]["loss"] == pytest.approx(plain.history[-1]["loss"], rel=1e-2)
+
+
+def test_a_supernet_is_not_compiled(npz: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--torchcompile with a supernet: each update trains another network"):
+        Trainer(config(npz, tmp_path / "run", torchcompile="inductor"))
+    SPACE.smallest().save(tmp_path / "A.json")
+    with pytest.raises(UnknownChoiceError, match=r"compiler \(--torchcompile\) 'inductr'"):
+        Trainer(config(npz, tmp_path / "run", torchcompile="inductr", subnet=str(tmp_path / "A.json")))
+
+
+@pytest.mark.parametrize("sampling", ["spos", "sandwich"])
+def test_the_host_does_not_wait_in_an_update(device: str, sampling: str, npz: Path, tmp_path: Path) -> None:
+    trainer = Trainer(config(npz, tmp_path / "run", device=device, sampling=sampling, opt="sgd", ema=0.9, clip_grad=1))
+    trainer.model.train()
+    images, labels = IMAGES.to(device), LABELS.to(device)
+    losses = Losses(trainer.step)
+    for guard in (None, no_host_reads):
+        for update in range(3):
+            if guard is None:
+                losses.add(update, trainer.train_step(images, labels, update))
+                continue
+            with guard(device):
+                losses.add(update + 3, trainer.train_step(images, labels, update + 3))
+                assert trainer.average is not None
+                trainer.average.update(trainer.model, step=update + 4)
+    assert math.isfinite(losses.read())
+
+
+def test_the_host_looks_once_at_an_evaluation(device: str, npz: Path, tmp_path: Path) -> None:
+    model = Trainer(config(npz, tmp_path / "run", device=device)).model
+    batches = [(IMAGES.to(device), LABELS.to(device)), (IMAGES[:5].to(device), LABELS[:5].to(device))] * 2
+    both = {"small": SPACE.smallest(), "large": SPACE.largest()}
+    first = evaluate(model, batches, both, torch.device(device))
+    with host_reads(device) as reads:
+        assert evaluate(model, batches, both, torch.device(device)) == first
+    assert len(reads) <= 1
+    seen = []
+    whole = evaluate(
+        model, batches, both, torch.device(device), after_batch=lambda index, results: seen.append((index, results))
+    )
+    assert whole == first == seen[-1][1] and [index for index, _ in seen] == [1, 2, 3, 4]
+
+
+def test_draws_do_not_ask_the_device(device: str, npz: Path, tmp_path: Path) -> None:
+    model = Trainer(config(npz, tmp_path / "run", device=device)).model.train()
+    images = IMAGES.to(device)
+    drawn = []
+    with no_host_reads(device):
+        for _ in range(3):
+            model(images)
+            drawn.append(model.architecture)
+    assert drawn == [model.draw(update) for update in range(3)] and int(model.updates) == 3
+    other = Trainer(config(npz, tmp_path / "run", device=device)).model.train()
+    other.load_state_dict(model.state_dict())
+    other(images)
+    assert other.architecture == model.draw(3)
+
+
+def test_an_fp16_run_leaves_updates_out_until_it_diverges(device: str, npz: Path, tmp_path: Path) -> None:
+    trainer = Trainer(config(npz, tmp_path / "run", device=device, precision="fp16"))
+    trainer.model.train()
+    images, labels = IMAGES.to(device), LABELS.to(device)
+    losses, before = Losses(trainer.step), trainer.model.net.norm.weight.detach().clone()
+    losses.add(0, trainer.train_step(images * math.inf, labels, 0))
+    assert torch.equal(trainer.model.net.norm.weight, before)  # left out
+    losses.add(1, trainer.train_step(images, labels, 1))
+    assert not torch.equal(trainer.model.net.norm.weight, before)
+    assert math.isfinite(losses.read()) and losses.count == 1
+    for update in range(2, 40):
+        losses.add(update, trainer.train_step(images * math.inf, labels, update))
+    with pytest.raises(NasExtError, match="no finite gradient in fp16 by update 39, though the loss was scaled by"):
+        losses.read()
+    empty = Losses(trainer.step)
+    with pytest.raises(NasExtError, match="no loss of this epoch is finite"):
+        _ = empty.mean
+
+
+def test_an_interrupted_run_continues(device: str, npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"device": device, "sampling": "sandwich", "precision": "bf16", "grad_accum_steps": 2, "log_interval": 1}
+    whole = train(npz, tmp_path / "whole", **given)
+    trainer = Trainer(config(npz, tmp_path / "parts", **given))
+    assert (trainer.per_epoch, trainer.updates) == (2, 4)  # of two passes, and of the one that is left
+
+    def interrupted(images: Tensor, labels: Tensor, update: int, part: int, parts: int) -> list[Tensor]:
+        if update == 3:
+            raise KeyboardInterrupt
+        assert parts == (1 if update % 2 else 2)
+        return Trainer.train_step(trainer, images, labels, update, part, parts)
+
+    monkeypatch.setattr(trainer, "train_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    again = train(npz, tmp_path / "parts", **given)
+    assert again.history[0] == trainer.history[0]
+    for record, expected in zip(again.history, whole.history, strict=True):
+        assert record["loss"] == pytest.approx(expected["loss"], rel=0 if device == "cpu" else 0.05)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_supernet_is_evaluated(device: str, precision: str, npz: Path, tmp_path: Path) -> None:
+    trained = train(npz, tmp_path / "run", epochs=1)
+    supernet = HOST.open(tmp_path / "run" / "last.pt", **on(device, precision))
+    found = torch.tensor(supernet.evaluate(SPACE.largest())["loss"])
+    close_in(precision, found, torch.tensor(trained.history[-1]["subnets"]["largest"]["loss"]), times=3)
+    reports: list[float] = []
+    supernet.evaluate(SPACE.largest(), lambda share, metrics: reports.append(share))
+    assert reports == [1.0]
+
+
+def test_another_device_than_the_current_one(second_device: str, npz: Path, tmp_path: Path) -> None:
+    trainer = train(npz, tmp_path / "run", device=second_device, epochs=1, precision="bf16", ema=0.5)
+    assert {one.device for one in trainer.model.parameters()} == {torch.device(second_device)}
+    supernet = HOST.open(tmp_path / "run" / "last.pt", device=second_device, precision="fp16")
+    first = supernet.evaluate(SPACE.smallest())
+    assert first == supernet.evaluate(SPACE.smallest()) and math.isfinite(first["loss"])
+    count = supernet.extract(SPACE.smallest(), tmp_path / "subnet.pt")
+    static = read_checkpoint(tmp_path / "subnet.pt")["state_dict"]
+    assert {one.dtype for one in static.values()} == {torch.float32} and count > 0
+
+
+def test_losses_are_those_of_all_workers(device: str, npz: Path, tmp_path: Path) -> None:
+    trainer = Trainer(config(npz, tmp_path / "run", device=device))
+
+    class Other(Workers):
+        def mean(self, values: Tensor) -> Tensor:
+            return values + 1
+
+    trainer.step.workers = Other(**{f.name: getattr(trainer.workers, f.name) for f in dataclasses.fields(Workers)})
+    losses = Losses(trainer.step)
+    losses.add(0, [torch.tensor(1.0, device=device), torch.tensor(2.0, device=device)])
+    losses.add(1, [torch.tensor(3.0, device=device), torch.tensor(5.0, device=device)])
+    assert losses.read() == losses.mean == (5 + 10) / 2
+    losses.add(2, [torch.tensor(math.nan, device=device)])
+    with pytest.raises(NasExtError, match="the loss became nan at update 2; lower --lr"):
+        losses.read()

@@ -1,0 +1,178 @@
+"""Two workers are one with twice the batch; what they agree on, and how they end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.files import read_json
+from tests.timm_ext.running import config
+from tests.timm_ext.trained_by_workers import trained
+from tests.timm_ext.workers_started import start
+from timm_ext import workers as module
+from timm_ext.checkpoint import read_checkpoint
+from timm_ext.workers import LostWorkerError, ToldElsewhereError, Workers, join
+
+TASKS: dict[str, tuple[dict[str, Any], int]] = {
+    "spos": ({"seed": 3}, 0),
+    "sandwich": ({"sampling": "sandwich", "ema": 0.9, "clip_grad": 0.5}, 0),
+    "mos": ({"mos": "layer", "sampling": "sandwich", "opt": "sgd"}, 0),
+    "neuron": ({"mos": "neuron", "opt": "sgd", "grad_accum_steps": 2}, 0),
+    "resumed": ({"seed": 3, "stability_architectures": 4, "stability_tau": 1.0}, 4),
+}
+"""Changed settings, and the update before which the run is interrupted."""
+
+
+def settings(npz: Path, output: Path, **changes: Any) -> dict[str, Any]:
+    return asdict(config(npz, output, **{"batch_size": 8, "val_count": 23, **changes}))
+
+
+@pytest.fixture(scope="module")
+def runs(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what two workers did."""
+    folder = tmp_path_factory.mktemp("workers")
+    tasks = {name: (settings(npz, folder / name, **task), stop) for name, (task, stop) in TASKS.items()}
+    (folder / "tasks.json").write_text(json.dumps(tasks))
+    for code, _, said in start(2, "-m", "tests.timm_ext.trained_by_workers", str(folder / "tasks.json"), str(folder)):
+        assert code == 0, said
+    return folder
+
+
+def result(runs: Path, name: str, rank: int) -> dict[str, Any]:
+    content: dict[str, Any] = torch.load(runs / f"{name}.{rank}.pt", weights_only=True)
+    return content
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_two_workers_are_one_with_twice_the_batch(runs: Path, npz: Path, tmp_path: Path, name: str) -> None:
+    task, _ = TASKS[name]
+    one = trained(settings(npz, tmp_path / "run", **task, batch_size=16))
+    first, second = (result(runs, name, rank) for rank in (0, 1))
+    assert one["seen"] == first["seen"] == second["seen"]
+    assert one["untouched"] == first["untouched"]
+    for key, weights in first["state"].items():
+        for tensor, value in weights.items():
+            assert torch.equal(value, second["state"][key][tensor])
+            # Adam makes steps of 0.01 out of any gradient, also where rounding alone keeps it from 0.
+            torch.testing.assert_close(value, one["state"][key][tensor], atol=2e-4, rtol=1e-3)
+    assert first["history"] == second["history"]
+    for mine, alone in zip(first["history"], one["history"], strict=True):
+        assert mine["train_loss"] == pytest.approx(alone["train_loss"], rel=1e-4)
+        for subnet, metrics in alone["subnets"].items():
+            assert mine["subnets"][subnet] == pytest.approx(metrics, rel=1e-4)
+
+
+def test_the_first_worker_writes(runs: Path) -> None:
+    folder = runs / "resumed"
+    assert {path.name for path in folder.iterdir()} == {"best.pt", "last.pt", "metrics.json", "settings.json"}
+    assert read_checkpoint(folder / "last.pt")["worker_count"] == 2
+    assert read_json(folder / "metrics.json") == result(runs, "resumed", 1)["history"]
+    with pytest.raises(ConfigError, match="holds a run of 2 workers, now 1; start as many with torchrun"):
+        trained(read_json(folder / "settings.json"))
+
+
+def command(npz: Path, output: Path, **changes: Any) -> list[str]:
+    given = {"lr": 0.01, "warmup_epochs": 0, "search_space": settings(npz, output)["search_space"], **changes}
+    options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    base = ["--data", str(npz), "--output", str(output), "--model", "mformer_small_supernet"]
+    return ["-m", "timm_ext.train", *base, "--val-count", "23", "--batch-size", "8", *options]
+
+
+def test_an_error_of_one_worker_ends_all_with_its_line(npz: Path, tmp_path: Path) -> None:
+    with np.load(npz) as table:
+        arrays = dict(table)
+    start_of, end = arrays["offset"][40:42]
+    arrays["data"][start_of:end] = 0
+    np.savez(tmp_path / "hole.npz", **arrays)
+    ended = start(2, *command(tmp_path / "hole.npz", tmp_path / "run", epochs=9))
+    assert [code for code, _, _ in ended] == [2, 2]
+    said = [line for _, _, text in ended for line in text.splitlines() if "images to" not in line]
+    assert [line for line in said if line.startswith("image 40 of")], said
+    assert all(line.startswith(("image 40 of", "a worker ended", "epoch ")) for line in said if "[W" not in line), said
+
+
+def test_all_workers_diverge_together_and_one_says_so(npz: Path, tmp_path: Path) -> None:
+    (first, _, said), (second, _, nothing) = start(2, *command(npz, tmp_path / "run", lr=1e30, opt="sgd"))
+    assert (first, second) == (2, 2)
+    assert "the loss became nan at update" in said.splitlines()[-1]
+    assert "Traceback" not in said + nothing and "became" not in nothing
+
+
+class Flagged(Workers):
+    """The second of three workers, of whom some have failed before."""
+
+    flags = (0, 0, 0)
+
+    def _gathered(self, number: int) -> list[int]:  # private: stands for the exchange
+        return [self.flags[0], number, self.flags[2]]
+
+
+@pytest.mark.parametrize(("flags", "said"), [((0, 0, 0), "mine"), ((0, 0, 1), "mine"), ((1, 0, 0), "another worker")])
+def test_the_first_worker_with_an_error_tells_it(flags: tuple[int, int, int], said: str) -> None:
+    workers = Flagged(torch.device("cpu"), 1, 3)
+    object.__setattr__(workers, "flags", flags)
+    with pytest.raises(NasExtError, match=said) as caught, workers.together():
+        raise DataError("mine")
+    assert workers.tells(caught.value) == (said == "mine")
+    if any(flags):
+        with pytest.raises(ToldElsewhereError), workers.together():
+            pass
+
+
+def test_errors_of_all_are_told_by_the_first() -> None:
+    alone, second = Workers(torch.device("cpu")), Workers(torch.device("cpu"), 1, 2)
+    error = DataError("all of them")
+    assert alone.agreed(error) is error and alone.tells(error)
+    assert not second.tells(second.agreed(error))
+    lost = LostWorkerError("gone")
+    assert alone.tells(lost) and not second.tells(lost)
+    alone.check_same(3, "the epoch", "share the folder")
+    with pytest.raises(ConfigError, match="the epoch is 0 and 3, on one worker or another; share the folder"):
+        Apart(torch.device("cpu"), 0, 2).check_same(3, "the epoch", "share the folder")
+
+
+class Apart(Workers):
+    """The first of two workers, of whom the other began anew."""
+
+    def _gathered(self, number: int) -> list[int]:  # private: stands for the exchange
+        return [number, 0]
+
+
+def test_what_torchrun_has_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert join("cpu") == Workers(torch.device("cpu"), 0, 1)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match="WORLD_SIZE is 2 and RANK, LOCAL_RANK, MASTER_ADDR, MASTER_PORT not set"):
+        join("cpu")
+    for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "0")
+    with pytest.raises(ConfigError, match="--device cuda:1 with 2 workers; give cuda, each takes its own"):
+        join("cuda:1")
+
+
+def test_large_gradients_are_exchanged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BUCKET", 10)
+    parameters = [torch.nn.Parameter(torch.zeros(size)) for size in ((3, 2), (30,), (4,), (5,), (2, 2))]
+    for number, parameter in enumerate(parameters):
+        parameter.grad = None if number == 3 else torch.full_like(parameter, float(number + 1))
+    sent: list[int] = []
+
+    class Doubled(Workers):
+        def _sum(self, tensor: torch.Tensor) -> torch.Tensor:  # private: stands for the exchange
+            sent.append(tensor.numel())
+            return tensor * 2
+
+    Doubled(torch.device("cpu"), 0, 4).average_gradients(parameters)
+    assert sent == [6, 30, 8]
+    assert parameters[3].grad is None
+    for number, parameter in enumerate(parameters):
+        if parameter.grad is not None:
+            assert parameter.grad.shape == parameter.shape and (parameter.grad == (number + 1) / 2).all()

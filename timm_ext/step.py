@@ -1,0 +1,127 @@
+"""What an update of the weights does beside the model: losses in a precision, gradients scaled, exchanged and clipped.
+
+Nothing here makes the host wait for the device, but for fp16: torch's scaler reads once per update whether gradients
+were finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import NasExtError
+from nas_core.precision import computing_in, tf32
+from timm_ext.workers import Workers
+
+__all__ = ["Losses", "Step"]
+
+_LEAST_SCALE = 1e-4
+"""fp16: when the loss is scaled by less, no update succeeds any more; from 2**16, after 30 failures in a row. The
+limit is fairseq's."""
+
+
+class Step:
+    """Backward passes and the update they end in.
+
+    Args:
+        clip: largest norm of the gradient; 0: no limit.
+    """
+
+    def __init__(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, precision: str, clip: float, workers: Workers
+    ) -> None:
+        self.model, self.optimizer, self.precision, self.clip, self.workers = model, optimizer, precision, clip, workers
+        self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
+
+    def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
+        """Add the gradient of a loss, which ``forward`` computes inside ``holding``; the loss, on the device."""
+        device = self.workers.device
+        with holding, computing_in(self.precision, device):
+            loss = forward()
+        with tf32(self.precision == "tf32"):
+            self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def update(self) -> None:
+        """Change the weights by the mean gradient of all workers. In fp16 an update is left out where that is not
+        finite, and the scale halved."""
+        self.workers.average_gradients(self.model.parameters())
+        if self.clip:
+            self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def check_scale(self, update: int) -> None:
+        """Raise where an fp16 training has diverged.
+
+        Raises:
+            NasExtError: gradients were not finite for many updates in a row.
+        """
+        if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _LEAST_SCALE:
+            error = NasExtError(
+                f"no finite gradient in fp16 by update {update}, though the loss was scaled by {scale:.1e}; lower --lr,"
+                " give --clip-grad, or take --precision bf16 or fp32"
+            )
+            raise self.workers.agreed(error)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scaler's state; empty but for fp16."""
+        return self.scaler.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with the scale of an earlier run."""
+        self.scaler.load_state_dict(dict(state))
+
+
+class Losses:
+    """Training losses of an epoch, kept on the device until somebody looks."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.total, self.count = 0.0, 0
+        self._waiting: dict[int, list[Tensor]] = {}
+
+    def add(self, update: int, losses: list[Tensor]) -> None:
+        """Note what an update's loss is the sum of."""
+        self._waiting.setdefault(update, []).extend(losses)
+
+    def read(self) -> float:
+        """Wait for the device; the mean over the updates since the last look and over all workers.
+
+        Raises:
+            NasExtError: a loss is not finite, of which fp16 allows some.
+        """
+        if not self._waiting:
+            return math.nan
+        flat = torch.stack([loss for losses in self._waiting.values() for loss in losses])
+        values = iter(self.step.workers.mean(flat).tolist())
+        sums = {update: sum((next(values) for _ in losses), 0.0) for update, losses in self._waiting.items()}
+        self._waiting = {}
+        self.step.check_scale(max(sums))
+        for update, loss in sums.items():
+            if not math.isfinite(loss) and self.step.precision != "fp16":
+                error = NasExtError(f"the loss became {loss} at update {update}; lower --lr or give --clip-grad")
+                raise self.step.workers.agreed(error)
+        finite = [loss for loss in sums.values() if math.isfinite(loss)]
+        for loss in finite:
+            self.total += loss
+        self.count += len(finite)
+        return sum(finite) / len(finite) if finite else math.nan
+
+    @property
+    def mean(self) -> float:
+        """The mean over the epoch's updates, of what was read.
+
+        Raises:
+            NasExtError: none of them had a finite loss.
+        """
+        if not self.count:
+            error = NasExtError("no loss of this epoch is finite; lower --lr, or take --precision bf16 or fp32")
+            raise self.step.workers.agreed(error)
+        return self.total / self.count
