@@ -6,13 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.page.results import Results
-from benchmarks.page.section import TEXTS, wrapped
+from benchmarks.page.section import wrapped
 from benchmarks.page.words import count, joined, table
 
 __all__ = ["ANCHOR", "TITLE", "on_gpus"]
 
 TITLE = "On GPUs"
 ANCHOR = "on-gpus"
+SEEN = (
+    "What those who have a GPU measured with `make bench-cuda`, and how the tests of `make test-cuda` ended there."
+    " Every figure holds for the device that is named below it."
+)
+NOT_SEEN = (
+    "Nothing was measured on a GPU yet. `make test-cuda` and `make bench-cuda` write what this section is made of; if"
+    " you have a GPU, we would like to see it."
+)
 DIGITS = 3
 """Significant digits of a figure."""
 
@@ -20,8 +28,7 @@ DIGITS = 3
 def on_gpus(results: Results) -> str:
     """The section as Markdown: each file's device, command and date, and its rows as a table."""
     found = results.of_gpus()
-    text = (TEXTS / f"{ANCHOR}{'' if found else '-none'}.md").read_text(encoding="utf-8").strip()
-    parts = [f"## {TITLE}", wrapped(text)]
+    parts = [f"## {TITLE}", wrapped(SEEN if found else NOT_SEEN)]
     for name, content in found.items():
         parts += [f"### {name.replace('_', ' ')}", _told(content), f"> {_provenance(name, content)}"]
     return "\n\n".join(parts)
