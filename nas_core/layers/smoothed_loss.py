@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers.autocast import without_autocast
+from nas_core.layers.modes import without_autocast
 
 __all__ = ["naive_smoothed_loss", "projected_smoothed_loss"]
 
