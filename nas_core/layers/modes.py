@@ -17,7 +17,7 @@ def is_exporting() -> bool:
 
 
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:
-    """Compute inside the block in the types of the tensors, on the device of ``x``: for sums that halves cannot hold."""
+    """Compute inside the block in the types of the tensors, where ``x`` is: for sums that halves cannot hold."""
     if x.device.type == "meta" or is_exporting():  # no autocast there, and none in exported programs
         return nullcontext()
     return torch.autocast(x.device.type, enabled=False)

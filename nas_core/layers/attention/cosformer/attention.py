@@ -85,7 +85,8 @@ def cosformer_attention(
     exporting = is_exporting() or torch.onnx.is_in_onnx_export()
     if form == "auto":
         lengths = q.shape[2], k.shape[2]
-        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], has_fla(), exporting)
+        fla = q.is_cuda and causal and has_fla()
+        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
     elif form == "streaming" and exporting:
         form = "chunked"  # exporters know no autograd function of ours
     kind = working_dtype(q)
