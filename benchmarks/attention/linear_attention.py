@@ -7,8 +7,11 @@ Contestants take turns in one process; ratios are taken within a round. H = 8 he
 - ``cumulative``: the causal form by running sums over all positions, as the public code computes it.
 - ``floor``: the two matrix products of non-causal linear attention with features that are ready.
 
-Memory is the growth of a fresh process's peak. Run: ``python -m benchmarks linear_attention [--threads 2]
-[--device cuda]``.
+Memory is the growth of a fresh process's peak. Run: ``python -m benchmarks linear_attention [--threads 2]``.
+
+With ``--device cuda``, or any ``--precision``, another result: a row for each length, precision and pass, by
+:mod:`benchmarks.parts.linear_rows`; 512 to 32,768 positions, CUDA events, flash-linear-attention where it is installed.
+Each row is kept at once, so that an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -24,14 +27,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from benchmarks.parts import linear_rows
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
 from nas_core.layers.attention.cosformer.normalize import EPS
 from nas_core.layers.attention.cosformer.positions import turns
+from nas_core.precision import PRECISIONS
 
 RESULT = Path(__file__).parents[1] / "results" / "linear_attention.json"
+ON_CUDA = RESULT.parent / "cuda" / RESULT.name
+LENGTHS = [256, 512, 1024, 2048, 4096, 8192]
 HEADS, DIM = 8, 64
 LONGEST = 8192
 AIMS = (
@@ -77,8 +84,6 @@ def no_grad(function: Callable[..., Any], *arguments: Any) -> Callable[[], None]
     def run() -> None:
         with torch.no_grad():
             function(*arguments)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
 
     return run
 
@@ -88,8 +93,6 @@ def with_backward(function: Callable[..., Tensor], tensors: list[Tensor], causal
 
     def run() -> None:
         torch.autograd.grad(function(*tensors, causal), tensors, weighting)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
 
     return run
 
@@ -197,18 +200,32 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--repeats", type=int, default=7, help="rounds")
-    parser.add_argument("--lengths", nargs="+", type=int, default=[256, 512, 1024, 2048, 4096, 8192])
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--lengths", nargs="+", type=int, help="positions")
+    parser.add_argument("--precision", nargs="+", default=[], choices=PRECISIONS, help="on cuda: default all it has")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
-    result: dict[str, Any] = {"largest_difference": check(options.device)}
-    result["speed"] = speed(options.device, options.lengths, options.repeats)
-    result["decoding"] = decoding(options.device, options.repeats)
-    if options.device == "cpu":
-        result["memory_mb"] = memory([length for length in options.lengths if length >= 2048])
+    on_cuda = torch.device(options.device).type == "cuda"
+    out = options.out or (ON_CUDA if on_cuda else RESULT)
+    if on_cuda or options.precision:
+        if out == RESULT:
+            parser.error("--precision makes another result than that of the CPU; give --out")
+        linear_rows.measure(
+            options.device, options.precision, options.lengths or linear_rows.LENGTHS, options.repeats,
+            options.threads, out, command(__file__, argv),
+        )  # fmt: skip
+        return
+    measure_on_cpu(options.lengths or LENGTHS, options.repeats, options.threads, out, command(__file__, argv))
+
+
+def measure_on_cpu(lengths: list[int], repeats: int, threads: int, out: Path, run: str) -> None:
+    result: dict[str, Any] = {"largest_difference": check("cpu")}
+    result["speed"] = speed("cpu", lengths, repeats)
+    result["decoding"] = decoding("cpu", repeats)
+    result["memory_mb"] = memory([length for length in lengths if length >= 2048])
     result["aims"] = judged(result)
-    result["machine"] = describe_machine(options.device, options.threads)
-    write_result(options.out, result, command(__file__, argv))
+    result["machine"] = describe_machine("cpu", threads)
+    write_result(out, result, run)
     print(json.dumps(result["aims"], indent=2))
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers.autocast import without_autocast
 from nas_core.layers.linear import ElasticLinear, prefix
+from nas_core.layers.modes import without_autocast
 from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
 

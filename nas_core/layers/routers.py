@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
-from nas_core.layers.autocast import without_autocast
 from nas_core.layers.linear import prefix
+from nas_core.layers.modes import without_autocast
 from nas_core.registry import Registry
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ closed form, is computed in the same pass.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers.autocast import without_autocast
+from nas_core.layers.modes import without_autocast
 
 __all__ = ["naive_smoothed_loss", "projected_smoothed_loss"]
 
@@ -88,7 +89,7 @@ class _Gradients:
             torch.mm(grad, self.table, out=self.of_features[rows])
             self.of_table.addmm_(grad.t(), self.features[rows])
             return
-        whole = sums_whole(kind, self.features.device.type)
+        whole = sums_whole(kind, self.features.device)
         scale = _FP16_SCALE if whole and kind == torch.float16 else 1.0
         grad = (of_logits * scale if scale != 1.0 else of_logits).to(kind)
         product = _whole if whole else torch.mm
@@ -96,9 +97,16 @@ class _Gradients:
         self.of_table.add_(product(grad.t(), self.features[rows]), alpha=1 / scale)
 
 
-def sums_whole(kind: torch.dtype, device_type: str) -> bool:
+@functools.cache
+def sums_whole(kind: torch.dtype, device: torch.device) -> bool:
     """Whether this torch gives products of halves in float32, as they were added up: on CUDA, from 2.8 on."""
-    return device_type == "cuda" and hasattr(torch.ops.aten.mm, "dtype")
+    if device.type != "cuda" or not hasattr(torch.ops.aten.mm, "dtype"):
+        return False
+    tried = torch.ones(16, 16, dtype=kind, device=device)
+    try:
+        return _whole(tried, tried).dtype == torch.float32
+    except RuntimeError:  # a build or device without it
+        return False
 
 
 def _whole(a: Tensor, b: Tensor) -> Tensor:

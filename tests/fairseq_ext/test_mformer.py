@@ -1,6 +1,6 @@
 """fairseq's own commands on networks with softmax and linear attention."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +13,7 @@ from fairseq_ext import lengths
 from fairseq_ext.checkpoint import read_checkpoint
 from fairseq_ext.host import HOST
 from fairseq_ext.lengths import resolve_linear_lengths
+from fairseq_ext.options import add_model_arguments
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, found_translation, get_space
 from nas_core.space.mformer import ATTENTION_GENES
@@ -144,6 +145,24 @@ def test_a_checkpoint_from_before_keeps_its_one_scale(checkpoint, corpus, tmp_pa
     subnet = net.select(everywhere_linear())
     assert {layer.self_attn.kind.max_length for layer in subnet.encoder_layers} == {64}
     assert {layer.cross_attn.kind.max_length for layer in subnet.decoder_layers} == {64}
+
+
+@pytest.mark.parametrize("form", ["chunked", "fla", None])
+def test_the_form_of_linear_attention_is_kept_and_older_checkpoints_have_none(form, checkpoint, corpus, tmp_path):
+    parser = ArgumentParser()
+    add_model_arguments(parser)
+    state = torch.load(checkpoint, weights_only=True)
+    assert state["cfg"]["model"].linear_form == "auto"
+    if form is None:
+        del state["cfg"]["model"].linear_form
+    else:
+        state["cfg"]["model"].linear_form = parser.parse_args(["--linear-form", form]).linear_form
+    torch.save(state, tmp_path / "other.pt")
+    net = opened(tmp_path / "other.pt", corpus).net
+    subnet = net.select(everywhere_linear())
+    attentions = [layer.self_attn for layer in (*subnet.encoder_layers, *subnet.decoder_layers)]
+    attentions += [layer.cross_attn for layer in subnet.decoder_layers]
+    assert {each.kind.form for each in attentions} == {form or "auto"}
 
 
 def test_a_training_that_goes_on_keeps_its_scales(command, checkpoint, tmp_path):

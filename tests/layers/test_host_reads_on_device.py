@@ -27,7 +27,7 @@ FREE: dict[str, Callable[[Tensor], object]] = {
     "arithmetic": lambda x: (x @ x).exp().clamp(min=0.5),
     "index by positions": lambda x: x[torch.arange(2, device=x.device)],
     "fill by a mask": lambda x: x.masked_fill(x > 2, 0),
-    "where": lambda x: torch.where(x > 2, x, 0),
+    "where": lambda x: torch.where(x > 2, x, -x),  # a number would be copied there, and waited for
     "repeat_interleave": lambda x: x.repeat_interleave(2),
     "shapes": lambda x: x.numel() + len(x),
 }

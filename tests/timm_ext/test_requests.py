@@ -82,6 +82,20 @@ def test_pools_are_timms(pool: str) -> None:
     assert again.net.config.pool == pool
 
 
+@pytest.mark.parametrize("form", ["auto", "chunked", "fla"])
+def test_the_form_of_linear_attention_is_kept_and_older_settings_have_none(form: str) -> None:
+    model = timm.create_model(NAME, linear_form=form).eval()
+    settings = model.settings()
+    again = VisionModel.from_settings(settings).eval()
+    again.load_state_dict(model.state_dict())
+    assert again.net.config.linear_form == form
+    torch.testing.assert_close(again(images()), model(images()))
+    del settings["arguments"]["linear_form"]
+    assert VisionModel.from_settings(settings).net.config.linear_form == "auto"
+    with pytest.raises(UnknownChoiceError, match="form of linear attention"):
+        timm.create_model(NAME, linear_form="quick")
+
+
 def test_image_sizes_are_dynamic_or_fixed() -> None:
     for given in ({}, {"dynamic_img_size": True}):
         assert timm.create_model(NAME, **given)(images(48)).shape == (2, 10)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError
 from nas_core.layers.attention.packed import padded, unpadded
+from nas_core.layers.modes import is_exporting
 from nas_core.registry import Registry
 
 __all__ = ["KINDS", "PLACES", "AttentionKind", "AttentionState", "StateValue", "placed"]
@@ -218,4 +219,4 @@ def placed(kind: str | AttentionKind, place: str, max_length: int | None = None)
 def exporting() -> bool:
     """Whether an exporter or tracer is following the computation."""
     tracing: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    return torch.onnx.is_in_onnx_export() or torch.compiler.is_exporting() or tracing
+    return torch.onnx.is_in_onnx_export() or is_exporting() or tracing

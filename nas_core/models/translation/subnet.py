@@ -18,6 +18,7 @@ from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.forward import cross_keys_values
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.attention.projections import CrossAttentionWeights
+from nas_core.layers.modes import is_exporting
 from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights
 from nas_core.layers.weights import Affine
 from nas_core.space import Architecture
@@ -105,7 +106,7 @@ class LayerMemory(NamedTuple):
             positions = torch.arange(length, device=output.device)
         else:
             positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0)
-        if longest is not None and length > longest and not torch.compiler.is_exporting():
+        if longest is not None and length > longest and not is_exporting():
             # Padding may be what is too long: the only case in which the host has to read what the tokens count.
             check_length(length if tokens is None else int(positions.max()) + 1, longest)
         return cls(pair, mask, positions.repeat(reads) if tokens is None else positions.repeat(1, reads))

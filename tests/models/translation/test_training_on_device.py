@@ -76,7 +76,7 @@ def near(precision: str, got: dict[str, Tensor], expected: dict[str, Tensor]) ->
     """Loss and gradients; of gradients the direction of each, since single numbers pass through many layers."""
     close_in(precision, got["loss"], expected["loss"])
     assert got.keys() == expected.keys() and len(got) > 20
-    allowed = {"fp32": 1e-5, "tf32": 2e-2, "fp16": 2e-2, "bf16": 0.12}[precision]
+    allowed = {"fp32": 1e-4, "tf32": 2e-2, "fp16": 2e-2, "bf16": 0.12}[precision]
     whole = torch.cat([expected[name].double().flatten() for name in expected if name != "loss"])
     mine = torch.cat([got[name].cpu().double().flatten() for name in expected if name != "loss"])
     assert torch.isfinite(mine).all()

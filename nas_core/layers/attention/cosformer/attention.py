@@ -16,7 +16,7 @@ from nas_core.layers.attention.cosformer.normalize import EPS, finished, working
 from nas_core.layers.attention.cosformer.positions import own_scale, turns
 from nas_core.layers.attention.cosformer.streaming import streamed
 from nas_core.layers.attention.packed import padded, unpadded
-from nas_core.layers.autocast import without_autocast
+from nas_core.layers.modes import is_exporting, without_autocast
 
 __all__ = ["cosformer_attention", "cosformer_packed"]
 
@@ -82,10 +82,11 @@ def cosformer_attention(
             q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,
             key_positions=key_positions, normalize=normalize, eps=eps,
         )  # fmt: skip
-    exporting = torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
+    exporting = is_exporting() or torch.onnx.is_in_onnx_export()
     if form == "auto":
         lengths = q.shape[2], k.shape[2]
-        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], has_fla(), exporting)
+        fla = q.is_cuda and causal and has_fla()
+        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
     elif form == "streaming" and exporting:
         form = "chunked"  # exporters know no autograd function of ours
     kind = working_dtype(q)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.normalize import NORMALIZE
+from nas_core.layers.modes import is_exporting
 
 __all__ = ["check", "check_length"]
 
@@ -45,7 +46,7 @@ def check(
             "max_length is None, each sequence's own length; expected a number where attention is causal or positions"
             " are given, since decoding does not know the length beforehand"
         )
-    if torch.compiler.is_exporting():  # lengths are open and positions have no values
+    if is_exporting():  # lengths are open and positions have no values
         return
     if key_mask is not None and (key_mask.dtype != torch.bool or key_mask.shape != (k.shape[0], k.shape[2])):
         raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
+import importlib
 
 import torch
 
@@ -55,5 +55,9 @@ def chosen_form(
 
 @functools.cache
 def has_fla() -> bool:
-    """Whether flash-linear-attention is installed."""
-    return importlib.util.find_spec("fla") is not None
+    """Whether flash-linear-attention is installed and imports: who did not ask for it shall not fail by it."""
+    try:
+        importlib.import_module("fla.ops.linear_attn")
+    except Exception:  # whatever the first line raises that does not suit this torch or triton
+        return False
+    return True

@@ -12,7 +12,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.checks import check
 from nas_core.layers.attention.cosformer.normalize import EPS, NORMALIZE, finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import turns
-from nas_core.layers.autocast import without_autocast
+from nas_core.layers.modes import without_autocast
 
 __all__ = ["CosformerState"]
 

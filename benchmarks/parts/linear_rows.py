@@ -1,0 +1,166 @@
+"""Linear attention beside softmax attention in every precision of a device, one row for each length, kept at once."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from benchmarks.parts.record import write_result
+from benchmarks.parts.resumable import is_of
+from nas_core.errors import ConfigError
+from nas_core.files import append_jsonl, read_jsonl
+from nas_core.latency.machine import describe_machine
+from nas_core.layers.attention.cosformer import cosformer_attention
+from nas_core.layers.attention.cosformer.forms import chosen_form, has_fla
+from nas_core.precision import PRECISIONS, check_precision, computing_in, half_type
+
+__all__ = ["LENGTHS", "measure"]
+
+LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768]
+HEADS, DIM = 8, 64
+TOKENS = 32768
+"""Positions of a batch: as many sequences as fit into them, at least one."""
+PASSES = {
+    # causal, with the backward pass
+    "causal forward": (True, False),
+    "causal forward and backward": (True, True),
+    "all keys forward": (False, False),
+}
+DENSE_TO = 1024
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def measure(
+    device: str, precisions: Sequence[str], lengths: Sequence[int], repeats: int, threads: int, out: Path, run: str
+) -> list[dict[str, Any]]:
+    """Every row, those of an interrupted run from the file beside ``out``, which goes when all are there."""
+    machine, work = describe_machine(device, threads), out.with_suffix(".part.jsonl")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    done = read_jsonl(work) if work.exists() else []
+    settings = {"device_name": machine["device_name"], "torch": machine["torch"], "repeats": repeats}
+    rows = []
+    for length, precision, timed in itertools.product(lengths, _possible(precisions, device), PASSES):
+        key = {"positions": length, "precision": precision, "pass": timed, **settings}
+        row = next((each for each in done if is_of(each, key)), None)
+        if row is None:
+            row = {**key, **_row(device, length, precision, timed, repeats)}
+            append_jsonl(work, row)
+        rows.append({name: value for name, value in row.items() if name not in settings})
+        print(rows[-1], flush=True)
+    write_result(out, {"machine": machine, "heads": HEADS, "head_dim": DIM, "repeats": repeats, "rows": rows}, run)
+    work.unlink(missing_ok=True)
+    return rows
+
+
+def _possible(precisions: Sequence[str], device: str) -> list[str]:
+    """Those that the device has; of all if none was asked for, else with an error for the first that it has not."""
+    if precisions:
+        return [check_precision(precision, device) for precision in precisions]
+    found = []
+    for precision in PRECISIONS:
+        try:
+            found.append(check_precision(precision, device))
+        except ConfigError as error:
+            print(f"left out: {error}", flush=True)
+    return found
+
+
+def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> dict[str, Any]:
+    causal, backward = PASSES[timed]
+    sequences, half = max(1, TOKENS // length if device != "cpu" else 1), half_type(precision) or torch.float32
+    generator = torch.Generator().manual_seed(0)
+    split = torch.randn(sequences, length, 3, HEADS, DIM, generator=generator).to(device, half)
+    tensors = [x.detach().requires_grad_(backward) for x in split.permute(2, 0, 3, 1, 4)]
+    kind = torch.device(device).type
+    form = chosen_form(kind, half, length, length, causal, DIM, has_fla(), False)
+    found: dict[str, Any] = {"sequences": sequences, "form": form}
+    with computing_in("tf32" if precision == "tf32" else "fp32", device):
+        runs = dict(_contestants(kind, form, causal, length, precision))
+        ready = {}
+        for name, attention in runs.items():
+            step = _step(attention, tensors, backward)
+            try:
+                found[f"{name}_mb"] = _peak_mb(step, device)
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+                found[f"{name}_mb"] = None
+                continue
+            ready[name] = step
+        taken = _rounds(ready, repeats, device)
+    found |= {f"{name}_ms": round(float(np.median(ms)), 4) for name, ms in taken.items()}
+    if "sdpa" in taken and "ours" in taken:
+        found["times_sdpa"] = round(float(np.median(np.array(taken["sdpa"]) / np.array(taken["ours"]))), 3)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _contestants(kind: str, form: str, causal: bool, length: int, precision: str) -> Iterator[tuple[str, Attention]]:
+    """``ours`` in the form that is chosen, torch's softmax attention, and other forms that the device has."""
+    yield "ours", _ours("auto", causal, length)
+    yield "sdpa", lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=causal)
+    others = ["chunked"] if kind == "cuda" else []
+    others += ["dense"] if kind == "cuda" and length <= DENSE_TO else []
+    others += ["fla"] if kind == "cuda" and causal and has_fla() and precision != "fp32" else []
+    for other in others:
+        if other != form:
+            yield other, _ours(other, causal, length)
+
+
+def _ours(form: str, causal: bool, length: int) -> Attention:
+    return lambda q, k, v: cosformer_attention(q, k, v, max_length=length, causal=causal, form=form)
+
+
+def _step(attention: Attention, tensors: Sequence[Tensor], backward: bool) -> Callable[[], None]:
+    def step() -> None:
+        if backward:
+            output = attention(*tensors)
+            torch.autograd.grad(output, tensors, torch.ones_like(output))
+        else:
+            with torch.no_grad():
+                attention(*tensors)
+
+    return step
+
+
+def _peak_mb(step: Callable[[], None], device: str) -> float | None:
+    """Memory of a step beyond its inputs, once what is compiled or tuned at the first call is; None on the CPU."""
+    step()
+    if torch.device(device).type != "cuda":
+        return None
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    step()
+    torch.cuda.synchronize(device)
+    return round((torch.cuda.max_memory_allocated(device) - before) / 2**20, 1)
+
+
+def _rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> dict[str, list[float]]:
+    """Milliseconds of each, round by round, in turns: by CUDA events on their device's stream, else by the clock."""
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    for turn, (name, run) in itertools.product(range(repeats + 2), runs.items()):
+        milliseconds = _milliseconds(run, device)
+        if turn > 1:  # two rounds warm up
+            taken[name].append(milliseconds)
+    return taken
+
+
+def _milliseconds(run: Callable[[], None], device: str) -> float:
+    if torch.device(device).type != "cuda":
+        start = time.perf_counter()
+        run()
+        return 1000 * (time.perf_counter() - start)
+    with torch.cuda.device(device):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end))

@@ -1,0 +1,23 @@
+"""Modes of torch that a computation asks for or leaves: exporting, autocast."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+__all__ = ["is_exporting", "without_autocast"]
+
+
+def is_exporting() -> bool:
+    """Whether ``torch.export`` follows; torch 2.6, which does not tell it from ``torch.compile``, says so of both."""
+    tell = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+    return bool(tell())
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[object]:
+    """Compute inside the block in the types of the tensors, where ``x`` is: for sums that halves cannot hold."""
+    if x.device.type == "meta" or is_exporting():  # no autocast there, and none in exported programs
+        return nullcontext()
+    return torch.autocast(x.device.type, enabled=False)
