@@ -12,18 +12,22 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from nas_core.device import device_name
 from nas_core.errors import ConfigError
 from nas_core.graph import FEATURES, Graphs
+from nas_core.precision import check_precision
 from nas_core.predictor.base import AccuracyModel, Array, Progress
 from nas_core.predictor.fitted import Fitted
 from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.nn_former.place import on_host
+from nas_core.predictor.precision import chosen_precision
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.predictor.settings import needed_by, recipe_types
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training.checkpoint import Checkpoint
-from nas_core.predictor.training.streams import own_streams
-from nas_core.predictor.training.trainer import Trainer
+from nas_core.predictor.training.trainer import CHECKED, Trainer
+from nas_core.random_streams import own_streams, seed_streams
 
 __all__ = ["NNFormerPredictor"]
 
@@ -96,7 +100,15 @@ class NNFormerPredictor(AccuracyModel):
         mixture = self.recipe.adapted(len(graphs)).mixture
         return [*([note] if blind else []), f"recipe {self.title} on {len(graphs)} graphs: {mixture}"]
 
+    def facts(self) -> dict[str, Any]:
+        if not self.networks:
+            return {}
+        precision = chosen_precision(self._given.train.precision, self.device)
+        return {"precision": precision, "device": device_name(self.device)}
+
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
+        if self.networks:
+            check_precision(chosen_precision(self._given.train.precision, self.device), self.device)
         whole = self._given.replaced(needed_by(graphs, self._given))
         recipe = whole.adapted(len(graphs))
         _log.info("recipe %s on %d graphs: %s", recipe.name, len(graphs), recipe.mixture)
@@ -109,7 +121,7 @@ class NNFormerPredictor(AccuracyModel):
         if recipe.statistics:
             statistics = StatisticsModel.fit(graphs, learned, recipe.processes, recipe.trees, self.seed)
         keeper = None if checkpoint is None else Checkpoint(checkpoint, self._begun(graphs, values))
-        with own_streams(self.device):
+        with own_streams(device=self.device):
             members = range(recipe.members)
             models = tuple(self._fit_member(i, recipe, graphs, learned, progress, keeper) for i in members)
         self._fitted = Fitted(whole, models, statistics, recipe.statistics, scale)
@@ -126,16 +138,21 @@ class NNFormerPredictor(AccuracyModel):
         keeper: Checkpoint | None,
     ) -> NNFormer:
         config = replace(recipe.train, seed=self.seed + 7919 * member)
-        torch.manual_seed(config.seed)
+        seed_streams(config.seed, self.device)
         model = NNFormer(recipe.model).to(self.device)
         if recipe.model.readout == "logarithm":
             model.logarithm.start(graphs, torch.from_numpy(learned))
         trainer = Trainer(model, graphs, learned, config)
         if keeper is not None:
             keeper.load(member, trainer)
+        untold: list[Tensor] = []
         for loss in trainer.steps():
-            if progress is not None:
-                progress(trainer.done + member * trainer.total, trainer.total * recipe.members, float(loss))
+            untold.append(loss)
+            if progress is not None and (on_host(self.device) or len(untold) == CHECKED or trainer.finished):
+                before = member * trainer.total + trainer.done - len(untold)
+                for number, value in enumerate(torch.stack(untold).tolist(), 1):
+                    progress(before + number, trainer.total * recipe.members, value)
+                untold.clear()
             if keeper is not None:
                 keeper.save(member, trainer)
         trainer.settle()

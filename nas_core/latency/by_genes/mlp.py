@@ -20,6 +20,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
+from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace
 
 __all__ = ["HATConfig", "HATModel", "MLPConfig", "MLPModel"]
@@ -104,8 +105,7 @@ class MLPModel(GeneLatencyModel):
 
     def _train(self, x: torch.Tensor, y: torch.Tensor, kept: torch.Tensor, left_out: torch.Tensor) -> nn.Sequential:
         config = self.config
-        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
-            torch.manual_seed(config.seed)
+        with own_streams(config.seed), torch.inference_mode(False), torch.enable_grad():
             widths = [x.shape[1], *[config.hidden] * config.layers]
             hidden = [part for a, b in itertools.pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
             net = nn.Sequential(*hidden, nn.Linear(config.hidden, 1))

@@ -21,7 +21,7 @@ from nas_core.latency.by_graph.sage_net import SageConfig, SageNet
 from nas_core.predictor.nn_former.log_readout import scale_of
 from nas_core.predictor.nn_former.packed import PackedBatch
 from nas_core.predictor.training.losses import log_loss
-from nas_core.predictor.training.streams import own_streams
+from nas_core.random_streams import own_streams
 
 __all__ = ["GraphSageModel", "GraphSagePricedModel"]
 
@@ -55,8 +55,7 @@ class GraphSageModel(GraphLatencyModel):
         stream = np.random.default_rng([seed, 3])
         static = torch.from_numpy(log_static(graphs)).float()
         targets = torch.from_numpy(data.latency_ms).float()
-        with own_streams(torch.device("cpu")):
-            torch.manual_seed(seed)
+        with own_streams(seed):
             net = SageNet(config, graphs.attributes.shape[1]).train()
             net.scale = scale_of(torch.cat([static, targets.log().unsqueeze(-1)], -1).T)
             optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay, fused=True)

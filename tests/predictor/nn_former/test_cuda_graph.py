@@ -23,18 +23,18 @@ def model() -> NNFormer:
 @torch.inference_mode()
 def test_dense_sums_give_what_lists_give(change: dict[str, str]) -> None:
     made = lively(NNFormerConfig.accuracy(dim=32, depth=3, **change)).eval()
-    frozen, graphs = Frozen(made, "fp32"), random_graphs((7,) * 20)
-    expected = frozen(graphs, np.arange(20))
+    frozen, graphs = Frozen(made, torch.float32), random_graphs((7,) * 20)
+    expected = frozen(Batch.of(graphs))
     assert expected.std() > 1e-3
     torch.testing.assert_close(frozen.dense(Batch.of(graphs)), expected, atol=1e-5, rtol=0)
 
 
 @torch.inference_mode()
 def test_padding_does_not_touch_the_predictions() -> None:
-    frozen, graphs = Frozen(model(), "fp32"), random_graphs((7,) * 12)
+    frozen, graphs = Frozen(model(), torch.float32), random_graphs((7,) * 12)
     static = StaticForward(frozen.dense, 8, 7, CPU)
     assert not static.recorded
-    expected = frozen(graphs, np.arange(12))
+    expected = frozen(Batch.of(graphs))
     first = static(Batch.of(graphs, np.arange(8)))
     second = static(Batch.of(graphs, np.arange(8, 12)))
     assert second.shape == (4,)
@@ -46,7 +46,7 @@ def test_padding_does_not_touch_the_predictions() -> None:
 @torch.inference_mode()
 def test_recorded_on_cuda() -> None:
     made, graphs = model().cuda(), random_graphs((7,) * 700 + (5,) * 30)
-    frozen = Frozen(made, "fp32")
+    frozen = Frozen(made, torch.float32)
     assert frozen.records
     assert StaticForward(frozen.dense, 16, 7, torch.device("cuda")).recorded
     on_cpu = score(replace_device(made), graphs, "fp32")
