@@ -19,14 +19,14 @@ from nas_core.precision import check_precision
 from nas_core.predictor.base import AccuracyModel, Array, Progress
 from nas_core.predictor.fitted import Fitted
 from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.nn_former.place import on_host
 from nas_core.predictor.precision import chosen_precision
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.predictor.settings import needed_by, recipe_types
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training.checkpoint import Checkpoint
-from nas_core.predictor.training.trainer import CHECKED, Trainer
+from nas_core.predictor.training.telling import Losses
+from nas_core.predictor.training.trainer import Trainer
 from nas_core.random_streams import own_streams, seed_streams
 
 __all__ = ["NNFormerPredictor"]
@@ -145,16 +145,12 @@ class NNFormerPredictor(AccuracyModel):
         trainer = Trainer(model, graphs, learned, config)
         if keeper is not None:
             keeper.load(member, trainer)
-        untold: list[Tensor] = []
+        losses = Losses(progress, trainer.total * recipe.members, member * trainer.total + trainer.done)
         for loss in trainer.steps():
-            untold.append(loss)
-            if progress is not None and (on_host(self.device) or len(untold) == CHECKED or trainer.finished):
-                before = member * trainer.total + trainer.done - len(untold)
-                for number, value in enumerate(torch.stack(untold).tolist(), 1):
-                    progress(before + number, trainer.total * recipe.members, value)
-                untold.clear()
+            losses.add(loss)
             if keeper is not None:
                 keeper.save(member, trainer)
+        losses.tell()
         trainer.settle()
         return trainer.model.eval()
 

@@ -75,7 +75,7 @@ class Batch:
     def take(self, index: Tensor | slice) -> Batch:
         """Those rows."""
         taken = (None if x is None else x[index] for x in self._parts())
-        return Batch(*taken, self.full, self.largest, self.most_nodes)  # type: ignore[arg-type]
+        return Batch(*taken, self.full, self.largest, self.most_nodes)  # type: ignore[arg-type,call-arg]
 
     def _parts(self) -> tuple[Tensor | None, ...]:
         return self.ops, self.adjacency, self.sizes, self.attributes, self.shapes, self.costs, self.static

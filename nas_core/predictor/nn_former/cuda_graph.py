@@ -49,7 +49,7 @@ class StaticForward:
         self._device = self.batch.ops.device
         self._output: Tensor | None = None
         self._graph = self._recorded() if recordable(self._device) else None
-        self._finished = None if self._graph is None else torch.cuda.Event()
+        self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def _recorded(self) -> torch.cuda.CUDAGraph | None:
         """The graph of one pass. Libraries take their memory in passes on a stream of their own; recorded is on another
@@ -57,7 +57,7 @@ class StaticForward:
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.device(self._device):
-                aside, recorder = torch.cuda.Stream(self._device), torch.cuda.Stream(self._device)
+                aside, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
                 aside.wait_stream(torch.cuda.current_stream(self._device))
                 with torch.cuda.stream(aside):
                     for _ in range(WARM_UP):

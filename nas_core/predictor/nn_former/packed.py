@@ -118,11 +118,11 @@ class PackedTopology:
             attention = functional.scaled_dot_product_attention if host else plain_attention
             parts = [attention(q, k, v, None, dropout) for q, k, v in graphs]
             return torch.cat(parts, 1).transpose(0, 1).flatten(1)[None]
-        parts = [
-            self.heads[head * len(self.heads) // heads].attend(*split[:, :, head].unbind(1), dropout)
-            for head in range(heads)
-        ]
-        return torch.cat(parts, -1)[None]
+        outputs = []
+        for head in range(heads):
+            q, k, v = split[:, :, head].unbind(1)
+            outputs.append(self.heads[head * len(self.heads) // heads].attend(q, k, v, dropout))
+        return torch.cat(outputs, -1)[None]
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
         """``(1, T, C)`` -> one such sum over relatives per split."""
@@ -177,7 +177,7 @@ class PackedBatch:
     def total(self, nodes: Tensor) -> Tensor:
         """Sum over the nodes of each graph: ``(1, T, C)`` -> ``(B, C)``."""
         if on_host(nodes.device):
-            return torch.stack([part.sum(0) for part in torch.split(nodes[0], self.lengths)])
+            return torch.stack([part.sum(0) for part in torch.split(nodes[0], list(self.lengths))])
         starts = self.sizes.cumsum(0) - self.sizes
         owners = torch.repeat_interleave(self.sizes, output_size=nodes.shape[1])
         return segment_sums(nodes[0], starts, owners)

@@ -15,7 +15,7 @@ from nas_core.graph import Graphs
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedTopology, matrices_of, numbered
 from nas_core.predictor.nn_former.place import uploaded
-from nas_core.predictor.nn_former.segments import Pairs, Transposed, rows_of
+from nas_core.predictor.nn_former.segments import Pairs, Transposed
 
 __all__ = ["PackedSet"]
 

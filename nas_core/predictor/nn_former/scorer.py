@@ -77,7 +77,8 @@ class Scorer:
             return scores
         with tf32(self.precision == "tf32"):
             found = [(rows, part) for block in self.blocks(distinct) for rows, part in self._block(distinct, block)]
-        scores[np.concatenate([rows for rows, _ in found])] = torch.cat([part for _, part in found]).double().cpu().numpy()
+        predicted = torch.cat([part for _, part in found]).double().cpu().numpy()
+        scores[np.concatenate([rows for rows, _ in found])] = predicted
         return scores[inverse]
 
     def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:

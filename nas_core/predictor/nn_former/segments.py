@@ -62,15 +62,15 @@ class Pairs:
         matrix.sort_indices()
         columns, rows = matrix.indices, rows_of(matrix)
 
-        def on_device(*arrays: NDArray[np.integer[Any]]) -> list[Tensor]:
-            return [uploaded(np.asarray(x, np.int64), device) for x in arrays]
+        def there(array: NDArray[np.integer[Any]]) -> Tensor:
+            return uploaded(np.asarray(array, np.int64), device)
 
         made = None
         if trained:
             order = np.argsort(columns, kind="stable")
             starts = np.searchsorted(columns[order], np.arange(matrix.shape[1]))
-            made = Transposed(*on_device(rows[order], starts, order))
-        return cls(*on_device(rows, columns, matrix.indptr[:-1]), made)
+            made = Transposed(there(rows[order]), there(starts), there(order))
+        return cls(there(rows), there(columns), there(matrix.indptr[:-1]), made)
 
     def sum(self, x: Tensor) -> Tensor:
         """Row i of the result is the sum of x at the columns of row i: ``(T, C)`` -> ``(T, C)``."""

@@ -19,11 +19,12 @@ from nas_core.predictor.precision import chosen_precision
 from nas_core.predictor.training.batches import Bucket, epoch_of
 from nas_core.predictor.training.config import TrainConfig
 from nas_core.predictor.training.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.training.telling import EVERY
 from nas_core.random_streams import seed_streams
 
 __all__ = ["TrainConfig", "Trainer"]
 
-CHECKED = 50
+CHECKED = EVERY
 """Steps between two looks at the loss; each look waits for the device."""
 _SCALED = ("scale", "_growth_tracker")
 """What changes in torch's scaler of fp16 losses."""
