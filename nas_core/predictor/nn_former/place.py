@@ -11,6 +11,9 @@ from torch import Tensor
 
 __all__ = ["on_host", "uploaded"]
 
+HOSTS = ("cpu",)
+"""Kinds of device that are the host itself."""
+
 
 def on_host(device: torch.device) -> bool:
     """Whether the device is the host itself: looking at a value waits for nothing, and memory is its caches.
@@ -18,7 +21,7 @@ def on_host(device: torch.device) -> bool:
     Elsewhere nothing that is computed is looked at before the end, and sums that depend on the order in which
     threads arrive are not taken.
     """
-    return device.type == "cpu"
+    return device.type in HOSTS
 
 
 def uploaded(array: NDArray[Any], device: torch.device | str) -> Tensor:
