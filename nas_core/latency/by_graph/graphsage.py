@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nas_core.device import device_name
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.operators import KINDS
@@ -94,6 +95,10 @@ class GraphSageModel(GraphLatencyModel):
             if not math.isfinite(float(loss.detach())):
                 raise ConfigError(f"GraphSAGE diverged with lr {config.lr:g}; give a smaller one")
         self._net = net.eval()
+
+    def facts(self) -> dict[str, Any]:
+        precision = chosen_precision(self.config.precision, self.device)
+        return {"trained_on": {"device": device_name(self.device), "precision": precision}}
 
     def move(self) -> None:
         if self.known:
