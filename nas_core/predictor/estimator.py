@@ -47,8 +47,8 @@ class NNFormerPredictor(AccuracyModel):
 
     Args:
         recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
-        seed: of weights, dropout and batches; equal seeds on one machine give equal predictors.
-        device: where to compute.
+        seed: of weights, dropout and batches; equal seeds on one device, a GPU too, give equal predictors.
+        device: where to compute: ``cpu``, ``cuda``, ``cuda:1``. ``precision`` says in which numbers.
         unseen: what to do with an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
         changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``). What follows the
             data otherwise (``attributes, shapes, static, operations, max_nodes``, and where the recipe adapts

@@ -39,6 +39,10 @@ class Fitted:
     """Share of the statistics in the prediction."""
     scale: TargetScale
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the scorers, of which a copy makes its own: recorded passes belong to one memory."""
+        return {name: value for name, value in self.__dict__.items() if name != "scorers"}
+
     @cached_property
     def scorers(self) -> list[Scorer]:
         given = self.recipe.train.precision

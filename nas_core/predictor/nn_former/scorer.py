@@ -32,8 +32,8 @@ GRAPHED = 512
 """Graphs in one recorded forward pass of a CUDA device."""
 CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
 """Nodes computed at once by the general path, and where graphs are packed; on the CPU, and on an accelerator."""
-SENT = 64 * 1024
-"""Graphs sent at once to an accelerator by the fast path: all cells of a benchmark of thousands in one."""
+SENT = 16 * 2**20
+"""Bytes of adjacency matrices sent at once to an accelerator by the fast path: 300,000 cells of seven nodes."""
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -96,7 +96,9 @@ class Scorer:
         """Graphs of so many nodes that go to the device together; the CPU computes these together too."""
         if self.frozen is None:
             return max(1, self._chunk_nodes // nodes)
-        return max(1, CHUNK_TOKENS // (nodes + TOKENS)) if on_host(self.device) else SENT
+        if on_host(self.device):
+            return max(1, CHUNK_TOKENS // (nodes + TOKENS))
+        return max(GRAPHED, SENT // nodes**2)
 
     @property
     def _chunk_nodes(self) -> int:

@@ -8,6 +8,7 @@ import torch
 
 from nas_core.graph import Graphs
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor.nn_former import place
 from nas_core.predictor.nn_former import scorer as inference_module
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer, score
@@ -56,6 +57,15 @@ def test_large_graphs_equal_the_model(
     with torch.no_grad():
         expected = model(Batch.of(graphs)).double().numpy()
     np.testing.assert_allclose(scorer(graphs), expected, rtol=2e-5 if precision == "fp32" else 0.05)
+
+
+def test_an_accelerator_gets_more_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, networks = random_graphs((5,) * 900 + (7,) * 900), random_graphs((90,) * 50, features=True, density=0.03)
+    accuracy, latency = Scorer(model_of(), "fp32"), Scorer(lively(NNFormerConfig.latency(**SMALL)), "fp32")
+    parts = [len(list(scorer.blocks(graphs))) for scorer, graphs in ((accuracy, cells), (latency, networks))]
+    monkeypatch.setattr(place, "HOSTS", ())
+    assert [len(list(scorer.blocks(graphs))) for scorer, graphs in ((accuracy, cells), (latency, networks))] == [2, 1]
+    assert parts[0] > 2 and parts[1] > 1
 
 
 @pytest.mark.parametrize("scale", [30.0, 3000.0])
