@@ -113,7 +113,7 @@ class AccuracyModel(Configured, SavedModel):
         Raises:
             DataError: too few graphs, a target that is no number, or not one that can be learned.
             GraphError: a graph the model is not made for.
-            ConfigError: training diverged.
+            ConfigError: training diverged, or the device does not compute in the precision.
         """
         data = Graphs.of(graphs)
         values = checked_targets(targets, len(data))

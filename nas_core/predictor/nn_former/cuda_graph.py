@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 import torch
@@ -17,6 +18,9 @@ _log = logging.getLogger(__name__)
 WARM_UP = 3
 """Passes before recording, in which libraries choose their kernels and take their memory."""
 
+_RECORDING = threading.Lock()
+"""Beginning to record waits for the whole device, which would end what another thread records."""
+
 Forward = Callable[[Batch], Tensor]
 
 
@@ -27,8 +31,8 @@ class StaticForward:
     once. Where recording fails, passes run one by one, after one warning. On a CPU nothing is recorded.
 
     The graph is the weights' device's, whichever is current. A pass stands in the caller's stream of that device, in
-    order with what the caller computes there; of passes that are called in different streams the later waits for the
-    earlier, since they write into the same memory.
+    order with what the caller computes there; of passes that are called in different streams or threads the later waits
+    for the earlier, since they write into the same memory.
 
     Args:
         forward: ``Batch -> (B,)`` without operations whose shapes depend on values, and without copies to the host.
@@ -39,7 +43,7 @@ class StaticForward:
 
     @torch.inference_mode()
     def __init__(self, forward: Forward, graphs: int, nodes: int, device: torch.device) -> None:
-        self._forward = forward
+        self._forward, self._alone = forward, threading.Lock()
         self.batch = Batch(
             torch.zeros(graphs, nodes, dtype=torch.int64, device=device),
             torch.zeros(graphs, nodes, nodes, dtype=torch.bool, device=device),
@@ -56,7 +60,7 @@ class StaticForward:
         one, so that what they take there belongs to the graph. Other threads may go on meanwhile."""
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.device(self._device):
+            with _RECORDING, torch.cuda.device(self._device):
                 aside, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
                 aside.wait_stream(torch.cuda.current_stream(self._device))
                 with torch.cuda.stream(aside):
@@ -77,6 +81,10 @@ class StaticForward:
     @torch.inference_mode()
     def __call__(self, batch: Batch) -> Tensor:
         """Predictions ``(B,)`` for up to ``graphs`` graphs of ``nodes`` nodes."""
+        with self._alone:
+            return self._predicted(batch)
+
+    def _predicted(self, batch: Batch) -> Tensor:
         if self._graph is None or self._output is None or self._finished is None:
             return self._forward(self._filled(batch))[: len(batch.ops)].clone()
         with torch.cuda.device(self._device):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -84,6 +85,14 @@ def test_in_the_callers_stream(device: str) -> None:
     for _ in range(3):
         with other_stream(device):
             np.testing.assert_allclose(scorer(GRAPHS), expected, atol=1e-4)
+
+
+def test_threads_do_not_mix(device: str) -> None:
+    expected, scorer = plain(model_of()), Scorer(model_of().to(device), "fp32")
+    parts = [np.arange(start, start + 25) for start in range(0, 700, 25)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda rows: scorer(GRAPHS.take(rows)), parts * 3))
+    np.testing.assert_allclose(np.concatenate(found), np.tile(expected[:700], 3), atol=1e-4)
 
 
 def test_outside_inference_mode(device: str) -> None:
