@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import torch
 
 from nas_core.errors import ConfigError
+from nas_core.machine import cpu_name
 
-__all__ = ["pinned_threads", "usable_device"]
+__all__ = ["device_name", "pinned_threads", "usable_device"]
 
 
 def usable_device(name: str) -> torch.device:
@@ -25,6 +26,12 @@ def usable_device(name: str) -> torch.device:
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
         raise ConfigError(f"device {name!r} is not usable here ({reason}); give cpu, or see 'nas-ext doctor'") from None
     return device
+
+
+def device_name(device: torch.device | str) -> str:
+    """The device as its maker calls it: the GPU's model, or the processor's."""
+    device = torch.device(device)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
     config = model.config
     made = []
     for part in [graphs] if config.readout == "class_token" else [graphs[i : i + 1] for i in range(len(graphs))]:
-        batch = Batch.of(part)
+        batch = Batch.of(part, device=next(model.parameters()).device)
         nodes = [functional.one_hot(batch.ops, config.operations).float()]
         if config.readout == "class_token":
             whole = functional.one_hot(batch.sizes, config.max_nodes).float()
@@ -98,7 +98,7 @@ def _attention(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tensor:
     batch, length, dim = x.shape
     attention = block.attention
     relatives = torch.stack([graph, graph.mT, graph.mT @ graph, graph @ graph.mT], 1)
-    mask = relatives + torch.eye(length) > 0
+    mask = relatives + torch.eye(length, device=x.device) > 0
     qkv = attention.qkv(block.norm_attention(x)).reshape(batch, length, 3, attention.heads, dim // attention.heads)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
     scores = (q @ k.mT) * (dim // attention.heads) ** -0.5
@@ -134,10 +134,10 @@ class PlainTraining:
         """Loss before the update."""
         count = len(targets)
         if self.averages:
-            twice = [part.take(torch.arange(count).repeat(2)) for part in codes]
+            twice = [part.take(torch.arange(count, device=targets.device).repeat(2)) for part in codes]
             predicted, both = plain_forward(self.model, twice, True), targets.repeat(2)
             loss = (predicted - both).square().mean()
-            loss = loss + 0.2 * ranking_loss(predicted, both, torch.randperm(2 * count))
+            loss = loss + 0.2 * ranking_loss(predicted, both, torch.randperm(2 * count, device=targets.device))
             loss = loss + (predicted[:count] - predicted[count:]).abs().mean()
         else:
             first, second = (plain_forward(self.model, codes, True) for _ in range(2))

@@ -13,6 +13,8 @@ Then: what bf16 changes in the order of predictions, what a node costs in a larg
 NAS-Bench-101 takes. Figures of the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
 Run: ``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. NAS-Bench-101 is
 not part of this repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
+With ``--device cuda`` all contestants compute there. Each part is kept once it is measured: a run that was stopped goes
+on where it was.
 """
 
 from __future__ import annotations
@@ -29,22 +31,23 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
+from benchmarks.parts.floors import floors, free_gib, positions, waited_for
 from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs
 from benchmarks.parts.turns import in_turns, middle
-from nas_core.files import read_json
+from nas_core.files import read_json, write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig, NNFormerPredictor, Trainer, get_recipe, kendall_tau
 from nas_core.predictor.nn_former.scorer import Scorer, score
 from nas_core.predictor.speed import random_graphs
 
-RESULT = Path(__file__).parents[1] / "results" / "predictor_speed.json"
+RESULTS = Path(__file__).parents[1] / "results"
 ALL_CELLS = 423_624
 TRAINING_GIB = 18
 """Free memory that an update of 4,096 pairs asks for: the plain one takes 15 GiB."""
@@ -62,7 +65,7 @@ AIMS = (
 """Speeds: 4 x and 8 x the released code's 2,330 and 1,040 graphs/s, 2.5 x its 250 pairs/s, on two such cores."""
 
 
-def lively(config: NNFormerConfig) -> NNFormer:
+def lively(config: NNFormerConfig, device: str) -> NNFormer:
     """A model whose outputs show a mistake: a new latency model hardly uses its blocks."""
     torch.manual_seed(0)
     model = NNFormer(config).eval()
@@ -72,44 +75,18 @@ def lively(config: NNFormerConfig) -> NNFormer:
                 parameter.fill_(0.5)
             elif config.readout == "class_token" and parameter.ndim > 1:
                 parameter.mul_(2)
-    return model
+    return model.to(device)
 
 
 def check_equal(model: NNFormer, graphs: Graphs) -> float:
     """Largest difference of the plain forward from ours in float32, relative to 1; an error above 1e-4."""
     with torch.inference_mode():
-        plain = plain_forward(model, codes_of(model, graphs)).double().numpy()
+        plain = plain_forward(model, codes_of(model, graphs)).double().cpu().numpy()
     ours = score(model, graphs, "fp32")
     difference = float((np.abs(ours - plain) / np.maximum(1, np.abs(plain))).max())
     if not difference < 1e-4 or plain.std() < 1e-3:
         raise SystemExit(f"plain and our forward differ by {difference:.2g}; spread of predictions {plain.std():.2g}")
     return difference
-
-
-def products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) -> Callable[[], None]:
-    """All products of so many positions with the weight matrices, and with ``training`` those of the gradients."""
-    linears = [m for m in model.blocks.modules() if isinstance(m, nn.Linear)]
-    linears += [model.node_up, model.node_down] if model.config.readout == "sum" else []
-    weights = [m.weight.detach().to(dtype) for m in linears]
-    inputs = {width: torch.randn(rows, width).to(dtype) for weight in weights for width in weight.shape}
-
-    def run() -> None:
-        for weight in weights:
-            hidden, x = inputs[weight.shape[0]], inputs[weight.shape[1]]
-            x @ weight.T
-            if training:
-                hidden @ weight, hidden.T @ x
-
-    return run
-
-
-def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
-    kinds = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
-    return {name: products(model, rows, dtype, training) for name, dtype in kinds.items()}
-
-
-def positions(model: NNFormer, graphs: Graphs) -> int:
-    return int(graphs.sizes.sum()) + (2 * len(graphs) if model.config.readout == "class_token" else 0)
 
 
 def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
@@ -127,7 +104,7 @@ def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) 
         "plain": plain,
         **floors(model, positions(model, parts[0]), False),
     }
-    return in_turns(runs, batch, repeats, name)
+    return in_turns(waited_for(runs, str(scorer.device)), batch, repeats, name)
 
 
 def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
@@ -135,18 +112,14 @@ def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: 
     targets = np.random.default_rng(0).random(len(graphs)) + 0.5
     config = get_recipe(recipe).changed(batch_size=batch, epochs=10**6).train
     steps = Trainer(copy.deepcopy(model), graphs, targets, config).steps()
-    reference, first = PlainTraining(copy.deepcopy(model)), graphs[:batch]
-    codes, known = codes_of(model, first), torch.from_numpy(targets[:batch]).float()
+    reference, first, device = PlainTraining(copy.deepcopy(model)), graphs[:batch], next(model.parameters()).device
+    codes, known = codes_of(model, first), torch.from_numpy(targets[:batch]).float().to(device)
     runs = {"ours": lambda: next(steps).item(), "plain": lambda: reference.update(codes, known)}
-    return in_turns({**runs, **floors(model, 2 * positions(model, first), True)}, batch, repeats, name)
+    runs |= floors(model, 2 * positions(model, first), True)
+    return in_turns(waited_for(runs, str(device)), batch, repeats, name)
 
 
-def free_gib() -> float:
-    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) / 2**20
-
-
-def bf16_against_fp32(epochs: int, cells: int) -> dict[str, Any]:
+def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     """A model of 424 cells, and how the order of other cells' predictions depends on the precision."""
     rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
     if absent(NASBENCH101):
@@ -155,7 +128,7 @@ def bf16_against_fp32(epochs: int, cells: int) -> dict[str, Any]:
         rows = np.arange(424, 424 + cells)
     else:
         everything, known = nasbench101()
-    predictor = NNFormerPredictor("paper", epochs=epochs)
+    predictor = NNFormerPredictor("paper", epochs=epochs, device=device)
     with tqdm(desc=f"{epochs} epochs on 424 cells", disable=None) as bar:
         predictor.fit(everything[:424], known[:424], progress=lambda step, steps, loss: bar.update())
     exact, fast = (score(predictor.models[0], everything.take(rows), kind) for kind in ("fp32", "bf16"))
@@ -176,7 +149,7 @@ def exact_predictions(model: NNFormer, graphs: Graphs) -> NDArray[np.float64]:
     """The plain computation in float64."""
     codes = [Codes(c.nodes.double(), c.whole.double(), c.adjacency.double()) for c in codes_of(model, graphs)]
     with torch.inference_mode():
-        return plain_forward(copy.deepcopy(model).double(), codes).numpy()
+        return plain_forward(copy.deepcopy(model).double(), codes).cpu().numpy()
 
 
 def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
@@ -186,7 +159,7 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
     differences = {}
     for name, graphs in cases.items():
         with torch.inference_mode():
-            dense = model(Batch.of(graphs)).double().numpy()
+            dense = model(Batch.of(graphs, device=next(model.parameters()).device)).double().cpu().numpy()
         exact = exact_predictions(model, graphs)
         ours = score(model, graphs, "fp32")
         rows = {"dense": (ours, dense), "float64": (ours, exact), "dense from float64": (dense, exact)}
@@ -221,16 +194,19 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
     return {"cells": len(graphs), "taken_s": round(seconds, 1), "seconds": round(seconds * ALL_CELLS / len(graphs), 1)}
 
 
-def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """All parts whose name begins as one of ``chosen``; the others as they were ``before``."""
-    accuracy, latency = (lively(get_recipe(name).model) for name in ("paper", "latency"))
+def measure(
+    repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any], device: str, kept: Path
+) -> dict[str, Any]:
+    """All parts whose name begins as one of ``chosen``; the others as they were ``before``. In the file ``kept`` stand
+    those that a run with the same arguments measured before it was stopped."""
+    accuracy, latency = (lively(get_recipe(name).model, device) for name in ("paper", "latency"))
     cells = accuracy_graphs(8192)
     networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())
     few = 1 if quick else max(3, repeats // 5)
 
     def trained(name: str, batch: int, turns: int) -> dict[str, Any]:
-        if batch == 4096 and (quick or free_gib() < TRAINING_GIB):
-            return {"left_out": "quick" if quick else f"{free_gib():.0f} GiB of memory free, expected {TRAINING_GIB}"}
+        if batch == 4096 and (quick or (free := free_gib(device)) < TRAINING_GIB):
+            return {"left_out": "quick" if quick else f"{free:.0f} GiB of memory free, expected {TRAINING_GIB}"}
         return training(accuracy, "paper", cells[: 8 * batch], batch, turns, name)
 
     parts: dict[str, Callable[[str], Any]] = {
@@ -244,21 +220,46 @@ def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[st
         "accuracy_training, 4096 graphs": lambda name: trained(name, 4096, few),
         "latency_forward, 16 graphs": lambda name: forward(latency, networks, 16, repeats, name),
         "latency_training, 16 graphs": lambda name: training(latency, "latency", networks, 16, few, name),
-        "bf16": lambda _: bf16_against_fp32(6 if quick else 60, 2000 if quick else 40_000),
+        "bf16": lambda _: bf16_against_fp32(6 if quick else 60, 2000 if quick else 40_000, device),
         "sparse": lambda _: sparse(latency, repeats),
         "nasbench101": lambda _: whole_benchmark(accuracy, quick),
     }
     result: dict[str, Any] = {"data": "random" if absent(NASBENCH101) else "NAS-Bench-101", "quick": quick}
     if unknown := [text for text in chosen if not any(name.startswith(text) for name in parts)]:
         raise SystemExit(f"no part begins with {', '.join(unknown)}; there are: {'; '.join(parts)}")
+    asked = {"repeats": repeats, "parts": list(chosen), **result, "machine": describe_machine(device, 1)}
+    done = read_json(kept) if kept.exists() else {}
+    done = done["measured"] if done.get("asked") == asked else {}
     for name, part in parts.items():
+        if name in done:
+            result[name] = done[name]
+            continue
         if chosen and name in before and not any(name.startswith(text) for text in chosen):
             result[name] = before[name]
             continue
         start = time.perf_counter()
-        result[name] = part(name)
+        result[name] = done[name] = part(name)
+        write_json(kept, {"asked": asked, "measured": done})
         print(f"{name} ({time.perf_counter() - start:.0f} s): {json.dumps(result[name])}", flush=True)
-    return {**result, "aims": [judged(result, *aim) for aim in AIMS]}
+    kept.unlink(missing_ok=True)
+    if device == "cpu":
+        return {**result, "aims": [judged(result, *aim) for aim in AIMS]}
+    return {"rows": flat(result), **result}
+
+
+def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each contestant of each part."""
+    return [
+        {
+            "part": name,
+            "contestant": contestant,
+            "graphs_per_s": rate["median"],
+            "times_plain": part["times_plain"].get(contestant, {}).get("median"),
+        }
+        for name, part in result.items()
+        if isinstance(part, dict) and "graphs_per_s" in part
+        for contestant, rate in part["graphs_per_s"].items()
+    ]
 
 
 def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
@@ -275,12 +276,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=15, help="rounds; a fifth of them where a round takes long")
     parser.add_argument("--quick", action="store_true", help="see that it works: less data, no training at 4,096")
     parser.add_argument("--parts", nargs="+", default=[], help="beginnings of names; the others stay as in --out")
-    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1")
+    parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in cuda there")
     arguments = parser.parse_args(argv)
+    folder = RESULTS if torch.device(arguments.device).type == "cpu" else RESULTS / "cuda"
+    arguments.out = arguments.out or folder / "predictor_speed.json"
     torch.set_num_threads(arguments.threads)
     before = read_json(arguments.out) if arguments.parts and arguments.out.exists() else {}
-    measured = measure(arguments.repeats, arguments.quick, arguments.parts, before)
-    result = {**measured, "machine": describe_machine("cpu", arguments.threads)}
+    kept = Path("runs") / f"predictor_speed_{torch.device(arguments.device).type}.json"
+    measured = measure(arguments.repeats, arguments.quick, arguments.parts, before, arguments.device, kept)
+    result = {**measured, "machine": describe_machine(arguments.device, arguments.threads)}
     write_result(arguments.out, result, command(__file__, argv), adds=bool(arguments.parts))
     print(json.dumps(result, indent=2))
 

@@ -59,13 +59,14 @@ def train(
     everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
     features: Annotated[str, typer.Option(help=f"Encoding of an .npz file: {' or '.join(FEATURES)}.")] = FEATURES[0],
     threads: Annotated[int | None, typer.Option(min=1, help="Threads torch computes with.")] = None,
+    device: Annotated[str, typer.Option(help="Where the model is trained: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
     """Train on the networks that are not held out, judge by the others: MAPE and Acc(10 %) of each family."""
     new_file(out, force, [data], [".safetensors"])
     chosen = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
-    fitted = chosen(**changes)
+    fitted = chosen(**changes).on(device)
     if features not in FEATURES:
         raise ConfigError(f"features are {features!r}; expected {' or '.join(FEATURES)}")
     if features != FEATURES[0] and data.is_dir():
@@ -84,7 +85,7 @@ def train(
     typer.echo(f"fitted on {len(learned)} networks, judged on {len(held_out)} that were held out")
     if everything:
         judged, spread = fitted.info["held_out"], fitted.relative_spread
-        fitted = _fitted(chosen(**changes), networks, seed, features)
+        fitted = _fitted(chosen(**changes).on(device), networks, seed, features)
         fitted.relative_spread = spread
         fitted.info["held_out"] = judged
         typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")

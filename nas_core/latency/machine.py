@@ -7,6 +7,7 @@ import platform
 
 import torch
 
+from nas_core.device import device_name
 from nas_core.machine import cpu_name
 
 __all__ = ["describe_machine"]
@@ -17,10 +18,9 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
 
     ``device_name`` is the accelerator's name, or the processor's when the device is the CPU.
     """
-    kind = torch.device(device).type
     return {
         "device": device,
-        "device_name": torch.cuda.get_device_name(device) if kind == "cuda" else cpu_name(),
+        "device_name": device_name(device),
         "cpu": cpu_name(),
         "cores": os.cpu_count() or 0,
         "threads": threads,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from nas_core.device import usable_device
 from nas_core.settings import Configured
 
 __all__ = ["Floats", "LatencyModel"]
@@ -31,6 +33,23 @@ class LatencyModel(Configured, ABC):
     config: Any
     info: dict[str, Any]
     """Where the model comes from, such as its ``machine``; kept in its file."""
+
+    device: torch.device = torch.device("cpu")
+    """Where it learns and predicts, if it does so with torch."""
+
+    def on(self, device: str) -> Self:
+        """Learn and predict on that device from now on; models that do not use torch stay on the CPU. It is no part of
+        the model's file.
+
+        Raises:
+            ConfigError: the device cannot be used here.
+        """
+        self.device = usable_device(device)
+        self.move()
+        return self
+
+    def move(self) -> None:
+        """Bring what was learned to :attr:`device`."""
 
     @abstractmethod
     def predict(self, inputs: Any) -> Floats:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-import torch
 from torch import Tensor, nn
+
+from nas_core.random_streams import own_streams
 
 __all__ = ["OnePassWorkload", "Workload", "same_draws"]
 
@@ -47,6 +48,5 @@ class OnePassWorkload:
 @contextmanager
 def same_draws() -> Iterator[None]:
     """Draw the same random weights and inputs each time, and leave the caller's random numbers untouched."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with own_streams(0):
         yield

@@ -85,6 +85,10 @@ class AccuracyModel(Configured, SavedModel):
         """What people call it."""
         return self.name
 
+    def facts(self) -> dict[str, Any]:
+        """What is worth keeping of how a fit computes, for :attr:`info`."""
+        return {}
+
     def remarks(self, graphs: Graphs) -> list[str]:
         """What is worth saying about a fit to these graphs."""
         return []
@@ -103,18 +107,18 @@ class AccuracyModel(Configured, SavedModel):
         The caller's random streams are left as they are.
 
         Args:
-            progress: called after each step.
+            progress: called for each step; on accelerators for some steps at a time, so that none waits.
             checkpoint: a file that an interrupted fit continues from; removed at the end.
 
         Raises:
             DataError: too few graphs, a target that is no number, or not one that can be learned.
             GraphError: a graph the model is not made for.
-            ConfigError: training diverged.
+            ConfigError: training diverged, or the device does not compute in the precision.
         """
         data = Graphs.of(graphs)
         values = checked_targets(targets, len(data))
         known = frozenset(int(op) for op in np.unique(data.ops))
-        info = {"graphs": len(data), "largest": int(data.sizes.max())}
+        info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
         self.learn(data, values, progress, None if checkpoint is None else Path(checkpoint))
         self._known, self._info = known, info
         return self
@@ -131,7 +135,8 @@ class AccuracyModel(Configured, SavedModel):
 
     @property
     def info(self) -> dict[str, Any]:
-        """Facts of the training that are saved along: ``graphs``, ``largest``, and what is added by ``info |= ..``."""
+        """Facts of the training that are saved along: ``graphs``, ``largest``, of networks the ``precision``
+        and the ``device`` by name, and what is added by ``info |= ..``."""
         return self._info
 
     @info.setter

@@ -12,18 +12,22 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from nas_core.device import device_name
 from nas_core.errors import ConfigError
 from nas_core.graph import FEATURES, Graphs
+from nas_core.precision import check_precision
 from nas_core.predictor.base import AccuracyModel, Array, Progress
 from nas_core.predictor.fitted import Fitted
 from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.precision import chosen_precision
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.predictor.settings import needed_by, recipe_types
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training.checkpoint import Checkpoint
-from nas_core.predictor.training.streams import own_streams
+from nas_core.predictor.training.telling import Losses
 from nas_core.predictor.training.trainer import Trainer
+from nas_core.random_streams import own_streams, seed_streams
 
 __all__ = ["NNFormerPredictor"]
 
@@ -43,8 +47,8 @@ class NNFormerPredictor(AccuracyModel):
 
     Args:
         recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
-        seed: of weights, dropout and batches; equal seeds on one machine give equal predictors.
-        device: where to compute.
+        seed: of weights, dropout and batches; equal seeds on one device, a GPU too, give equal predictors.
+        device: where to compute: ``cpu``, ``cuda``, ``cuda:1``. ``precision`` says in which numbers.
         unseen: what to do with an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
         changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``). What follows the
             data otherwise (``attributes, shapes, static, operations, max_nodes``, and where the recipe adapts
@@ -96,7 +100,15 @@ class NNFormerPredictor(AccuracyModel):
         mixture = self.recipe.adapted(len(graphs)).mixture
         return [*([note] if blind else []), f"recipe {self.title} on {len(graphs)} graphs: {mixture}"]
 
+    def facts(self) -> dict[str, Any]:
+        if not self.networks:
+            return {}
+        precision = chosen_precision(self._given.train.precision, self.device)
+        return {"precision": precision, "device": device_name(self.device)}
+
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
+        if self.networks:
+            check_precision(chosen_precision(self._given.train.precision, self.device), self.device)
         whole = self._given.replaced(needed_by(graphs, self._given))
         recipe = whole.adapted(len(graphs))
         _log.info("recipe %s on %d graphs: %s", recipe.name, len(graphs), recipe.mixture)
@@ -109,7 +121,7 @@ class NNFormerPredictor(AccuracyModel):
         if recipe.statistics:
             statistics = StatisticsModel.fit(graphs, learned, recipe.processes, recipe.trees, self.seed)
         keeper = None if checkpoint is None else Checkpoint(checkpoint, self._begun(graphs, values))
-        with own_streams(self.device):
+        with own_streams(device=self.device):
             members = range(recipe.members)
             models = tuple(self._fit_member(i, recipe, graphs, learned, progress, keeper) for i in members)
         self._fitted = Fitted(whole, models, statistics, recipe.statistics, scale)
@@ -126,18 +138,19 @@ class NNFormerPredictor(AccuracyModel):
         keeper: Checkpoint | None,
     ) -> NNFormer:
         config = replace(recipe.train, seed=self.seed + 7919 * member)
-        torch.manual_seed(config.seed)
+        seed_streams(config.seed, self.device)
         model = NNFormer(recipe.model).to(self.device)
         if recipe.model.readout == "logarithm":
             model.logarithm.start(graphs, torch.from_numpy(learned))
         trainer = Trainer(model, graphs, learned, config)
         if keeper is not None:
             keeper.load(member, trainer)
+        losses = Losses(progress, trainer.total * recipe.members, member * trainer.total + trainer.done)
         for loss in trainer.steps():
-            if progress is not None:
-                progress(trainer.done + member * trainer.total, trainer.total * recipe.members, float(loss))
+            losses.add(loss)
             if keeper is not None:
                 keeper.save(member, trainer)
+        losses.tell()
         trainer.settle()
         return trainer.model.eval()
 

@@ -17,6 +17,7 @@ from nas_core.graph import Graphs
 from nas_core.predictor.artifact import below
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.scorer import Scorer
+from nas_core.predictor.precision import usable_precision
 from nas_core.predictor.recipes import Recipe
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale
@@ -38,9 +39,14 @@ class Fitted:
     """Share of the statistics in the prediction."""
     scale: TargetScale
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the scorers, of which a copy makes its own: recorded passes belong to one memory."""
+        return {name: value for name, value in self.__dict__.items() if name != "scorers"}
+
     @cached_property
     def scorers(self) -> list[Scorer]:
-        return [Scorer(model, self.recipe.train.precision) for model in self.models]
+        given = self.recipe.train.precision
+        return [Scorer(model, usable_precision(given, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array]:
         """Predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,14 @@ def test_a_diverged_fit_is_an_error(graphs: Graphs, targets: np.ndarray) -> None
     with pytest.raises(ConfigError, match="training diverged; give a smaller lr"):
         predictor.fit(graphs, targets)
     assert not predictor.fitted
+
+
+def test_a_copy_makes_scorers_of_its_own(fitted: NNFormerPredictor, graphs: Graphs) -> None:
+    """Recorded passes of a GPU cannot be copied; NASLib copies predictors."""
+    expected = fitted.predict(graphs)
+    twin = copy.deepcopy(fitted)
+    assert isinstance(twin, NNFormerPredictor) and all(
+        a is not b for a, b in zip(twin.models, fitted.models, strict=True)
+    )
+    np.testing.assert_array_equal(twin.predict(graphs), expected)
+    np.testing.assert_array_equal(fitted.predict(graphs), expected)

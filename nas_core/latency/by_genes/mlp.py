@@ -8,7 +8,6 @@ and the weights with the smallest error on a tenth of the rows that is kept out.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
+from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace
 
 __all__ = ["HATConfig", "HATModel", "MLPConfig", "MLPModel"]
@@ -104,17 +104,19 @@ class MLPModel(GeneLatencyModel):
 
     def _train(self, x: torch.Tensor, y: torch.Tensor, kept: torch.Tensor, left_out: torch.Tensor) -> nn.Sequential:
         config = self.config
-        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
-            torch.manual_seed(config.seed)
+        x, y, left_out = x.to(self.device), y.to(self.device), left_out.to(self.device)
+        with own_streams(config.seed, self.device), torch.inference_mode(False), torch.enable_grad():
             widths = [x.shape[1], *[config.hidden] * config.layers]
             hidden = [part for a, b in itertools.pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
-            net = nn.Sequential(*hidden, nn.Linear(config.hidden, 1))
+            net = nn.Sequential(*hidden, nn.Linear(config.hidden, 1)).to(self.device)
+            picked = [kept[torch.randperm(len(kept))[: config.batch]] for _ in range(config.steps)]
+            batches = torch.stack(picked).to(self.device)
             optimiser = torch.optim.Adam(net.parameters(), lr=config.lr)
             loss_of = nn.SmoothL1Loss(beta=0.1) if config.logarithmic else nn.MSELoss()
             schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, config.steps)
-            best, best_loss = copy.deepcopy(net.state_dict()), float("inf")
-            for step in range(1, config.steps + 1):
-                batch = kept[torch.randperm(len(kept))[: config.batch]]
+            weights: list[torch.Tensor] = list(net.parameters())
+            best, best_loss = [x.detach().clone() for x in weights], torch.tensor(float("inf"), device=self.device)
+            for step, batch in enumerate(batches, 1):
                 loss = loss_of(net(x[batch])[:, 0], y[batch])
                 optimiser.zero_grad()
                 loss.backward()
@@ -124,12 +126,14 @@ class MLPModel(GeneLatencyModel):
                 schedule.step()
                 if step % _CHECK_EVERY == 0 or step == config.steps:
                     with torch.no_grad():
-                        left_out_loss = float((net(x[left_out])[:, 0] - y[left_out]).abs().mean())
-                    if left_out_loss < best_loss:
-                        best, best_loss = copy.deepcopy(net.state_dict()), left_out_loss
+                        left_out_loss = (net(x[left_out])[:, 0] - y[left_out]).abs().mean()
+                        better = left_out_loss < best_loss  # stays on the device, as the best weights do
+                        best = [torch.where(better, now, then) for now, then in zip(weights, best, strict=True)]
+                        best_loss = torch.where(better, left_out_loss, best_loss)
             if config.logarithmic:
-                net.load_state_dict(best)
-        return net
+                with torch.no_grad():
+                    torch._foreach_copy_(weights, best)
+        return net.cpu()
 
     def estimate(self, inputs: NDArray[Any]) -> Floats:
         x = (self._summary(inputs) - self._shift) / self._scale

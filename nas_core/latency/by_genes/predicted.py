@@ -8,8 +8,6 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nas_core.files import os_errors
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.by_graph.base import GraphLatencyModel
@@ -19,6 +17,7 @@ from nas_core.latency.protocol import Measurement
 from nas_core.latency.registry import load_latency_model
 from nas_core.models.kind import kind_of
 from nas_core.models.parts import SpacePart
+from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["PredictedMeasurements"]
@@ -87,5 +86,5 @@ class PredictedMeasurements:
         return times, sum(part.times * p.spread_ms for part, p in zip(parts, predicted, strict=True))
 
     def _parts(self, architecture: Architecture) -> list[SpacePart]:
-        with torch.random.fork_rng(devices=[]):
+        with own_streams():
             return self.kind.parts(self.space, architecture, self.config)

@@ -66,7 +66,8 @@ class GraphLatencyModel(LatencyModel):
         self._told: set[int | str] = set()
         self.info: dict[str, Any] = {}
         """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``ranges`` (of sizes), ``held_out``; and what the caller adds, such as ``machine`` and ``runtime``."""
+        ``ranges`` (of sizes), ``held_out``, where torch learned ``trained_on`` (the device by name, the precision);
+        and what the caller adds, such as ``machine`` and ``runtime``."""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class GraphLatencyModel(LatencyModel):
         self.learn(data, seed, progress)
         self.known = known
         self.info = {"networks": len(data), "families": families, "seed": seed, "features": "corrected"}
-        self.info["ranges"] = ranges
+        self.info |= {"ranges": ranges, **self.facts()}
         self._spread_over(data)
         return self
 
@@ -150,6 +151,10 @@ class GraphLatencyModel(LatencyModel):
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         """Milliseconds ``(G,)`` of checked graphs, and their deviation over members ``(G,)`` where there are several;
         neither bounds nor the spread of residuals."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is worth keeping of how the last fit computed, for ``info``."""
+        return {}
 
     def check(self, graphs: Graphs) -> None:
         """Refuse graphs that the model cannot read.

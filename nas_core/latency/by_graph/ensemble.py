@@ -66,7 +66,13 @@ class EnsembleModel(GraphLatencyModel):
         return {**super().described(), "members": {member.name: member.described() for member in self.members}}
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        self.members = tuple(member.fit(data, seed=seed, progress=progress) for member in self._new_members())
+        self.members = tuple(
+            member.on(str(self.device)).fit(data, seed=seed, progress=progress) for member in self._new_members()
+        )
+
+    def move(self) -> None:
+        for member in self.members:
+            member.on(str(self.device))
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         logs = np.log([np.maximum(member.estimate(graphs)[0], LEAST_MS) for member in self.members])

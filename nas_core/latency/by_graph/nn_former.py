@@ -49,8 +49,16 @@ class NNFormerUnpricedModel(GraphLatencyModel):
         return self._recipe.to_dict()
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        predictor = NNFormerPredictor(self._recipe, seed=seed, unseen="ignore")
+        predictor = NNFormerPredictor(self._recipe, seed=seed, device=str(self.device), unseen="ignore")
         self._predictor = predictor.fit(data.graphs, data.latency_ms, progress=progress)
+
+    def facts(self) -> dict[str, Any]:
+        return {"trained_on": {name: self._predictor.info[name] for name in ("device", "precision")}}
+
+    def move(self) -> None:
+        if self._predictor.fitted:
+            contents = self._predictor.contents()
+            self._predictor = NNFormerPredictor.restored(*contents, device=str(self.device), unseen="ignore")
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         predicted, spread = self._predictor.predict_with_spread(graphs)
@@ -68,7 +76,7 @@ class NNFormerUnpricedModel(GraphLatencyModel):
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         if "prices" in about_of(header) and not isinstance(self, Priced):
             raise DataError("prices of operators, which this model does not have")
-        self._predictor = NNFormerPredictor.restored(header, tensors, unseen="ignore")
+        self._predictor = NNFormerPredictor.restored(header, tensors, str(self.device), unseen="ignore")
         if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
             raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")
 

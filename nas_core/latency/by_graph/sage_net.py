@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.checks import Range, check_fields
+from nas_core.errors import unknown_choice
+from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.predictor.nn_former.log_readout import standardised
-from nas_core.predictor.nn_former.model import sinusoids
-from nas_core.predictor.nn_former.packed import PackedBatch
+from nas_core.predictor.nn_former.model import one_hot, sinusoids
+from nas_core.predictor.nn_former.packed import PackedBatch, numbered
+from nas_core.predictor.nn_former.segments import Pairs
+from nas_core.predictor.precision import CHOICES
 
-__all__ = ["SageConfig", "SageNet"]
+__all__ = ["SageConfig", "SageNet", "neighbours_of"]
 
 _RANGES = {
     **{name: Range(1) for name in ("dim", "layers", "epochs", "batch_size")},
@@ -46,8 +52,20 @@ class SageConfig:
     clip: float = 1.0
     """Largest norm of the gradient."""
 
+    precision: str = "fp32"
+    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
+
     def __post_init__(self) -> None:
         check_fields(self, "GraphSAGE", _RANGES)
+        if self.precision not in CHOICES:
+            raise unknown_choice("precision of GraphSAGE", self.precision, CHOICES)
+
+
+def neighbours_of(graphs: Graphs) -> csr_array:
+    """Edges in both directions over the nodes of all graphs, which stand in one row."""
+    edges = numbered(graphs)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
 
 
 class SageLayer(nn.Module):
@@ -57,10 +75,9 @@ class SageLayer(nn.Module):
         super().__init__()
         self.itself, self.around = nn.Linear(inputs, dim), nn.Linear(inputs, dim, bias=False)
 
-    def forward(self, x: Tensor, sources: Tensor, targets: Tensor, degree: Tensor) -> Tensor:
-        """``(T, C)``, edges in both directions ``(2 E,)`` each, ``(T, 1)`` -> ``(T, C)``."""
-        projected = self.around(x)
-        mean = torch.zeros_like(projected).index_add_(0, targets, projected[sources]) / degree
+    def forward(self, x: Tensor, neighbours: Pairs, degree: Tensor) -> Tensor:
+        """``(T, C)``, edges in both directions, their number at each node ``(T, 1)`` -> ``(T, C)``."""
+        mean = neighbours.sum(self.around(x)) / degree
         return functional.relu(functional.normalize(self.itself(x) + mean, dim=-1))
 
 
@@ -81,21 +98,19 @@ class SageNet(nn.Module):
         self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * 5))
         """``(5, 2)`` mean and deviation of the four static features and of log ms."""
 
-    def forward(self, batch: PackedBatch, static: Tensor) -> Tensor:
-        """log ms ``(B,)`` of graphs whose logarithms of static features ``(B, 4)`` stand beside."""
+    def forward(self, batch: PackedBatch, neighbours: Pairs, static: Tensor) -> Tensor:
+        """log ms ``(B,)`` of graphs whose edges in both directions, and logarithms of static features ``(B, 4)``, stand
+        beside."""
         assert batch.attributes is not None and batch.shapes is not None
         codes = [sinusoids(batch.attributes[0], 5).flatten(1), sinusoids(batch.shapes[0], 10).flatten(1)]
-        x = functional.relu(self.embed(torch.cat([functional.one_hot(batch.ops[0], KINDS).float(), *codes], -1)))
-        edges = torch.from_numpy(batch.edges)
-        sources, targets = torch.cat([edges, edges.flip(1)]).unbind(1)
-        degree = torch.bincount(targets, minlength=len(x)).clamp(min=1).unsqueeze(-1)
+        x = functional.relu(self.embed(torch.cat([one_hot(batch.ops[0], KINDS), *codes], -1)))
+        degree = neighbours.row_sums(torch.ones_like(neighbours.columns, dtype=x.dtype)).clamp(min=1).unsqueeze(-1)
         for layer in self.layers:
-            x = layer(x, sources, targets, degree)
-        graph = torch.repeat_interleave(batch.sizes)
-        summed = x.new_zeros(len(batch.sizes), x.shape[-1]).index_add_(0, graph, x)
+            x = layer(x, neighbours, degree)
+        summed = batch.total(x[None].float())
         beside = functional.relu(self.static(standardised(static, self.scale[:-1])))
         hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), beside], -1)))
         hidden = functional.dropout(hidden, self.config.dropout, self.training)
         mean, deviation = self.scale[-1]
-        output: Tensor = self.head(hidden).squeeze(-1) * deviation + mean
+        output: Tensor = self.head(hidden).squeeze(-1).float() * deviation + mean
         return output

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from nas_core.errors import ConfigError, SpaceError
+from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["TranslationWorkload", "TranslationWorkloadConfig"]
@@ -76,8 +77,7 @@ class TranslationWorkload:
             network = TranslationNet
         architecture = space.validate(architecture)
         self.config = config
-        with torch.random.fork_rng(devices=[]):  # the same weights and words each time; the caller's draws untouched
-            torch.manual_seed(0)
+        with own_streams(0):  # the same weights and words each time; the caller's draws untouched
             try:
                 net = network(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
             except SpaceError as error:

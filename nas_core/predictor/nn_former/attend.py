@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from nas_core.predictor.nn_former.dropout import keep_mask
+from nas_core.predictor.nn_former.place import on_host
 
-__all__ = ["attend", "short_softmax"]
+__all__ = ["attend", "plain_attention", "short_softmax"]
 
 SHORT = 32
 """Longest sequence on a CPU that takes the path of its own; longer ones fill vector registers by themselves."""
@@ -33,13 +34,28 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
     """
     batch, length, width = projected.shape
     split = projected.view(batch, length, 3, heads, -1)
-    if projected.device.type == "cpu" and length <= SHORT:
+    if on_host(projected.device) and length <= SHORT:
         with torch.autocast("cpu", enabled=False):
             mixed: Tensor = _Short.apply(split, mask, dropout)  # type: ignore[no-untyped-call]
         return mixed.view(batch, length, width // 3)
     query, key, value = split.permute(2, 0, 3, 1, 4)
-    mixed = functional.scaled_dot_product_attention(query, key, value, mask, dropout)
+    attention = functional.scaled_dot_product_attention if on_host(projected.device) else plain_attention
+    mixed = attention(query, key, value, mask, dropout)
     return mixed.transpose(1, 2).reshape(batch, length, width // 3)
+
+
+def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+    """softmax(q kᵀ / sqrt(D)) v by its matrix products: ``(..., L, D)`` each.
+
+    On a CUDA device the gradients of torch's fused kernels are summed in the order in which threads arrive, and differ
+    in their last bits from run to run; these do not.
+    """
+    scores = (query * query.shape[-1] ** -0.5) @ key.mT
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = functional.dropout(scores.softmax(-1, dtype=torch.float32), dropout, dropout > 0)
+    mixed: Tensor = weights.to(value.dtype) @ value
+    return mixed
 
 
 def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
@@ -49,7 +65,7 @@ def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         mask: ``(B, H, S, T)``, False or 0 where the result is 0.
     """
     scores = torch.bmm(q, k.mT)
-    if q.device.type == "cpu" and scores.numel():
+    if on_host(q.device) and scores.numel():
         weights = scores.exp_()
         if mask is not None:
             weights.view(mask.shape).mul_(mask)

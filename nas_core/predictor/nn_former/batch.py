@@ -12,6 +12,7 @@ from torch import Tensor
 from nas_core.graph import Graphs
 from nas_core.predictor.nn_former.attend import attend
 from nas_core.predictor.nn_former.config import NNFormerConfig
+from nas_core.predictor.nn_former.place import uploaded
 
 __all__ = ["Batch", "Topology"]
 
@@ -37,6 +38,12 @@ class Batch:
     """``(B, N, 3)``"""
     static: Tensor | None = None
     """``(B, F)``"""
+    full: bool = False
+    """Whether every graph has N nodes, as the host knows it"""
+    largest: int = 0
+    """Largest operation index of the set of graphs, as the host knows it"""
+    most_nodes: int = 0
+    """Nodes of the largest graph of the set, as the host knows them"""
 
     @classmethod
     def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:
@@ -50,21 +57,25 @@ class Batch:
                 return None
             table = np.zeros((*present.shape, values.shape[1]), np.float32)
             table[present] = values
-            return torch.from_numpy(table).to(device)
+            return uploaded(table, device)
 
         return cls(
-            torch.from_numpy(dense.ops.astype(np.int64)).to(device),
-            torch.from_numpy(dense.adjacency).to(device),
-            torch.from_numpy(dense.sizes.copy()).to(device),
+            uploaded(dense.ops, device).long(),
+            uploaded(dense.adjacency, device),
+            uploaded(dense.sizes, device),
             padded(part.attributes),
             padded(part.shapes),
             padded(part.costs),
-            None if part.static is None else torch.from_numpy(part.static.copy()).to(device),
+            None if part.static is None else uploaded(part.static, device),
+            bool(present.all()),
+            int(part.ops.max(initial=0)),
+            int(part.sizes.max(initial=0)),
         )
 
-    def take(self, index: Tensor) -> Batch:
+    def take(self, index: Tensor | slice) -> Batch:
         """Those rows."""
-        return Batch(*(None if x is None else x[index] for x in self._parts()))  # type: ignore[arg-type]
+        taken = (None if x is None else x[index] for x in self._parts())
+        return Batch(*taken, self.full, self.largest, self.most_nodes)  # type: ignore[arg-type,call-arg]
 
     def _parts(self) -> tuple[Tensor | None, ...]:
         return self.ops, self.adjacency, self.sizes, self.attributes, self.shapes, self.costs, self.static
@@ -97,7 +108,7 @@ class Topology:
         tokens = TOKENS if config.readout == "class_token" else 0
         present = torch.nn.functional.pad(batch.present, (tokens, 0), value=True)
         centre = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
-        masks = _masks(centre, present, config, tokens)
+        masks = _masks(centre, present, config, tokens, batch.full)
         return cls(masks, _splits(centre, present, config, dtype), _neighbours(centre, present, config), present)
 
     def take(self, index: Tensor) -> Topology:
@@ -118,13 +129,13 @@ class Topology:
         return tuple(matrix.to(x.dtype) @ x for matrix in self.splits)
 
 
-def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int) -> Tensor | None:
+def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
     """Equations 7 to 10 in the order A, Aᵀ, AᵀA, AAᵀ; with A[i, j] = 1 for i -> j, AᵀA joins nodes with a common
     parent. Padding looks at itself only."""
     both = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
     if config.attention == "global":
-        return None if bool(both.all()) else (both | itself)[:, None].expand(-1, 4, -1, -1)
+        return None if full else (both | itself)[:, None].expand(-1, 4, -1, -1)
     linked = torch.zeros_like(centre)
     linked[:, :tokens], linked[:, :, :tokens] = True, True
     linked &= both

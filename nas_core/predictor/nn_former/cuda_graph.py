@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 import torch
@@ -10,12 +11,15 @@ from torch import Tensor
 
 from nas_core.predictor.nn_former.batch import Batch
 
-__all__ = ["StaticForward"]
+__all__ = ["StaticForward", "recordable"]
 
 _log = logging.getLogger(__name__)
 
 WARM_UP = 3
 """Passes before recording, in which libraries choose their kernels and take their memory."""
+
+_RECORDING = threading.Lock()
+"""Beginning to record waits for the whole device, which would end what another thread records."""
 
 Forward = Callable[[Batch], Tensor]
 
@@ -26,6 +30,10 @@ class StaticForward:
     Launching the some hundred small kernels of a pass takes longer than computing them; a CUDA graph launches them at
     once. Where recording fails, passes run one by one, after one warning. On a CPU nothing is recorded.
 
+    The graph is the weights' device's, whichever is current. A pass stands in the caller's stream of that device, in
+    order with what the caller computes there; of passes that are called in different streams or threads the later waits
+    for the earlier, since they write into the same memory.
+
     Args:
         forward: ``Batch -> (B,)`` without operations whose shapes depend on values, and without copies to the host.
         graphs: largest number of graphs in a batch.
@@ -33,27 +41,34 @@ class StaticForward:
         device: where the weights are.
     """
 
+    @torch.inference_mode()
     def __init__(self, forward: Forward, graphs: int, nodes: int, device: torch.device) -> None:
-        self._forward = forward
+        self._forward, self._alone = forward, threading.Lock()
         self.batch = Batch(
             torch.zeros(graphs, nodes, dtype=torch.int64, device=device),
             torch.zeros(graphs, nodes, nodes, dtype=torch.bool, device=device),
             torch.full((graphs,), nodes, device=device),
+            full=True,
         )
+        self._device = self.batch.ops.device
         self._output: Tensor | None = None
-        self._graph = self._recorded() if device.type == "cuda" else None
+        self._graph = self._recorded() if recordable(self._device) else None
+        self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def _recorded(self) -> torch.cuda.CUDAGraph | None:
+        """The graph of one pass. Libraries take their memory in passes on a stream of their own; recorded is on another
+        one, so that what they take there belongs to the graph. Other threads may go on meanwhile."""
+        graph = torch.cuda.CUDAGraph()
         try:
-            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                for _ in range(WARM_UP):
-                    self._forward(self.batch)
-            torch.cuda.current_stream().wait_stream(stream)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._output = self._forward(self.batch)
+            with _RECORDING, torch.cuda.device(self._device):
+                aside, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
+                aside.wait_stream(torch.cuda.current_stream(self._device))
+                with torch.cuda.stream(aside):
+                    for _ in range(WARM_UP):
+                        self._forward(self.batch)
+                torch.cuda.current_stream(self._device).wait_stream(aside)
+                with torch.cuda.graph(graph, stream=recorder, capture_error_mode="thread_local"):
+                    self._output = self._forward(self.batch)
         except RuntimeError as error:
             _log.warning("the forward pass cannot be recorded as a CUDA graph (%s): it runs step by step", error)
             return None
@@ -63,12 +78,31 @@ class StaticForward:
     def recorded(self) -> bool:
         return self._graph is not None
 
+    @torch.inference_mode()
     def __call__(self, batch: Batch) -> Tensor:
         """Predictions ``(B,)`` for up to ``graphs`` graphs of ``nodes`` nodes."""
+        with self._alone:
+            return self._predicted(batch)
+
+    def _predicted(self, batch: Batch) -> Tensor:
+        if self._graph is None or self._output is None or self._finished is None:
+            return self._forward(self._filled(batch))[: len(batch.ops)].clone()
+        with torch.cuda.device(self._device):
+            stream = torch.cuda.current_stream(self._device)
+            stream.wait_event(self._finished)
+            self._filled(batch)
+            self._graph.replay()
+            predicted = self._output[: len(batch.ops)].clone()
+            self._finished.record(stream)
+        return predicted
+
+    def _filled(self, batch: Batch) -> Batch:
         count = len(batch.ops)
         self.batch.ops[:count].copy_(batch.ops)
         self.batch.adjacency[:count].copy_(batch.adjacency)
-        if self._graph is None or self._output is None:
-            return self._forward(self.batch)[:count].clone()
-        self._graph.replay()
-        return self._output[:count].clone()
+        return self.batch
+
+
+def recordable(device: torch.device) -> bool:
+    """Whether passes on that device can be recorded."""
+    return device.type == "cuda"

@@ -14,7 +14,7 @@ _BITS = {
     torch.float64: torch.int64,
 }
 
-__all__ = ["dropout", "keep_mask", "relu_dropout"]
+__all__ = ["dropout", "keep_mask", "relu_dropout", "scaled_mask"]
 
 
 def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
@@ -35,6 +35,13 @@ def relu_dropout(x: Tensor, probability: float, training: bool) -> Tensor:
         return dropout(functional.relu(x), probability, training)
     bits = x.detach().contiguous().view(_BITS[x.dtype])  # comparing halves as integers is five times faster
     return x * keep_mask(x.shape, probability, x.dtype, bits > 0)
+
+
+def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """0 where an element is dropped, else the scale of those that stay; on any device."""
+    if device.type == "cpu":
+        return keep_mask(shape, probability, dtype)
+    return torch.empty(shape, dtype=dtype, device=device).bernoulli_(1 - probability).div_(1 - probability)
 
 
 def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype, where: Tensor | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from nas_core.predictor.nn_former.dropout import dropout
 from nas_core.predictor.nn_former.log_readout import COSTS, LogReadout, cost_codes
 from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
-__all__ = ["NNFormer", "sinusoids"]
+__all__ = ["NNFormer", "one_hot", "sinusoids"]
 
 
 class NNFormer(nn.Module):
@@ -75,7 +75,8 @@ class NNFormer(nn.Module):
         """Normed output of the last block: ``(B, C)`` of the class token, or ``(B, N, C)`` of the nodes."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
-            topology = PackedTopology.of(batch.edges, batch.sizes.tolist(), self.config, batch.ops.device)
+            assert batch.edges is not None
+            topology = PackedTopology.of(batch.edges, batch.lengths, self.config, batch.ops.device)
         elif topology is None and isinstance(batch, Batch):
             topology = Topology.of(batch, self.config)
         x = self.embedded(batch)
@@ -106,7 +107,7 @@ class NNFormer(nn.Module):
     def embedded(self, batch: Batch | PackedBatch) -> Tensor:
         """Equation 4: ``(B, L, C)``, class token and depth token first where the model has them."""
         config = self.config
-        parts = [functional.one_hot(batch.ops, config.operations).float()]
+        parts = [one_hot(batch.ops, config.operations)]
         if batch.attributes is not None and config.attributes:
             parts.append(sinusoids(batch.attributes, 5).flatten(2))
         if batch.shapes is not None and config.shapes:
@@ -117,7 +118,7 @@ class NNFormer(nn.Module):
         if isinstance(batch, Batch) and config.position != "none":
             x = x + self._position(batch)
         if config.readout == "class_token":
-            depth = self.depth(functional.one_hot(batch.sizes, config.max_nodes).float()).unsqueeze(1)
+            depth = self.depth(one_hot(batch.sizes, config.max_nodes)).unsqueeze(1)
             token = self.class_token.expand(len(x), -1, -1)
             if self.static is not None:
                 assert batch.static is not None
@@ -139,14 +140,14 @@ class NNFormer(nn.Module):
         return projected
 
     def check(self, batch: Batch | PackedBatch) -> None:
-        """Raise a GraphError for graphs that the model was not built for."""
-        config, largest = self.config, int(batch.ops.max())
+        """Raise a GraphError for graphs that the model was not built for, by what the host knows of the batch."""
+        config, largest = self.config, batch.largest
         if largest >= config.operations:
             raise GraphError(f"operation index {largest} in a graph; this model knows 0 to {config.operations - 1}")
         limited = config.readout == "class_token" or config.position == "laplacian"
-        if limited and int(batch.sizes.max()) >= config.max_nodes:
+        if limited and batch.most_nodes >= config.max_nodes:
             raise GraphError(
-                f"a graph has {int(batch.sizes.max())} nodes; this model was built for at most {config.max_nodes - 1}"
+                f"a graph has {batch.most_nodes} nodes; this model was built for at most {config.max_nodes - 1}"
             )
         if isinstance(batch, PackedBatch) and (config.readout == "class_token" or config.position != "none"):
             raise GraphError(
@@ -159,6 +160,11 @@ class NNFormer(nn.Module):
             if wanted and (got is None or got.shape[-1] != wanted):
                 found = "none" if got is None else str(got.shape[-1])
                 raise GraphError(f"graphs have {found} {name}; this model reads {wanted} of them")
+
+
+def one_hot(values: Tensor, length: int) -> Tensor:
+    """``(...)`` -> ``(..., length)`` float32; torch's own looks at the values, and a device would have to wait."""
+    return (values.unsqueeze(-1) == torch.arange(length, device=values.device)).float()
 
 
 def sinusoids(values: Tensor, frequencies: int) -> Tensor:

@@ -35,7 +35,8 @@ class FrozenPacked:
         """
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
-        topology = PackedTopology.of(batch.edges, graphs.sizes.tolist(), self.config, self.device)
+        assert batch.edges is not None
+        topology = PackedTopology.of(batch.edges, batch.lengths, self.config, self.device, trained=False)
         x = self.model.embedded(batch)[0]
         degrees = [degree[0].to(self.dtype) for degree in topology.sums(torch.ones_like(x[None, :, :1]))]
         for layer in self.layers:

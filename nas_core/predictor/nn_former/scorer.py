@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nas_core.graph import Graphs
+from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.nn_former.attend import short_softmax
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.blocks import Block
@@ -20,7 +21,8 @@ from nas_core.predictor.nn_former.cuda_graph import StaticForward
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packable
 from nas_core.predictor.nn_former.packed_scorer import FrozenPacked
-from nas_core.predictor.training.trainer import autocast, fast_dtype
+from nas_core.predictor.nn_former.place import on_host
+from nas_core.predictor.precision import chosen_precision, stored_type
 
 __all__ = ["Scorer", "score"]
 
@@ -28,8 +30,10 @@ CHUNK_TOKENS = 5000
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
 GRAPHED = 512
 """Graphs in one recorded forward pass of a CUDA device."""
-CHUNK_NODES = 1500
-"""Nodes computed at once by the general path, and where graphs are packed."""
+CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
+"""Nodes computed at once by the general path, and where graphs are packed; on the CPU, and on an accelerator."""
+SENT = 16 * 2**20
+"""Bytes of adjacency matrices sent at once to an accelerator by the fast path: 300,000 cells of seven nodes."""
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -43,78 +47,86 @@ class Scorer:
 
     Args:
         model: with the weights it has now; later changes are not seen.
-        precision: of matrix products: bf16, fp32, or auto, the device's fast one.
+        precision: of matrix products: fp32, tf32, bf16, fp16, or auto, the device's fast one.
+
+    Raises:
+        ConfigError: the model's device does not compute in that precision.
     """
 
     @torch.inference_mode()
     def __init__(self, model: NNFormer, precision: str = "auto") -> None:
-        self.model, self.precision = model.eval(), precision
-        self.frozen = Frozen(model, precision) if Frozen.supports(model) else None
+        self.model = model.eval()
+        self.device = next(model.parameters()).device
+        self.precision = check_precision(chosen_precision(precision, self.device), self.device)
+        dtype = stored_type(self.precision)
+        self.frozen = Frozen(model, dtype) if Frozen.supports(model) else None
         packs = packable(model.config) and FrozenPacked.supports(model)
-        self.packed = FrozenPacked(model, _dtype(precision, next(model.parameters()).device)) if packs else None
+        self.packed = FrozenPacked(model, dtype) if packs else None
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Predictions ``(G,)``; equal to the model's own within the precision.
+        """Predictions ``(G,)``; equal to the model's own within the precision. An accelerator is waited for once, at
+        the end.
 
         Raises:
             GraphError: a graph the model was not built for.
         """
         distinct, inverse = graphs.distinct()
         scores = np.zeros(len(distinct))
-        for part in self.parts(distinct):
-            scores[part] = self._chunk(distinct, part).double().cpu().numpy()
+        if not len(distinct):
+            return scores
+        with tf32(self.precision == "tf32"):
+            found = [(rows, part) for block in self.blocks(distinct) for rows, part in self._block(distinct, block)]
+        predicted = torch.cat([part for _, part in found]).double().cpu().numpy()
+        scores[np.concatenate([rows for rows, _ in found])] = predicted
         return scores[inverse]
 
-    def parts(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
-        """Graphs that are computed together."""
+    def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
+        """Graphs that go to the device together."""
         if _packs(self.model, graphs):
             order = np.argsort(graphs.sizes, kind="stable")
-            filled = np.cumsum(graphs.sizes[order]) // CHUNK_NODES
+            filled = np.cumsum(graphs.sizes[order]) // self._chunk_nodes
             yield from np.split(order, np.flatnonzero(np.diff(filled)) + 1)
             return
         for size in np.unique(graphs.sizes):
-            rows, chunk = np.flatnonzero(graphs.sizes == size), self._chunk_size(int(size))
+            rows, chunk = np.flatnonzero(graphs.sizes == size), self._block_size(int(size))
             yield from (rows[start : start + chunk] for start in range(0, len(rows), chunk))
 
-    def _chunk_size(self, nodes: int) -> int:
-        """Graphs of so many nodes that are computed at once."""
+    def _block_size(self, nodes: int) -> int:
+        """Graphs of so many nodes that go to the device together; the CPU computes these together too."""
         if self.frozen is None:
-            return max(1, CHUNK_NODES // nodes)
-        return GRAPHED if self.frozen.records else max(1, CHUNK_TOKENS // (nodes + TOKENS))
+            return max(1, self._chunk_nodes // nodes)
+        if on_host(self.device):
+            return max(1, CHUNK_TOKENS // (nodes + TOKENS))
+        return max(GRAPHED, SENT // nodes**2)
 
-    def _chunk(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
-        if self.frozen is not None:
-            return self.frozen(graphs, rows)
+    @property
+    def _chunk_nodes(self) -> int:
+        return CHUNK_NODES if on_host(self.device) else CHUNK_NODES_THERE
+
+    def _block(self, graphs: Graphs, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
         part = graphs.take(rows)
-        if self.packed is not None and _packs(self.model, part):
-            return self.packed(part)
-        return _general(self.model, part, self.precision)
-
-
-def _general(model: NNFormer, graphs: Graphs, precision: str) -> Tensor:
-    device = next(model.parameters()).device
-    batch = PackedBatch.of(graphs, device) if _packs(model, graphs) else Batch.of(graphs, device=device)
-    with autocast(precision, device):
-        predicted: Tensor = model(batch)
-    return predicted.float()
+        if self.frozen is not None:
+            yield rows, self.frozen(Batch.of(part, device=self.device))
+        elif self.packed is not None and _packs(self.model, part):
+            yield rows, self.packed(part)
+        else:
+            packs = _packs(self.model, part)
+            batch = PackedBatch.of(part, self.device) if packs else Batch.of(part, device=self.device)
+            with computing_in(self.precision, self.device):
+                yield rows, self.model(batch).float()
 
 
 def _packs(model: NNFormer, graphs: Graphs) -> bool:
     return packable(model.config) and len(graphs) > 0 and bool(graphs.sizes.mean() >= PACKED_FROM)
 
 
-def _dtype(precision: str, device: torch.device) -> torch.dtype:
-    return {"bf16": torch.bfloat16, "fp32": torch.float32}.get(precision) or fast_dtype(device)
-
-
 class Frozen:
     """Weights of an accuracy model laid out for inference, and the forward pass over equal-sized graphs."""
 
-    def __init__(self, model: NNFormer, precision: str) -> None:
-        self.model, self.config = model, model.config
+    def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
+        self.model, self.config, self.dtype = model, model.config, dtype
         self.device = next(model.parameters()).device
-        self.dtype = _dtype(precision, self.device)
         self.blocks = [_Layer(block, self.dtype) for block in model.blocks if isinstance(block, Block)]
         operations = torch.arange(self.config.operations, device=self.device)
         self.operations = model.embed_norm(model.embed.weight.T[operations]).to(self.dtype)
@@ -130,20 +142,20 @@ class Frozen:
         known = config.position == "none" and config.feed_forward in ("bidirectional", "vanilla") and config.embed_norm
         return plain and known and config.readout == "class_token" and config.heads == 4
 
-    def __call__(self, graphs: Graphs, rows: NDArray[np.int64]) -> Tensor:
-        batch = Batch.of(graphs, rows, self.device)
+    def __call__(self, batch: Batch) -> Tensor:
+        """Predictions ``(B,)`` of graphs of one size, on an accelerator in parts of :data:`GRAPHED`.
+
+        Raises:
+            GraphError: a graph the model was not built for.
+        """
         self.model.check(batch)
-        if not self.records:
+        if on_host(self.device):
             return self.forward(batch, _Relatives(batch.adjacency))
         nodes = batch.ops.shape[1]
         if nodes not in self._static:
             self._static[nodes] = StaticForward(self.dense, GRAPHED, nodes, self.device)
-        return self._static[nodes](batch)
-
-    @property
-    def records(self) -> bool:
-        """Whether passes are recorded, in batches of :data:`GRAPHED`."""
-        return self.device.type == "cuda" and self.config.attention != "global"
+        starts = range(0, len(batch.ops), GRAPHED)
+        return torch.cat([self._static[nodes](batch.take(slice(start, start + GRAPHED))) for start in starts])
 
     def dense(self, batch: Batch) -> Tensor:
         """The forward pass with shapes that do not depend on the edges."""

@@ -61,7 +61,7 @@ class Checkpoint:
             ConfigError: a weight is no finite number; the former file is kept.
         """
         now = time.monotonic()
-        if now - self.written >= EVERY_S or trainer.done == trainer.total:
+        if now - self.written >= EVERY_S or trainer.finished:
             trainer.check()
             write_artifact(self._path(member), KIND, {"begun": self.begun}, trainer.state())
             self._own.add(self._path(member))

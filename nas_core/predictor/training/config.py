@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.predictor.precision import CHOICES
 
 __all__ = ["TrainConfig"]
 
@@ -67,7 +68,7 @@ class TrainConfig:
     equal_sizes: bool = True
     """A batch holds graphs of one size (the released code's rule; it sets the number of steps), or of all sizes."""
     precision: str = "auto"
-    """bf16 or fp32 for matrix products; auto: bf16 where the device computes in it."""
+    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
     seed: int = 0
     """Seed of weights, dropout and batches."""
 
@@ -76,7 +77,7 @@ class TrainConfig:
         for name, allowed in (
             ("loss", ("mse", "relative", "log")),
             ("decay", ("cosine", "linear")),
-            ("precision", ("auto", "bf16", "fp32")),
+            ("precision", CHOICES),
         ):
             if getattr(self, name) not in allowed:
                 raise unknown_choice(f"{name} of training", getattr(self, name), allowed)

@@ -8,6 +8,7 @@ import torch
 
 from nas_core.graph import Graphs
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor.nn_former import place
 from nas_core.predictor.nn_former import scorer as inference_module
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer, score
@@ -52,10 +53,19 @@ def test_large_graphs_equal_the_model(
     config = NNFormerConfig.latency(**{"dim": 32, "depth": 3, "layer_scale": 0.5, **change})
     model, graphs = lively(config), random_graphs((90, 3, 120, 66, 90), features=True, density=0.03)
     scorer = Scorer(model, precision)
-    assert scorer.packed is not None and len(list(scorer.parts(graphs))) == 3
+    assert scorer.packed is not None and len(list(scorer.blocks(graphs))) == 3
     with torch.no_grad():
         expected = model(Batch.of(graphs)).double().numpy()
     np.testing.assert_allclose(scorer(graphs), expected, rtol=2e-5 if precision == "fp32" else 0.05)
+
+
+def test_an_accelerator_gets_more_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, networks = random_graphs((5,) * 900 + (7,) * 900), random_graphs((90,) * 50, features=True, density=0.03)
+    accuracy, latency = Scorer(model_of(), "fp32"), Scorer(lively(NNFormerConfig.latency(**SMALL)), "fp32")
+    parts = [len(list(scorer.blocks(graphs))) for scorer, graphs in ((accuracy, cells), (latency, networks))]
+    monkeypatch.setattr(place, "HOSTS", ())
+    assert [len(list(scorer.blocks(graphs))) for scorer, graphs in ((accuracy, cells), (latency, networks))] == [2, 1]
+    assert parts[0] > 2 and parts[1] > 1
 
 
 @pytest.mark.parametrize("scale", [30.0, 3000.0])
@@ -81,7 +91,7 @@ def test_equal_graphs_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None
     seen = []
     original = inference_module.Frozen.__call__
     monkeypatch.setattr(
-        inference_module.Frozen, "__call__", lambda self, g, rows: seen.append(len(rows)) or original(self, g, rows)
+        inference_module.Frozen, "__call__", lambda self, batch: seen.append(len(batch.ops)) or original(self, batch)
     )
     many = score(model, graphs.take([0, 1, 0, 2, 2, 0, 1]), "fp32")
     assert sum(seen) == 3

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nas_core.random_streams import own_streams
+
 __all__ = ["Built", "Family", "Settings", "image"]
 
 Settings = Mapping[str, Any]
@@ -32,8 +34,7 @@ class Family:
 
     def network(self, settings: Settings) -> Built:
         """The same weights and inputs each time; the caller's random draws are untouched."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with own_streams(0):
             network, inputs = self.build(settings)
         return network.eval().requires_grad_(False), inputs
 

@@ -1,0 +1,77 @@
+"""The products with a model's weight matrices alone: what no implementation of it gets below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from nas_core.graph import Graphs
+from nas_core.precision import tf32
+from nas_core.predictor import NNFormer
+
+__all__ = ["floors", "free_gib", "positions", "waited_for"]
+
+
+def positions(model: NNFormer, graphs: Graphs) -> int:
+    return int(graphs.sizes.sum()) + (2 * len(graphs) if model.config.readout == "class_token" else 0)
+
+
+def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
+    """All products of so many positions with the weight matrices, and with ``training`` those of the gradients, by the
+    numbers that are multiplied."""
+    kinds = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
+    found = {name: _products(model, rows, dtype, training) for name, dtype in kinds.items()}
+    if next(model.parameters()).device.type == "cuda":
+        found["products_tf32"] = _in_tf32(found["products_fp32"])
+    return found
+
+
+def _products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) -> Callable[[], None]:
+    linears = [m for m in model.blocks.modules() if isinstance(m, nn.Linear)]
+    linears += [model.node_up, model.node_down] if model.config.readout == "sum" else []
+    weights = [m.weight.detach().to(dtype) for m in linears]
+    widths = {width for weight in weights for width in weight.shape}
+    inputs = {width: torch.randn(rows, width, device=weights[0].device).to(dtype) for width in widths}
+
+    def run() -> None:
+        for weight in weights:
+            hidden, x = inputs[weight.shape[0]], inputs[weight.shape[1]]
+            x @ weight.T
+            if training:
+                hidden @ weight, hidden.T @ x
+
+    return run
+
+
+def _in_tf32(run: Callable[[], None]) -> Callable[[], None]:
+    def fast() -> None:
+        with tf32(True):
+            run()
+
+    return fast
+
+
+def waited_for(runs: dict[str, Callable[[], object]], device: str) -> dict[str, Callable[[], object]]:
+    """The same, each until the device has done what it was asked."""
+    if torch.device(device).type != "cuda":
+        return runs
+
+    def until_done(run: Callable[[], object]) -> Callable[[], None]:
+        def whole() -> None:
+            run()
+            torch.cuda.synchronize(device)
+
+        return whole
+
+    return {name: until_done(run) for name, run in runs.items()}
+
+
+def free_gib(device: str) -> float:
+    """Memory of the device that is free."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] / 2**30
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) / 2**20

@@ -1,0 +1,46 @@
+"""torch's random streams: seeded for a block of code, and afterwards where the caller had them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+__all__ = ["own_streams", "seed_streams"]
+
+
+@contextmanager
+def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Seed torch's global generators inside the block; afterwards they are where they were, on the CPU and on all
+    accelerators in use.
+
+    Accelerators that are not in use stay unused, unless ``device`` is one. Inside, :func:`seed_streams` seeds anew:
+    ``torch.manual_seed`` would also decide what a CUDA device that is first used later begins with.
+
+    Args:
+        seed: None: go on from where the streams are.
+        device: where the block draws, beside the CPU.
+    """
+    device = torch.device(device)
+    cuda = device.type == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    mps = torch.mps.get_rng_state() if device.type == "mps" else None
+    with torch.random.fork_rng(range(torch.cuda.device_count()) if cuda else [], device_type="cuda"):
+        try:
+            if seed is not None:
+                seed_streams(seed, device)
+            yield
+        finally:
+            if mps is not None:
+                torch.mps.set_rng_state(mps)
+
+
+def seed_streams(seed: int, device: torch.device | str = "cpu") -> None:
+    """Seed the global generators of the CPU and of this one device; all others stay where they are."""
+    device = torch.device(device)
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)

@@ -1,0 +1,100 @@
+"""Latency models of whole networks fitted on a device: GraphSAGE, NN-Former and both together."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.device import device_name
+from nas_core.errors import ConfigError
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.ensemble import EnsembleModel
+from nas_core.latency.by_graph.graphsage import GraphSageModel
+from nas_core.latency.by_graph.nn_former import NNFormerUnpricedModel
+from nas_core.latency.registry import load_latency_model
+from nas_core.predictor.training import telling
+from tests.devices import PRECISIONS, TOLERANCES
+from tests.host_reads import no_host_reads
+from tests.latency.by_graph.toy import toy_networks
+from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
+
+DATA = toy_networks(24)
+KINDS: dict[str, tuple[type[GraphLatencyModel], dict[str, Any]]] = {
+    "graphsage": (GraphSageModel, {"dim": 16, "layers": 2, "epochs": 4, "dropout": 0.0}),
+    "nn-former": (NNFormerUnpricedModel, {"dim": 16, "depth": 1, "epochs": 2}),
+    "ensemble": (EnsembleModel, {"epochs": 2}),
+}
+
+
+def fitted(kind: str, device: str, **changes: Any) -> GraphLatencyModel:
+    made, settings = KINDS[kind]
+    return made(**{**settings, **changes}).on(device).fit(DATA)
+
+
+def weights(model: GraphLatencyModel) -> list[torch.Tensor]:
+    return [x.cpu() for x in model.tensors().values()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("as_accelerator")
+def test_equal_seeds_equal_weights(device: str, kind: str) -> None:
+    with NoAtomicSums():
+        first = fitted(kind, device)
+    assert all(x.device.type == torch.device(device).type for x in first.tensors().values())
+    again = fitted(kind, device)
+    assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(again), strict=True))
+    np.testing.assert_array_equal(again.predict(DATA.graphs), first.predict(DATA.graphs))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_device_to_device(device: str, kind: str, tmp_path: Path) -> None:
+    there, path = fitted(kind, device), tmp_path / "model.safetensors"
+    there.save(path)
+    here = load_latency_model(path, "graph")
+    assert here.device == torch.device("cpu")
+    np.testing.assert_allclose(here.predict(DATA.graphs), there.predict(DATA.graphs), rtol=1e-3)
+    back = here.on(device)
+    assert back.device.type == torch.device(device).type
+    np.testing.assert_allclose(back.predict(DATA.graphs), there.predict(DATA.graphs), rtol=1e-5)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_every_precision(device: str, precision: str) -> None:
+    if precision == "tf32" and device == "cpu":
+        with pytest.raises(ConfigError, match="tf32"):
+            fitted("graphsage", device, precision=precision)
+        return
+    model = fitted("graphsage", device, precision=precision)
+    assert model.info["trained_on"] == {"device": device_name(device), "precision": precision}
+    exact = fitted("graphsage", "cpu").predict(DATA.graphs)
+    np.testing.assert_allclose(model.predict(DATA.graphs), exact, rtol=0.02 + 20 * TOLERANCES[precision])
+
+
+@pytest.mark.usefixtures("as_accelerator")
+def test_a_step_reads_nothing(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second epoch on, when memory is there; the last loss is looked at after the last step."""
+    monkeypatch.setattr(telling, "EVERY", 10**6)
+    guarded, steps = ExitStack(), []
+
+    def add(self: telling.Losses, loss: torch.Tensor) -> None:
+        steps.append(loss)
+        if len(steps) == 2:
+            guarded.enter_context(no_host_reads(device))
+        elif len(steps) == 7:
+            guarded.close()
+
+    monkeypatch.setattr(telling.Losses, "add", add)
+    with guarded:
+        fitted("graphsage", device)
+    assert len(steps) == 8
+
+
+def test_a_second_device(second_device: str) -> None:
+    here, there = fitted("graphsage", "cpu"), fitted("graphsage", second_device)
+    assert all(x.device == torch.device(second_device) for x in there.tensors().values())
+    np.testing.assert_allclose(there.predict(DATA.graphs), here.predict(DATA.graphs), rtol=0.02)

@@ -1,0 +1,90 @@
+"""Inner loops that the host runs ahead of: nothing is read back in a training step, nor in scoring before its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.graph import Graphs
+from nas_core.predictor import Batch, NNFormer, NNFormerPredictor, Trainer
+from nas_core.predictor.nn_former.scorer import Frozen, Scorer
+from tests.devices import PRECISIONS
+from tests.host_reads import host_reads, no_host_reads
+from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture
+from tests.predictor.graphs import random_graphs, sizes_of_operations
+
+CELLS = random_graphs((5, 6, 7) * 6, seed=1)
+NETWORKS = random_graphs((70, 90, 66, 80, 75, 64, 120, 68), seed=2, features=True, density=0.04)
+SMALL: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 100, "batch_size": 5}
+KINDS: dict[str, tuple[Graphs, dict[str, Any]]] = {
+    "dense": (CELLS, {"recipe": "paper"}),
+    "dense, best": (CELLS, {"recipe": "best", "pair_weight": 0.1}),
+    "packed": (NETWORKS, {"recipe": "latency"}),
+    "packed, logarithm": (NETWORKS, {"recipe": "network-latency"}),
+    "global": (NETWORKS, {"recipe": "latency", "attention": "global"}),
+    "dense, large": (NETWORKS, {"recipe": "latency", "feed_forward": "four_way"}),
+}
+pytestmark = pytest.mark.usefixtures("as_accelerator")
+
+
+def trainer_of(kind: str, device: str, precision: str = "fp32") -> Trainer:
+    graphs, settings = KINDS[kind]
+    made = NNFormerPredictor(**{**SMALL, **settings, "precision": precision})
+    made.prepare(graphs)
+    torch.manual_seed(0)
+    model = NNFormer(made.recipe.model).to(device)
+    return Trainer(model, graphs, sizes_of_operations(graphs) + 0.3, made.recipe.train)
+
+
+def checked(trainer: Trainer, device: str) -> None:
+    """Two epochs that find their memory there; the loss is looked at every 50 steps, so not among these."""
+    steps = trainer.steps()
+    for _ in range(2 * trainer.steps_per_epoch):
+        next(steps)
+    assert trainer.done + 2 * trainer.steps_per_epoch < 50
+    with no_host_reads(device):
+        for _ in range(2 * trainer.steps_per_epoch):
+            next(steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_steps(device: str, kind: str) -> None:
+    checked(trainer_of(kind, device), device)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS[2:])
+@pytest.mark.parametrize("kind", ["dense", "packed"])
+def test_training_steps_in_halves(device: str, kind: str, precision: str) -> None:
+    checked(trainer_of(kind, device, precision), device)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_look_at_the_loss_is_seen(device: str, kind: str) -> None:
+    trainer = trainer_of(kind, device)
+    with host_reads(device) as reads:
+        for _, _ in zip(range(50), trainer.steps(), strict=False):
+            pass
+    assert len(reads) == 1, reads
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scoring_reads_its_result_alone(device: str, kind: str, precision: str) -> None:
+    graphs, _ = KINDS[kind]
+    scorer = Scorer(trainer_of(kind, device).model, precision)
+    scorer(graphs)
+    with host_reads(device) as reads:
+        scorer(graphs)
+    assert len(reads) == (1 if torch.device(device).type == "cuda" else 0), reads
+
+
+@torch.inference_mode()
+def test_recorded_passes_read_nothing(device: str) -> None:
+    frozen = Frozen(trainer_of("dense", device).model, torch.float32)
+    batch = Batch.of(CELLS.take(np.flatnonzero(CELLS.sizes == 7)), device=device)
+    frozen(batch)
+    with no_host_reads(device):
+        frozen(batch)

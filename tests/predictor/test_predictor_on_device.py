@@ -1,0 +1,181 @@
+"""Predictors on a device: fit and scoring in every precision, dense and packed; equal seeds; files between devices."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nas_core.device import device_name
+from nas_core.errors import ConfigError
+from nas_core.graph import Graphs
+from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer, load_accuracy_model
+from nas_core.predictor.nn_former.scorer import Scorer, score
+from tests.devices import PRECISIONS, TOLERANCES
+from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
+from tests.predictor.graphs import random_graphs, sizes_of_operations
+
+ROOT = Path(__file__).parents[2]
+CELLS = random_graphs((5, 6, 7) * 6, seed=1)
+NETWORKS = random_graphs((70, 90, 66, 80, 75, 64, 120, 68), seed=2, features=True, density=0.04)
+SETTINGS: dict[str, tuple[Graphs, dict[str, Any]]] = {
+    "dense": (CELLS, {"recipe": "paper", "dim": 32, "depth": 2, "epochs": 4, "batch_size": 5, "lr": 1e-3}),
+    "packed": (NETWORKS, {"recipe": "latency", "dim": 32, "depth": 2, "epochs": 3, "batch_size": 3, "lr": 1e-3}),
+    "dense, large": (
+        NETWORKS,
+        {"recipe": "latency", "feed_forward": "four_way", "dim": 32, "depth": 1, "epochs": 2, "batch_size": 3},
+    ),
+    "global": (
+        NETWORKS,
+        {"recipe": "network-latency", "attention": "global", "dim": 32, "depth": 1, "epochs": 2, "batch_size": 3},
+    ),
+}
+
+
+def fitted(kind: str, device: str, **changes: Any) -> NNFormerPredictor:
+    graphs, settings = SETTINGS[kind]
+    predictor = NNFormerPredictor(**{"precision": "fp32", **settings, **changes}, device=device)
+    return predictor.fit(graphs, targets_of(graphs))
+
+
+def targets_of(graphs: Graphs) -> np.ndarray:
+    return sizes_of_operations(graphs) + 0.3
+
+
+def weights(predictor: NNFormerPredictor) -> list[torch.Tensor]:
+    return [x.cpu() for x in predictor.tensors().values()]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", ["dense", "packed"])
+def test_every_precision(device: str, kind: str, precision: str) -> None:
+    if precision == "tf32" and device == "cpu":
+        with pytest.raises(ConfigError, match="tf32"):
+            fitted(kind, device, precision=precision)
+        return
+    predictor, graphs = fitted(kind, device, precision=precision), SETTINGS[kind][0]
+    assert predictor.info["precision"] == precision and predictor.info["device"] == device_name(device)
+    assert next(predictor.models[0].parameters()).device.type == torch.device(device).type
+    exact = score(on_cpu(predictor), graphs, "fp32")
+    allowed = 40 * TOLERANCES[precision] * float(np.abs(exact).max())
+    np.testing.assert_allclose(score(predictor.models[0], graphs, precision), exact, atol=allowed, rtol=0)
+
+
+def on_cpu(predictor: NNFormerPredictor) -> Any:
+    return NNFormerPredictor.restored(*predictor.contents(), "cpu").models[0]
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.usefixtures("as_accelerator")
+def test_equal_seeds_equal_weights(device: str, kind: str) -> None:
+    with NoAtomicSums():
+        first = weights(fitted(kind, device))
+    again, other = weights(fitted(kind, device)), weights(fitted(kind, device, seed=1))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_an_accelerators_way_is_the_cpus(device: str, kind: str, request: pytest.FixtureRequest) -> None:
+    """Loss and gradients of one step; without dropout, since each kind of device draws its own."""
+    expected_loss, expected = first_step(kind, "cpu")
+    request.getfixturevalue("as_accelerator")
+    loss, ours = first_step(kind, device)
+    assert loss == pytest.approx(expected_loss, rel=1e-4)
+    largest = max(float(x.abs().max()) for x in expected)
+    assert largest > 1e-3
+    for a, b in zip(ours, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * largest)
+
+
+def first_step(kind: str, device: str) -> tuple[float, list[torch.Tensor]]:
+    graphs, settings = SETTINGS[kind]
+    recipe = NNFormerPredictor(**{**settings, "dropout": 0.0, "rank_weight": 0.0, "precision": "fp32", "epochs": 1})
+    recipe.prepare(graphs)
+    torch.manual_seed(0)
+    model = NNFormer(recipe.recipe.model).to(device)
+    loss = next(Trainer(model, graphs, targets_of(graphs), recipe.recipe.train).steps())
+    return float(loss), [p.grad.cpu() for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.usefixtures("as_accelerator")
+def test_torch_finds_nothing_without_an_order(device: str) -> None:
+    """In a process of its own, in which torch refuses what it knows to differ from run to run."""
+    program = [sys.executable, "-m", "tests.predictor.fit_twice", device]
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONPATH": paths}
+    done = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["dense", "packed", "graphsage"]
+
+
+@pytest.mark.parametrize("kind", ["dense", "packed"])
+def test_files_go_from_device_to_device(device: str, kind: str, tmp_path: Path) -> None:
+    graphs, path = SETTINGS[kind][0], tmp_path / "model.safetensors"
+    there = fitted(kind, device)
+    there.save(path)
+    here = load_accuracy_model(path, "cpu")
+    np.testing.assert_allclose(here.predict(graphs), there.predict(graphs), rtol=1e-3)
+    here.save(path)
+    back = load_accuracy_model(path, device)
+    np.testing.assert_array_equal(back.predict(graphs), there.predict(graphs))
+
+
+def test_a_file_of_a_precision_that_is_not_here(tmp_path: Path) -> None:
+    predictor, path = fitted("dense", "cpu", epochs=1), tmp_path / "model.safetensors"
+    header, tensors = predictor.contents()
+    header["recipe"]["train"]["precision"] = "tf32"
+    there = NNFormerPredictor.restored(header, tensors, "cpu")
+    np.testing.assert_array_equal(there.predict(CELLS), predictor.predict(CELLS))
+    there.save(path)
+    assert load_accuracy_model(path).recipe.train.precision == "tf32"
+
+
+@pytest.mark.parametrize("kind", ["dense", "packed"])
+def test_a_fit_goes_on_where_it_stopped(device: str, kind: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("nas_core.predictor.training.checkpoint.EVERY_S", 0.0)
+    graphs, settings = SETTINGS[kind]
+    whole = fitted(kind, device, precision="fp16")
+    predictor = NNFormerPredictor(**settings, precision="fp16", device=device)
+
+    def stop(step: int, steps: int, loss: float) -> None:
+        if step == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("nas_core.predictor.training.telling.EVERY", 1)
+    with pytest.raises(KeyboardInterrupt):
+        predictor.fit(graphs, targets_of(graphs), progress=stop, checkpoint=tmp_path / "fit")
+    predictor.fit(graphs, targets_of(graphs), checkpoint=tmp_path / "fit")
+    assert all(torch.equal(a, b) for a, b in zip(weights(predictor), weights(whole), strict=True))
+
+
+@pytest.mark.usefixtures("as_accelerator")
+def test_losses_are_told_in_order(device: str) -> None:
+    told: list[tuple[int, int, float]] = []
+    graphs, settings = SETTINGS["dense"]
+    predictor = NNFormerPredictor(**{**settings, "members": 2, "epochs": 15}, device=device)
+    predictor.fit(graphs, targets_of(graphs), progress=lambda *facts: told.append(facts))
+    assert [step for step, _, _ in told] == list(range(1, len(told) + 1)) and {steps for _, steps, _ in told} == {
+        len(told)
+    }
+    assert all(np.isfinite(loss) for _, _, loss in told)
+
+
+def test_two_devices_in_turns(second_device: str) -> None:
+    """Predictions of one never turn up as the other's."""
+    first = "cuda:0" if second_device.startswith("cuda") else "cpu"
+    here, there = (fitted("dense", device, seed=seed) for seed, device in enumerate((first, second_device)))
+    assert next(there.models[0].parameters()).device == torch.device(second_device)
+    expected = [score(on_cpu(each), CELLS, "fp32") for each in (here, there)]
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
+    scorers = [Scorer(each.models[0], "fp32") for each in (here, there)]
+    for turn in range(4):
+        part = CELLS[3 * turn : 3 * turn + 6]
+        for scorer, wanted in zip(scorers, expected, strict=True):
+            np.testing.assert_allclose(scorer(part), wanted[3 * turn : 3 * turn + 6], atol=1e-4)
