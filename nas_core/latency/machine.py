@@ -15,15 +15,20 @@ __all__ = ["describe_machine"]
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
     """Names and versions that a latency depends on, as plain types.
 
-    ``device_name`` is the accelerator's name, or the processor's when the device is the CPU.
+    ``device_name`` is the accelerator's name, or the processor's when the device is the CPU; of a CUDA device there is
+    its compute ``capability`` and torch's version of ``cuda`` as well.
     """
-    kind = torch.device(device).type
+    cuda: dict[str, str | int] = {}
+    if torch.device(device).type == "cuda":
+        major, minor = torch.cuda.get_device_capability(device)
+        cuda = {"capability": f"{major}.{minor}", "cuda": str(torch.version.cuda)}
     return {
         "device": device,
-        "device_name": torch.cuda.get_device_name(device) if kind == "cuda" else cpu_name(),
+        "device_name": torch.cuda.get_device_name(device) if cuda else cpu_name(),
         "cpu": cpu_name(),
         "cores": os.cpu_count() or 0,
         "threads": threads,
         "torch": str(torch.__version__),
         "platform": f"{platform.system()} {platform.machine()}",
+        **cuda,
     }

@@ -23,6 +23,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
         "checkpoint": run.notes.get("checkpoint") or run.settings.get("checkpoint"),
         "latency model": run.notes.get("latency_model"),
         "device": run.notes.get("device"),
+        "precision": run.settings.get("precision"),
         **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
         "searched for": f"{'most' if run.maximised else 'least'} {run.described(run.metric).title}",
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
@@ -34,7 +35,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
 
 def fingerprints_of(run: SearchRun) -> dict[str, Any]:
     """For machines, and for those who compare: fingerprints, versions and whatever else the run says of itself."""
-    shown = {*_SETTINGS, "checkpoint"}
+    shown = {*_SETTINGS, "checkpoint", "precision"}
     settings = {name: value for name, value in run.settings.items() if name not in shown}
     notes = {name: value for name, value in run.notes.items() if name not in ("checkpoint", "latency_model", "device")}
     plain = {name: value for name, value in {**settings, **notes}.items() if isinstance(value, str | int | float)}
