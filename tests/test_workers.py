@@ -9,43 +9,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure
 from nas_core.workers import WorkerPool
-from tests.toys import ROOT
+from tests.working import opened
 
 NAMES = ["cpu", "cpu"]
-
-
-def opened(folder: str, number: int, trouble: str = "") -> Callable[[Any], dict[str, Any]]:
-    """What runs in a worker: it notes its process, and does to items what they say."""
-    with open(Path(folder) / "opened.txt", "a") as file:
-        file.write(f"{os.getpid()}\n")
-    print("hosts may print")
-    if trouble == "refused":
-        raise ConfigError("the checkpoint is damaged; restore it")
-    if trouble == "broken":
-        raise RuntimeError("no memory")
-    if trouble == "dies":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def each(item: Any) -> dict[str, Any]:
-        print("so may their work")
-        if item == "raise":
-            raise ValueError("on two\nlines")
-        if item == "refuse":
-            raise ConfigError("no such split; give another")
-        if item == "die" or (item == "die once" and not (Path(folder) / "died").exists()):
-            (Path(folder) / "died").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(item if isinstance(item, float) else 0)
-        return {"item": item, "worker": number, "threads": os.environ["OMP_NUM_THREADS"], "nan": float("nan")}
-
-    return each
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -151,7 +124,7 @@ def test_as_many_names_as_workers() -> None:
 PROGRAM = """
 import sys
 from nas_core.workers import WorkerPool
-from tests.test_workers import opened
+from tests.working import opened
 pool = WorkerPool(opened, [{"folder": sys.argv[1], "number": n} for n in range(2)], ["cpu", "cpu"])
 print(len(list(pool.map([0.01] * 4))), flush=True)
 for result in pool.map([600.0] * 3):
