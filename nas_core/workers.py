@@ -46,7 +46,7 @@ class WorkerPool:
     def __init__(self, opener: Opener, arguments: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
         if len(arguments) != len(names) or not names:
             raise ConfigError(f"{len(arguments)} workers and {len(names)} names were given; expected as many, and one")
-        where = {"module": opener.__module__, "function": opener.__qualname__}
+        where = {"module": _module_of(opener), "function": opener.__qualname__}
         self._places = [
             _Place(name, {**where, "arguments": dict(given)}) for name, given in zip(names, arguments, strict=True)
         ]
@@ -109,6 +109,21 @@ class WorkerPool:
                 outcome = place.lost(items)
             if outcome is not None and index is not None:
                 done[index] = outcome
+
+
+def _module_of(opener: Opener) -> str:
+    """By which a worker imports it, also of a program that was started by ``python -m``.
+
+    Raises:
+        ConfigError: it is of a program that was started by its file, or defined inside a function or a class.
+    """
+    name = str(opener.__module__)
+    if name == "__main__":
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        name = "" if spec is None else str(spec.name)
+    if not name or "." in opener.__qualname__:
+        raise ConfigError(f"workers cannot import {opener.__qualname__}; expected a function of a module of its own")
+    return name
 
 
 @dataclass

@@ -121,6 +121,15 @@ def test_as_many_names_as_workers() -> None:
         WorkerPool(opened, [{}], NAMES)
 
 
+def test_a_function_that_no_worker_can_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="workers cannot import"):
+        WorkerPool(lambda **arguments: None, [{}], ["cpu"])  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(opened, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    with pytest.raises(ConfigError, match="workers cannot import opened"):
+        WorkerPool(opened, [{}], ["cpu"])
+
+
 PROGRAM = """
 import sys
 from nas_core.workers import WorkerPool
