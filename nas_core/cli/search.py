@@ -17,6 +17,7 @@ from nas_core.cli.options import flagged, flags_named, parameters_of, with_optio
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.latency import load_latency_model
+from nas_core.latency.machine import describe_machine
 from nas_core.options import flag_of
 from nas_core.precision import PRECISIONS, check_precision
 from nas_core.search import DeviceExecutor, Strategy, search
@@ -142,6 +143,7 @@ def _search(
                     "checkpoint": str(checkpoint.resolve()),
                     "latency_model": str(latency_model.resolve()) if latency_model else None,
                     "device": device,
+                    **_device_name(devices, shared_out is None),
                     "units": dict(getattr(supernet, "units", {})),
                 },
             )
@@ -155,6 +157,13 @@ def _search(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front: {out}"
     )
+
+
+def _device_name(devices: list[str], here: bool) -> dict[str, str]:
+    """Of one CUDA device of this process; to ask others for their names would take memory of each."""
+    if not here or len(devices) > 1 or not devices[0].startswith("cuda"):
+        return {}
+    return {"device_name": str(describe_machine(devices[0], 1)["device_name"])}
 
 
 def make_command() -> Callable[..., None]:

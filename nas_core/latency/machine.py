@@ -9,7 +9,7 @@ import torch
 
 from nas_core.machine import cpu_name
 
-__all__ = ["describe_machine"]
+__all__ = ["describe_machine", "is_here"]
 
 
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
@@ -32,3 +32,11 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
         "platform": f"{platform.system()} {platform.machine()}",
         **cuda,
     }
+
+
+def is_here(device_name: str) -> bool:
+    """Whether this machine has a device of that name: its processor, or one of its CUDA devices."""
+    if device_name == cpu_name():
+        return True
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return device_name in {torch.cuda.get_device_name(index) for index in range(count)}
