@@ -52,9 +52,8 @@ def jobs_config(executor: str, device: str, slurm: list[str] | None = None, **gi
         raise ConfigError(f"--device {device} is several of this machine; jobs have one each: give --device cuda")
     gpus = 1 if device.startswith("cuda") else 0
     config = JobsConfig(**{"gpus": gpus, "slurm": options, **chosen})
-    if gpus and int(device.partition(":")[2] or 0) >= config.gpus:
-        raise ConfigError(
-            f"--device {device}: a job counts its own GPUs from 0, and has {config.gpus}; give --device cuda"
-        )
+    index = device.partition(":")[2]
+    if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
+        raise ConfigError(f"--device {device}: a job counts its GPUs from 0, it has {config.gpus}; give --device cuda")
     require("submitit", "--executor submitit", "submitit")  # now, as a supernet takes long to open
     return config

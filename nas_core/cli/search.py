@@ -160,7 +160,7 @@ def _search(
 
 
 def _device_name(devices: list[str], here: bool) -> dict[str, str]:
-    """Of one CUDA device of this process; to ask others for their names would take memory of each."""
+    """The name of the one CUDA device of this process; to ask several would take memory of each."""
     if not here or len(devices) > 1 or not devices[0].startswith("cuda"):
         return {}
     return {"device_name": str(describe_machine(devices[0], 1)["device_name"])}

@@ -53,7 +53,7 @@ _FIELDS = {
     "reasons": "clocks_throttle_reasons.active",
 }
 _RENAMED = {"clocks_throttle_reasons.active": "clocks_event_reasons.active"}
-"""As drivers from 535 on call it; they know the former name as well, as long as it lasts."""
+"""Names of drivers from 535 on, which know the former ones as long as those last."""
 _SMI_TIMEOUT_S = 10
 _SMI_EVERY_S = 10.0
 """The program takes up to a second: it is not asked more often."""
@@ -105,7 +105,7 @@ def reasons_of(bits: int) -> list[str]:
 
 
 def _uuid(index: int) -> str | None:
-    """As the driver writes it; None before torch 2.5, and where the device does not answer."""
+    """Give the number by which the driver knows a device; None before torch 2.5, and where it does not answer."""
     try:
         uuid = str(torch.cuda.get_device_properties(index).uuid)
     except (AttributeError, RuntimeError, AssertionError):

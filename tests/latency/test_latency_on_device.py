@@ -22,7 +22,7 @@ from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
 from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.precision import half_type
 from tests.devices import PRECISIONS, close_in
-from tests.search.device_host import IMAGES, TRANSLATION
+from tests.search.devices.device_host import IMAGES, TRANSLATION
 
 WORDS = TranslationWorkloadConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
 PICTURES = ImageWorkloadConfig(batch=2, classes=4)

@@ -13,7 +13,7 @@ from nas_core.search import DeviceExecutor, EvolutionConfig, HATEvolution, Searc
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet
 from tests.devices import PRECISIONS, close_in
-from tests.search.device_host import HOST, KINDS, DeviceSupernet
+from tests.search.devices.device_host import HOST, KINDS, DeviceSupernet
 from tests.toys import plug_in
 
 SMALL = EvolutionConfig(iterations=2, population=8, parents=3, mutations=3, crossovers=2)
@@ -22,7 +22,7 @@ ALMOST = {"fp32": 1e-4, "tf32": 1e-2, "bf16": 5e-2, "fp16": 1e-2}
 
 @pytest.fixture
 def checkpoint(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    plug_in(tmp_path, monkeypatch, "nas_ext.hosts", "device", "tests.search.device_host:HOST")
+    plug_in(tmp_path, monkeypatch, "nas_ext.hosts", "device", "tests.search.devices.device_host:HOST")
     path = tmp_path / "net.device"
     path.write_text(json.dumps({"kind": getattr(request, "param", "image")}))
     return path

@@ -15,10 +15,10 @@ import pytest
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure
 from nas_core.workers import WorkerPool
-from tests.working import opened
+from tests.workers.working import opened
 
 NAMES = ["cpu", "cpu"]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_function_that_no_worker_can_import_is_refused(monkeypatch: pytest.Mon
 PROGRAM = """
 import sys
 from nas_core.workers import WorkerPool
-from tests.working import opened
+from tests.workers.working import opened
 pool = WorkerPool(opened, [{"folder": sys.argv[1], "number": n} for n in range(2)], ["cpu", "cpu"])
 print(len(list(pool.map([0.01] * 4))), flush=True)
 for result in pool.map([600.0] * 3):
