@@ -7,13 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nas_core.device import usable_devices
 from nas_core.jobs import Failure
 from nas_core.search.executor import open_checkpoint
 from nas_core.space import Architecture
 from nas_core.workers import WorkerPool
 
-__all__ = ["DeviceExecutor"]
+__all__ = ["DeviceExecutor", "open_on_device"]
 
 PER_DEVICE = 25
 """Architectures asked for at a time and device: only at the end of them does a device wait for another."""
@@ -47,12 +46,12 @@ class DeviceExecutor:
         options: Mapping[str, Any] | None = None,
         on_paper: Callable[[Architecture], Mapping[str, Any]] = lambda architecture: {},
     ) -> None:
+        from nas_core.device import usable_devices  # with torch, which takes long to import
+
         names = usable_devices(devices)
         path = str(Path(checkpoint).resolve())
-        arguments = [
-            {"checkpoint": path, "options": {**(options or {}), "device": name}, "threads": 1} for name in names
-        ]
-        self._pool = WorkerPool(open_checkpoint, arguments, names)
+        arguments = [{"checkpoint": path, "options": {**(options or {}), "device": name}} for name in names]
+        self._pool = WorkerPool(open_on_device, arguments, names)
         self._on_paper = on_paper
         self.at_once = len(names)
         """Architectures that are evaluated at the same time."""
@@ -76,3 +75,18 @@ class DeviceExecutor:
         outcomes = self._pool.map([architecture.to_dict() for architecture in architectures])
         for architecture, outcome in zip(architectures, outcomes, strict=True):
             yield outcome if isinstance(outcome, Failure) else {**self._on_paper(architecture), **outcome}
+
+
+def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
+    """In a worker: the supernet's evaluation of an architecture given by its genes, with one thread.
+
+    Its device is made the current one, so that nothing of a host takes memory of another.
+    """
+    import torch
+
+    from nas_core.device import device_index, usable_device
+
+    device = usable_device(str(options["device"]))
+    if device.type == "cuda":
+        torch.cuda.set_device(device_index(device))
+    return open_checkpoint(checkpoint, options, threads=1)
