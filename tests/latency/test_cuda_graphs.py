@@ -89,6 +89,6 @@ def test_what_cuda_refuses_is_one_line(log: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
         recorded({"decoder": asks}, "cuda:0")
     assert str(raised.value) == (
-        "the decoder of this network cannot be recorded as a CUDA graph (CUDA error: operation not permitted when stream"
-        " is capturing CUDA kernel errors ..); measure it without"
+        "the decoder of this network cannot be recorded as a CUDA graph (CUDA error: operation not permitted when"
+        " stream is capturing CUDA kernel errors ..); measure it without"
     )
