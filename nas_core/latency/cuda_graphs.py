@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 
@@ -32,22 +33,45 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
             for _ in range(WARM_UP):
                 for part in parts.values():
                     part()
+            for name, part in parts.items():
+                _check(name, part)
         current.wait_stream(stream)
         replays: dict[str, Callable[[], object]] = {}
         pool = None  # of memory, one for all: a part reads what the one before has left
         for name, part in parts.items():
             graph = torch.cuda.CUDAGraph()
-            try:
+            # Around it, as a recording that fails leaves torch on the stream of the recording.
+            with _refusal_told(name), torch.cuda.stream(current):
                 with torch.cuda.graph(graph, pool=pool, stream=stream):
                     result = part()
-            except RuntimeError as error:
-                reason = " ".join(str(error).split())[:200] or type(error).__name__
-                raise ConfigError(
-                    f"the {name} of this network cannot be recorded as a CUDA graph ({reason}); measure it without"
-                ) from error
             pool = graph.pool()
             replays[name] = _Replay(graph, result)
     return replays
+
+
+def _check(name: str, part: Callable[[], object]) -> None:
+    """Run a part once, in which nothing may wait for the device.
+
+    A recording that is broken off leaves torch's memory such that no other one can begin in this process.
+    """
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        with _refusal_told(name):
+            part()
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+@contextmanager
+def _refusal_told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ConfigError(
+            f"part {name!r} of the pass cannot be recorded as a CUDA graph ({reason}); measure without CUDA graphs"
+        ) from error
 
 
 class _Replay:

@@ -52,6 +52,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(cuda, "stream", lambda stream: within(f"stream {stream.name}"))
     monkeypatch.setattr(cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(cuda, "graph", record)
+    monkeypatch.setattr(cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(cuda, "set_sync_debug_mode", lambda mode: told.append(f"waiting: {mode}"))
     return told
 
 
@@ -66,14 +68,20 @@ def test_parts_are_warmed_up_recorded_on_one_stream_in_one_pool_and_replayed(log
         "own waits for current",
         "stream own",
         *["encode", "decode"] * WARM_UP,
+        *["waiting: error", "encode", "waiting: 0"],
+        *["waiting: error", "decode", "waiting: 0"],
         "end of stream own",
         "current waits for own",
+        "stream current",
         "record 0 on own with None",
         "encode",
         "end of record 0 on own with None",
+        "end of stream current",
+        "stream current",
         "record 1 on own with pool of 0",
         "decode",
         "end of record 1 on own with pool of 0",
+        "end of stream current",
         "end of device 1",
     ]
     log.clear()
@@ -81,14 +89,19 @@ def test_parts_are_warmed_up_recorded_on_one_stream_in_one_pool_and_replayed(log
     assert log == ["replay 0", "replay 1"]
 
 
-def test_what_cuda_refuses_is_one_line(log: list[str]) -> None:
+@pytest.mark.parametrize("when", ["waiting: error", "record"])
+def test_what_cuda_refuses_is_one_line(log: list[str], when: str) -> None:
+    """Mostly before anything is recorded: a recording that is broken off would spoil all others of the process."""
+
     def asks() -> None:
-        if any(line.startswith("record") for line in log):
-            raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nCUDA kernel errors ..")
+        if any(line.startswith(when) for line in log):
+            raise RuntimeError("called a synchronizing\nCUDA operation")
 
     with pytest.raises(ConfigError) as raised:
         recorded({"decoder": asks}, "cuda:0")
     assert str(raised.value) == (
-        "the decoder of this network cannot be recorded as a CUDA graph (CUDA error: operation not permitted when"
-        " stream is capturing CUDA kernel errors ..); measure it without"
+        "part 'decoder' of the pass cannot be recorded as a CUDA graph (called a synchronizing CUDA operation); measure"
+        " without CUDA graphs"
     )
+    assert any(line.startswith("record") for line in log) == (when == "record")
+    assert "waiting: 0" in log

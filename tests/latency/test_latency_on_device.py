@@ -17,6 +17,7 @@ from nas_core.latency.by_genes import LatencyDataset, collect
 from nas_core.latency.cuda_graphs import recorded
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import prepared, time_passes_ms
+from nas_core.latency.timing import timed_conditions
 from nas_core.models import OnePassWorkload, kind_of
 from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
 from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
@@ -73,7 +74,7 @@ def test_what_is_timed_is_computed(make: Callable[..., Any], device: str, precis
     config = timing(device, precision, "graphs" if graphs else "wall")
     ready = prepared(make(device), config)
     time_passes_ms(ready, config)
-    with torch.inference_mode():
+    with timed_conditions(config):
         *_, last = [part() for part in ready.parts.values()]
         *_, expected = [part() for part in make("cpu").parts.values()]
     assert isinstance(last, torch.Tensor)
@@ -110,9 +111,10 @@ def test_what_asks_the_host_cannot_be_recorded(device: str) -> None:
         with pytest.raises(ConfigError, match="cuda_graphs is for CUDA devices"):
             TimingConfig(device=device, cuda_graphs=True)
         return
-    with pytest.raises(ConfigError, match="network of this network cannot be recorded as a CUDA graph"):
+    with pytest.raises(ConfigError, match="part 'network' of the pass cannot be recorded as a CUDA graph"):
         prepared(workload, timing(device, clock="graphs"))
-    assert min(time_passes_ms(workload, timing(device))) > 0  # and nothing is left behind
+    assert torch.cuda.current_stream(device) == torch.cuda.default_stream(device)  # and nothing is left behind
+    assert measure(image(device), image(device), timing(device, clock="graphs")).raw_ms > 0
 
 
 def test_a_collection_says_what_it_was_made_in(device: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nas_core.device import pinned_threads
 from nas_core.errors import ConfigError
 from nas_core.precision import check_precision
 from nas_core.search import DeviceExecutor, EvolutionConfig, HATEvolution, SearchResult, search
@@ -29,7 +30,9 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
 
 
 def here(supernet: Supernet, folder: Path) -> SearchResult:
-    return search(HATEvolution(supernet.space, config=SMALL), supernet.evaluate, folder, progress=False)
+    """In this process, with one thread as in a worker."""
+    with pinned_threads(1):
+        return search(HATEvolution(supernet.space, config=SMALL), supernet.evaluate, folder, progress=False)
 
 
 def losses(folder: Path) -> dict[str, float]:
@@ -64,7 +67,8 @@ def test_it_ends_with_finite_losses_near_those_of_the_cpu(
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_workers_leave_the_journal_of_one_process(checkpoint: Path, tmp_path: Path, device: str, count: int) -> None:
-    """Where there is one CUDA device, the second worker is on the CPU, whose losses are almost the same."""
+    """Where there is one CUDA device, the second worker is on the CPU, whose losses are almost the same; a device need
+    not add in the same order each time."""
     devices = ",".join([device, "cpu"][:count])
     supernet = open_supernet(checkpoint, device=device)
     here(supernet, tmp_path / "here")
@@ -80,7 +84,7 @@ def test_workers_leave_the_journal_of_one_process(checkpoint: Path, tmp_path: Pa
             progress=False,
         )
     one, several = losses(tmp_path / "here"), losses(tmp_path / "workers")
-    if device == "cpu" or count == 1:
+    if device == "cpu":
         files = [(tmp_path / name / "journal.jsonl").read_bytes() for name in ("here", "workers")]
         assert files[0] == files[1]
     else:
