@@ -18,7 +18,7 @@ import torch
 
 from nas_core.device import device_index
 
-__all__ = ["ClockState", "clock_state", "read_nvidia_smi", "reasons_of", "told_states"]
+__all__ = ["ClockState", "clock_state", "described_states", "read_nvidia_smi", "reasons_of", "told_states"]
 
 ClockState = dict[str, Any]
 """Plain data: ``source``, and what of the rest could be read: ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the
@@ -91,6 +91,26 @@ def told_states(states: Sequence[Mapping[str, Any]]) -> str | None:
     if len(governors := sorted({str(state["governor"]) for state in states if state.get("governor")})) > 1:
         told.append(f"the processor's governor was {' and '.join(governors)}")
     return f"measurements were made in different states of the clocks: {'; '.join(told)}" if told else None
+
+
+def described_states(states: Sequence[Mapping[str, Any]]) -> str | None:
+    """The clocks of all measurements in a few words, such as ``processors 1,980 MHz, memory 2,619 MHz, 41 to 54 C,
+    limit 700 W (nvml)``; None where nothing is known."""
+    told = []
+    for name, before, unit in (
+        ("sm_mhz", "processors ", "MHz"),
+        ("cpu_mhz", "", "MHz"),
+        ("memory_mhz", "memory ", "MHz"),
+        ("temperature_c", "", "C"),
+        ("power_limit_w", "limit ", "W"),
+    ):
+        values = [float(state[name]) for state in states if _is_rate(state.get(name))]
+        if values:
+            ends = dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values)))
+            told.append(f"{before}{' to '.join(ends)} {unit}")
+    told += sorted({f"governor {state['governor']}" for state in states if state.get("governor")})
+    sources = sorted({str(state["source"]) for state in states if state.get("source")})
+    return f"{', '.join(told)} ({', '.join(sources) or 'unknown'})" if told else None
 
 
 def _is_rate(value: Any) -> bool:

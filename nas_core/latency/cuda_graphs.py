@@ -41,9 +41,8 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
         for name, part in parts.items():
             graph = torch.cuda.CUDAGraph()
             # Around it, as a recording that fails leaves torch on the stream of the recording.
-            with _refusal_told(name), torch.cuda.stream(current):
-                with torch.cuda.graph(graph, pool=pool, stream=stream):
-                    result = part()
+            with _refusal_told(name), torch.cuda.stream(current), torch.cuda.graph(graph, pool=pool, stream=stream):
+                result = part()
             pool = graph.pool()
             replays[name] = _Replay(graph, result)
     return replays

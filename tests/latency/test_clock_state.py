@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nas_core.latency import clock_state as module
-from nas_core.latency.clock_state import clock_state, read_nvidia_smi, reasons_of, told_states
+from nas_core.latency.clock_state import clock_state, described_states, read_nvidia_smi, reasons_of, told_states
 
 # As `nvidia-smi --query-gpu=uuid,clocks.sm,.. --format=csv,noheader,nounits` prints: a server's device, one of a
 # notebook that tells little, and a line of a warning.
@@ -154,3 +154,14 @@ def test_a_processor_s_governor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_sentence(states: list[dict[str, Any]], said: str | None) -> None:
     told = told_states(states)
     assert told is None if said is None else (told is not None and said in told)
+
+
+def test_the_clocks_in_a_few_words() -> None:
+    assert described_states([]) is None and described_states([{}]) is None
+    other = {**FIRST, "sm_mhz": 1965, "temperature_c": 41}
+    assert described_states([FIRST, other, {}]) == (
+        "processors 1,965 to 1,980 MHz, memory 2,619 MHz, 41 to 54 C, limit 700 W (nvidia-smi)"
+    )
+    assert described_states([{"source": "sys", "governor": "powersave", "cpu_mhz": 2394}]) == (
+        "2,394 MHz, governor powersave (sys)"
+    )

@@ -131,7 +131,11 @@ class LatencyDataset:
 
     def told_clock_states(self) -> str | None:
         """One sentence where the measurements were made in different states of the device's clocks."""
-        return told_states([state for record in self.records if isinstance(state := record.get("clock_state"), dict)])
+        return told_states(self.clock_states())
+
+    def clock_states(self) -> list[dict[str, Any]]:
+        """The states that were read, of each measurement one."""
+        return [state for record in self.records if isinstance(state := record.get("clock_state"), dict)]
 
     def data(self) -> LatencyData:
         """For fitting: latencies in the machine's median state over the whole collection. Of an architecture that the

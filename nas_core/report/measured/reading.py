@@ -14,6 +14,7 @@ from nas_core.errors import DataError
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset import NetworkSet, second_measurements
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
+from nas_core.latency.clock_state import described_states
 from nas_core.models.kind import fitting_kind
 from nas_core.report.measured.collection import Collection, MeasuredNetwork
 from nas_core.space import Architecture
@@ -81,6 +82,7 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
         "runtime": " ".join(str(part) for part in (runtime, found.machine.get(runtime)) if part)
         + (f" (also measured in {', '.join(others)}: --runtime {others[0]})" if others else ""),
         **_how(timing),
+        "clocks of the device": described_states(found.clock_states()),
         "reference": _reference(found.settings.get("reference"), state_ms),
         "timing": _visits(found.settings, timing),
     }
@@ -125,6 +127,7 @@ def _of_architectures(path: Path) -> Collection:
         **_machine(found.machine),
         "workload": ", ".join(f"{name} {value}" for name, value in _flat(workload).items()),
         **({} if predicted else _how(timing)),
+        "clocks of the device": described_states(found.clock_states()),
         "reference": f"the space's middle architecture, usually {state_ms:.3g} ms",
         "timing": None if predicted else f"{timing.get('repeats')} passes after {timing.get('warmup')} to warm up",
     }

@@ -38,6 +38,7 @@ def test_a_page_says_precision_graphs_and_clocks_once(tmp_path: Path) -> None:
     found = read_collection(tmp_path / "a.jsonl")
     shown = {name: found.facts[name] for name in ("clock", "precision", "passes")}
     assert shown == {"clock": "device", "precision": "bf16", "passes": "replayed as CUDA graphs"}
+    assert found.facts["clocks of the device"] == "processors 1,200 to 1,980 MHz (unknown)"
     (told,) = [warning for warning in found.warnings if "clocks" in warning]
     assert "1 of 2 were made while the device was throttled (sw_power_cap)" in told and "1,200 to 1,980 MHz" in told
 

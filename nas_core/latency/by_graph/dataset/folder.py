@@ -161,8 +161,12 @@ class NetworkSet:
 
     def told_clock_states(self) -> str | None:
         """One sentence where the networks were measured in different states of the device's clocks."""
+        return told_states(self.clock_states())
+
+    def clock_states(self) -> list[dict[str, Any]]:
+        """The states that were read, of each visit of a network one."""
         times = [one for row in self.rows for one in dict(row.get("measured") or {}).values()]
-        return told_states([state for one in times for state in one.get("clock_states") or ()])
+        return [state for one in times for state in one.get("clock_states") or () if isinstance(state, dict)]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
         """Rows of networks that were not skipped.
