@@ -16,6 +16,7 @@ from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.latency import load_latency_model
+from nas_core.precision import PRECISIONS
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet, open_supernet
@@ -72,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
     made.add_argument("--latency-model", help="of 'nas-ext latency fit'")
     made.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
+    made.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="numbers it is evaluated with")
     made.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
     return made
 
@@ -89,6 +91,7 @@ def _run(options: argparse.Namespace) -> None:
         valid_subset=options.valid_subset,
         valid_sentences=options.valid_sentences,
         device=options.device,
+        **({} if options.precision == PRECISIONS[0] else {"precision": options.precision}),
     )
     space = supernet.space
     if parameters:
@@ -98,7 +101,7 @@ def _run(options: argparse.Namespace) -> None:
     else:
         architecture = space.validate(Architecture.load(options.architecture))
         result = evaluate(supernet, architecture, options.latency_model, metric=options.metric)
-    print(json.dumps(result))
+    print(json.dumps(result if options.precision == PRECISIONS[0] else {**result, "precision": options.precision}))
 
 
 class _Progress:

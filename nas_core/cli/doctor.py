@@ -6,6 +6,7 @@ finding to report, not an end of the report.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -20,6 +21,7 @@ import typer
 
 from nas_core import __version__
 from nas_core.cli.plug_ins import found_plug_ins, plug_ins_table
+from nas_core.errors import NasExtError
 from nas_core.optional import install_line
 
 __all__ = ["HOSTS", "Host", "command", "diagnose"]
@@ -27,6 +29,7 @@ __all__ = ["HOSTS", "Host", "command", "diagnose"]
 _IMPORT_TIMEOUT_S = 120
 _MARK = "nas-ext-probe:"
 _REPAIRED = "torchvision is a CUDA build beside a CPU torch: repaired on import"
+_GIB = 2**30
 _REPAIR_EVERYWHERE = "only where our packages are imported first; for every program: python -m nas_core.torchvision_fix"
 
 
@@ -48,6 +51,15 @@ HOSTS = (
 )
 
 
+CUDA_PACKAGES = {
+    "triton": ("triton", "pytorch-triton"),
+    "flash-linear-attention": ("flash-linear-attention",),
+    "onnxruntime-gpu": ("onnxruntime-gpu",),
+    "nvidia-ml-py": ("nvidia-ml-py",),
+}
+"""What has a use on CUDA devices alone: name -> the distributions that bring it."""
+
+
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plug_ins: Annotated[
@@ -61,13 +73,15 @@ def command(
 
 
 def diagnose() -> dict[str, Any]:
-    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``, ``hosts``
-    and ``plug_ins``.
+    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``,
+    ``cuda_packages``, ``hosts`` and ``plug_ins``.
 
     ``torch`` and each host have ``installed``, ``importable``, ``version``, ``error`` (why it does not import) and
     ``install`` (the shell line; None when the package is usable). Hosts that import torchvision have
     ``torchvision_fix`` (whether its import had to be repaired) and ``torchvision_fix_everywhere`` (whether it is for
-    every program of this environment, see ``nas_core.torchvision_fix``). Accelerators have ``kind`` and ``name``.
+    every program of this environment, see ``nas_core.torchvision_fix``). Accelerators have ``kind``, ``name``, the
+    ``device`` to give, and the ``precisions`` they compute in; those of CUDA ``memory_gib`` and ``capability`` as well.
+    CUDA packages have their version, None where they are not installed.
     Plug-ins are those of :func:`~nas_core.cli.plug_ins.found_plug_ins`.
     """
     torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install 'torch>=2.6,<2.14'")
@@ -76,6 +90,7 @@ def diagnose() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "accelerators": torch.pop("accelerators", []),
+        "cuda_packages": {name: _version(brought_by) for name, brought_by in CUDA_PACKAGES.items()},
         "torch": torch,
         "hosts": {host.name: _examine(host, install_line(host.name)) for host in HOSTS},
         "plug_ins": found_plug_ins(),
@@ -167,33 +182,71 @@ def probe(modules: tuple[str, ...]) -> None:
     print(f"\n{_MARK}{json.dumps(answer)}", flush=True)
 
 
-def _accelerators() -> list[dict[str, str]]:
+def _accelerators() -> list[dict[str, Any]]:
     """The devices torch can compute on beside the CPU; one that fails a first addition is not listed."""
     import torch
 
-    found = [{"kind": "cuda", "name": torch.cuda.get_device_name(i)} for i in range(torch.cuda.device_count())]
-    if torch.backends.mps.is_available():
-        found.append({"kind": "mps", "name": platform.processor() or "Apple"})
-    return [device for device in found if _adds(device["kind"])]
+    found = [_cuda_device(index) for index in range(torch.cuda.device_count()) if _adds(f"cuda:{index}")]
+    if torch.backends.mps.is_available() and _adds("mps"):
+        found.append(
+            {"kind": "mps", "name": platform.processor() or "Apple", "device": "mps", "precisions": _precisions("mps")}
+        )
+    return found
 
 
-def _adds(kind: str) -> bool:
+def _cuda_device(index: int) -> dict[str, Any]:
+    import torch
+
+    properties = torch.cuda.get_device_properties(index)
+    return {
+        "kind": "cuda",
+        "name": properties.name,
+        "device": f"cuda:{index}",
+        "memory_gib": round(properties.total_memory / _GIB, 1),
+        "capability": f"{properties.major}.{properties.minor}",
+        "precisions": _precisions(f"cuda:{index}"),
+    }
+
+
+def _precisions(device: str) -> list[str]:
+    from nas_core.precision import PRECISIONS, check_precision
+
+    found = []
+    for precision in PRECISIONS:
+        with contextlib.suppress(NasExtError):
+            found.append(check_precision(precision, device))
+    return found
+
+
+def _adds(device: str) -> bool:
     import torch
 
     try:
-        return float(torch.ones(2, device=kind).sum()) == 2.0
+        return float(torch.ones(2, device=device).sum()) == 2.0
     except RuntimeError:
         return False
 
 
+def described_device(device: Mapping[str, Any]) -> str:
+    """One line: what to give, and what it is."""
+    told = [device["name"]]
+    if device["kind"] == "cuda":
+        told += [f"{device['memory_gib']:g} GiB", f"compute capability {device['capability']}"]
+    return f"{device['device']} ({', '.join(told)}): {', '.join(device['precisions'])}"
+
+
 def findings_table(findings: Mapping[str, Any]) -> str:
     """The findings as people read them."""
-    accelerators = [f"{device['kind']} ({device['name']})" for device in findings["accelerators"]]
     lines = [
         f"{'nas-ext':<12} {findings['nas_ext']}",
         f"{'python':<12} {findings['python']} on {findings['platform']}",
-        f"{'accelerator':<12} {', '.join(accelerators) or 'none: the CPU is used'}",
+        *(f"{'accelerator':<12} {described_device(device)}" for device in findings["accelerators"]),
     ]
+    if not findings["accelerators"]:
+        lines.append(f"{'accelerator':<12} none: the CPU is used")
+    elif any(device["kind"] == "cuda" for device in findings["accelerators"]):
+        packages = (f"{name} {version or 'not installed'}" for name, version in findings["cuda_packages"].items())
+        lines.append(f"{'for CUDA':<12} {', '.join(packages)}")
     for name, finding in {"torch": findings["torch"], **findings["hosts"]}.items():
         version = finding["version"] or "(version unknown)"
         if finding["importable"]:

@@ -48,7 +48,12 @@ def jobs_config(executor: str, device: str, slurm: list[str] | None = None, **gi
     options = dict(option.partition("=")[::2] for option in slurm or ())
     if "" in options:
         raise ConfigError(f"--slurm {slurm}: expected KEY=VALUE, as in --slurm constraint=a100")
+    if "," in device:
+        raise ConfigError(f"--device {device} is several of this machine; jobs have one each: give --device cuda")
     gpus = 1 if device.startswith("cuda") else 0
     config = JobsConfig(**{"gpus": gpus, "slurm": options, **chosen})
+    index = device.partition(":")[2]
+    if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
+        raise ConfigError(f"--device {device}: a job counts its GPUs from 0, it has {config.gpus}; give --device cuda")
     require("submitit", "--executor submitit", "submitit")  # now, as a supernet takes long to open
     return config

@@ -126,6 +126,8 @@ def _collect(
         f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
         f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
     )
+    if told := dataset.told_clock_states():
+        typer.echo(f"note: {told}", err=True)
 
 
 _COLLECT = """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
@@ -193,10 +195,22 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
     own, other = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
     if own != other:
         typer.echo(f"note: measured were {other}, the model was fitted to {own}", err=True)
+    elif conditions := _other_conditions(model.info, data.info):
+        typer.echo(f"note: measured were other conditions than the model was fitted to: {conditions}", err=True)
     elif model.info.get("reference_ms") and data.info.get("reference_ms"):
         state = model.info["reference_ms"] / data.info["reference_ms"]
         rows["in the machine state of the fit"] = judge(model, data.scaled(state))
     return rows
+
+
+def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """What differs of how both were timed, beyond the number of passes: then no state of the machine links them."""
+    told = []
+    for name, before in (("clock", "wall"), ("precision", "fp32"), ("cuda_graphs", False)):
+        one, other = ((info.get("settings", {}).get("timing") or {}).get(name, before) for info in (data, model))
+        if one != other:
+            told.append(f"{name} {one}, not {other}")
+    return ", ".join(told)
 
 
 def _check_architecture(model: GeneLatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
@@ -207,7 +221,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
             f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
         )
     kind, config = workload
-    timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})})
+    timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})}).checked_here()
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
         typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)

@@ -30,8 +30,14 @@ def dataset(
     ] = _CONFIG.visits,
     repeats: Annotated[int, typer.Option(min=1, help="Timed passes in each runtime and visit.")] = _TIMING.repeats,
     warmup: Annotated[int, typer.Option(min=0, help="Untimed passes before.")] = _TIMING.warmup,
-    clock: Annotated[str, typer.Option(help="wall; or cpu, for a processor shared with other jobs.")] = _TIMING.clock,
+    clock: Annotated[
+        str, typer.Option(help="wall; cpu, for a processor shared with other jobs; device, between CUDA events.")
+    ] = _TIMING.clock,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = _TIMING.device,
+    precision: Annotated[
+        str, typer.Option(help="Numbers they compute with: fp32, tf32 (CUDA); in torch also bf16, fp16.")
+    ] = _TIMING.precision,
+    cuda_graphs: Annotated[bool, typer.Option(help="In torch, record passes as CUDA graphs.")] = _TIMING.cuda_graphs,
     most_ms: Annotated[float, typer.Option(help="Networks that take longer are skipped.")] = _CONFIG.most_ms,
     again: Annotated[
         int,
@@ -53,10 +59,20 @@ def dataset(
     config = NetworkSetConfig(
         runtimes=tuple(name.strip() for name in runtimes.split(",")), seed=seed, visits=visits, most_ms=most_ms
     )
-    timing = TimingConfig(warmup=warmup, repeats=repeats, threads=threads, clock=clock, device=device)
+    timing = TimingConfig(
+        warmup=warmup,
+        repeats=repeats,
+        threads=threads,
+        clock=clock,
+        device=device,
+        precision=precision,
+        cuda_graphs=cuda_graphs,
+    )
     found = collect_networks(out, chosen, networks, timing, config)
     typer.echo(summary(found))
     typer.echo(f"{len(found.rows)} networks in {out}, on {found.machine['device_name']}, {threads} thread(s)")
+    if told := found.told_clock_states():
+        typer.echo(f"note: {told}", err=True)
 
 
 def _families() -> str:

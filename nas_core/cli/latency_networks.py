@@ -33,7 +33,7 @@ from nas_core.latency.by_graph.predict import NetworkPrediction, predict_read
 from nas_core.latency.by_graph.quality import family_quality, family_table
 from nas_core.latency.by_graph.shipped import device_of, shipped_model
 from nas_core.latency.by_graph.unseen import ranges_of
-from nas_core.latency.machine import describe_machine
+from nas_core.latency.machine import describe_machine, is_here
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
 from nas_core.report.tables import Column, Table
 
@@ -207,7 +207,7 @@ def _provenance(model: GraphLatencyModel, here: str) -> str:
     where = f" on {device}" if device else ""
     judged = info.get("held_out")
     quality = f"held-out MAPE {judged['mape_percent']:.2f} %" if judged else "spread of its training's residuals"
-    other = f"; this machine is {here}, where times differ" if device and device != here else ""
+    other = f"; this machine is {here}, where times differ" if device and not is_here(device) else ""
     return (
         f"{model.name} model of {info['networks']} networks in {info.get('runtime', 'an unnamed runtime')}{where}, "
         f"{quality}{other}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,13 @@ import typer
 from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.interruption import interruption_told
 from nas_core.cli.options import flagged, flags_named, parameters_of, with_options
-from nas_core.errors import ConfigError, DataError
+from nas_core.device import usable_devices
+from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.latency import load_latency_model
+from nas_core.latency.machine import describe_machine
 from nas_core.options import flag_of
-from nas_core.search import Strategy, search
+from nas_core.precision import PRECISIONS, check_precision
+from nas_core.search import DeviceExecutor, Strategy, search
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
@@ -42,7 +46,12 @@ def _search(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
-    device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each.")
+    ] = "cpu",
+    precision: Annotated[
+        str, typer.Option(help=f"Numbers they are evaluated with: {', '.join(PRECISIONS)}.")
+    ] = PRECISIONS[0],
     executor: Executor = "local",
     *,
     jobs_options: Mapping[str, Any],
@@ -58,6 +67,11 @@ def _search(
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
     shared_out = jobs_config(executor, device, **jobs_options)
+    devices = [device] if shared_out else usable_devices(device)
+    if precision not in PRECISIONS:
+        raise unknown_choice("precision", precision, PRECISIONS)
+    if not shared_out and len(devices) == 1:  # elsewhere it is asked of the device itself
+        check_precision(precision, device)
     with flags_named(list(options_by_strategy())):
         config = _config(strategy, strategy_options)
     settings = {
@@ -66,15 +80,17 @@ def _search(
         "data": str(data.resolve()) if data else None,
         "valid_subset": valid_subset,
         "valid_sentences": valid_sentences,
+        "precision": precision,
     }
     options = {
         "data": str(data.resolve()) if data else None,
         "valid_subset": valid_subset,
         "valid_sentences": valid_sentences,
-        "device": device,
     }
-    # Where jobs evaluate, this machine only looks up the space, and may have no such device.
-    supernet = open_supernet(checkpoint, **{**options, "device": "cpu" if shared_out else device})
+    there = {**options, **({} if precision == "fp32" else {"precision": precision})}
+    # Where others evaluate, this process only looks up the space; its machine may have no such device.
+    here = {**options, "device": "cpu"} if shared_out or len(devices) > 1 else {**there, "device": device}
+    supernet = open_supernet(checkpoint, **here)
     space, costs = supernet.space, costs_on_paper(supernet.space)
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g})
@@ -101,29 +117,36 @@ def _search(
     def evaluate(architecture: Architecture) -> dict[str, float]:
         return {**on_paper(architecture), **supernet.evaluate(architecture)}
 
-    elsewhere = SubmititExecutor(checkpoint, options, shared_out, out / "jobs", on_paper) if shared_out else None
+    elsewhere: SubmititExecutor | DeviceExecutor | None = None
+    if shared_out:
+        elsewhere = SubmititExecutor(checkpoint, {**there, "device": device}, shared_out, out / "jobs", on_paper)
+    elif len(devices) > 1:
+        elsewhere = DeviceExecutor(checkpoint, device, there, on_paper)
     weighed = [*strategies[name].objectives, *modelled, *(constraint.name for constraint in for_all)]
     for each in strategies.values():
         each.start()  # an impossible limit is said first
     told = flagged(how_many(list(strategies.values())), list(options_by_strategy()))
     typer.echo(f"{told}; how long it takes is said after the first ones", err=True)
     with interruption_told(out):
-        result = search(
-            strategies,
-            None if elsewhere else evaluate,
-            out,
-            evaluate_many=elsewhere,
-            together=elsewhere.together if elsewhere else 1,
-            objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
-            finalists=finalists,
-            settings=settings,
-            notes={
-                "checkpoint": str(checkpoint.resolve()),
-                "latency_model": str(latency_model.resolve()) if latency_model else None,
-                "device": device,
-                "units": dict(getattr(supernet, "units", {})),
-            },
-        )
+        with elsewhere if isinstance(elsewhere, DeviceExecutor) else nullcontext():
+            result = search(
+                strategies,
+                None if elsewhere else evaluate,
+                out,
+                evaluate_many=elsewhere,
+                together=elsewhere.together if elsewhere else 1,
+                at_once=elsewhere.at_once if isinstance(elsewhere, DeviceExecutor) else None,
+                objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
+                finalists=finalists,
+                settings=settings,
+                notes={
+                    "checkpoint": str(checkpoint.resolve()),
+                    "latency_model": str(latency_model.resolve()) if latency_model else None,
+                    "device": device,
+                    **_device_name(devices, shared_out is None),
+                    "units": dict(getattr(supernet, "units", {})),
+                },
+            )
         if model is not None and measure:
             found = measure_finalists(result, goals(strategies), lambda some: remeasure(some, model, supernet.task))
             save_finalists(out, found)
@@ -134,6 +157,13 @@ def _search(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front: {out}"
     )
+
+
+def _device_name(devices: list[str], here: bool) -> dict[str, str]:
+    """The name of the one CUDA device of this process; to ask several would take memory of each."""
+    if not here or len(devices) > 1 or not devices[0].startswith("cuda"):
+        return {}
+    return {"device_name": str(describe_machine(devices[0], 1)["device_name"])}
 
 
 def make_command() -> Callable[..., None]:

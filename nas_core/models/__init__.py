@@ -3,10 +3,11 @@
 from nas_core.models.costs import flops_g, params_m
 from nas_core.models.kind import KINDS, ModelKind, OnePassKind, fitting_kind, kind_of, workload_of
 from nas_core.models.parts import SpacePart
-from nas_core.models.workload import OnePassWorkload, Workload
+from nas_core.models.workload import Convertible, OnePassWorkload, Workload
 
 __all__ = [
     "KINDS",
+    "Convertible",
     "ModelKind",
     "OnePassKind",
     "OnePassWorkload",

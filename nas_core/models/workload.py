@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from nas_core.random_streams import own_streams
 
-__all__ = ["OnePassWorkload", "Workload", "same_draws"]
+__all__ = ["Convertible", "OnePassWorkload", "Workload", "same_draws"]
 
 
 class Workload(Protocol):
@@ -23,6 +24,15 @@ class Workload(Protocol):
     @property
     def modules(self) -> Sequence[nn.Module]:
         """Modules that must be in evaluation mode; may be empty."""
+
+
+@runtime_checkable
+class Convertible(Protocol):
+    """A workload that can be timed in half precision."""
+
+    def convert(self, dtype: torch.dtype) -> None:
+        """Make weights and real inputs numbers of this type, as those of a network that is deployed in it."""
+        ...
 
 
 class OnePassWorkload:
@@ -39,6 +49,10 @@ class OnePassWorkload:
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
         return {"network": self.run}
+
+    def convert(self, dtype: torch.dtype) -> None:
+        self._network.to(dtype)
+        self._inputs = [tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in self._inputs]
 
     def run(self) -> object:
         """One pass; gives what the network gives."""

@@ -2,6 +2,7 @@
 
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.constraints import Constraint, InfeasibleError
+from nas_core.search.device_executor import DeviceExecutor
 from nas_core.search.finalists import Finalist
 from nas_core.search.registry import STRATEGIES
 from nas_core.search.run import SearchResult, search
@@ -17,6 +18,7 @@ __all__ = [
     "STRATEGIES",
     "BoostedRanker",
     "Constraint",
+    "DeviceExecutor",
     "Entry",
     "EvolutionConfig",
     "Finalist",

@@ -21,6 +21,8 @@ __all__ = ["Journal", "plain_metrics", "settle_config"]
 
 FORMAT = "nas-ext/search"
 VERSION = 1
+UNSAID = {"precision": "fp32"}
+"""Settings that earlier releases did not write, and what they were."""
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
@@ -60,6 +62,7 @@ def settle_config(
             if isinstance(search, dict) and renewed and name in renewed:
                 searches[name] = dict(renewed[name](search))
     old, new = (sorted(map(str, content.get("searches") or {})) for content in (there, settings))
+    there = {**{name: value for name, value in UNSAID.items() if name in settings}, **there}
     if old != new:
         raise ConfigError(
             f"{path.parent} holds a run of {_named(old)}, now it is {_named(new)}; give the same settings to continue"

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes import GeneLatencyModel, reference_architecture
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import prepared
 from nas_core.models.kind import workload_of
 from nas_core.space import Architecture
 
@@ -32,25 +34,33 @@ def remeasure(
 
     Returns:
         One record per architecture; empty records, with a warning, when the model does not say what to measure (it was
-        fitted to a published table) or not on a device that is present.
+        fitted to a published table), or names a device or a precision that this machine has not.
     """
     settings = model.info.get("settings") or {}
     workload = workload_of(settings.get("workload") or {})
     if workload is None:
         _log.warning("the latency model does not say how its data were measured: finalists are not measured")
         return [{} for _ in architectures]
-    (kind, config), timing = workload, TimingConfig(**settings["timing"])
+    kind, config = workload
+    try:
+        timing = TimingConfig(**settings["timing"]).checked_here()
+    except ConfigError as error:
+        _log.warning("finalists are not measured as the latency model's data were: %s", error)
+        return [{} for _ in architectures]
     for name, value in kind.described(config).items():
         if task and name in task and task[name] != value:
             _log.warning("latency is measured with %s %s, the supernet has %s", name, value, task[name])
     same = describe_machine(timing.device, timing.threads) == model.info.get("machine")
     if not same:
         _log.warning("the latency model was made on another machine or with other versions: plain times are reported")
-    reference = kind.workload(model.space, reference_architecture(model.space), config, timing.device)
+    reference = prepared(kind.workload(model.space, reference_architecture(model.space), config, timing.device), timing)
     records = []
     for architecture in architectures:
         timed = measure(kind.workload(model.space, architecture, config, timing.device), reference, timing)
         latency_ms = timed.corrected_ms(float(model.info["reference_ms"])) if same else timed.raw_ms
         spread = {"raw_ms": timed.raw_ms, "std_ms": timed.std_ms, "mad_ms": timed.mad_ms}
-        records.append({"latency_ms": latency_ms, **spread, "passes": timing.repeats, "same_machine": same})
+        record: dict[str, Any] = {"latency_ms": latency_ms, **spread, "passes": timing.repeats, "same_machine": same}
+        if timing.precision != "fp32":
+            record["precision"] = timing.precision
+        records.append({**record, **({"clock_state": timed.clock_state} if timed.clock_state else {})})
     return records

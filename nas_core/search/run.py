@@ -37,6 +37,7 @@ def search(
     *,
     evaluate_many: EvaluateMany | None = None,
     together: int = 1,
+    at_once: int | None = None,
     objectives: Sequence[str] | None = None,
     finalists: int = 8,
     settings: Mapping[str, Any] | None = None,
@@ -66,6 +67,8 @@ def search(
         evaluate_many: instead of ``evaluate``: architectures -> the outcome of each, in their order, as they come. They
             are told and recorded in that order too: the journal is the same however many are evaluated together.
         together: how many architectures ``evaluate_many`` gets at most; never more than a generation's.
+        at_once: how many of them it evaluates at the same time, after which it is said how long one takes; default:
+            all.
         out_dir: the run folder; None: nothing is kept, and the search cannot be continued.
         objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
         finalists: how many architectures to pick at the end (at least the best of each search).
@@ -92,12 +95,22 @@ def search(
         nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
     ):
         run = SearchEngine(strategies, many, Path(folder), objectives)
-        return _driven(run, together, finalists, settings or {}, notes or {}, progress, kept=out_dir is not None)
+        return _driven(
+            run,
+            together,
+            at_once or together,
+            finalists,
+            settings or {},
+            notes or {},
+            progress,
+            kept=out_dir is not None,
+        )
 
 
 def _driven(
     run: SearchEngine,
     together: int,
+    at_once: int,
     finalists: int,
     settings: Mapping[str, Any],
     notes: Mapping[str, Any],
@@ -126,7 +139,7 @@ def _driven(
             {name: strategy.renewed for name, strategy in strategies.items()},
         )
         total = sum(strategy.budget for strategy in strategies.values())
-        with Progress(run.folder / "search.log", total, together, progress, kept) as run.progress:
+        with Progress(run.folder / "search.log", total, at_once, progress, kept) as run.progress:
             try:
                 for name in strategies:
                     run.drive(name, together)

@@ -11,7 +11,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from nas_core.errors import CheckpointError, DataError, MissingHostError
+from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError
+from nas_core.precision import check_precision
 from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
 
@@ -55,7 +56,9 @@ class Host(Protocol):
         ...
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet; ``options`` are ``data``, ``valid_subset``, ``valid_sentences``, ``device``.
+        """Open a supernet; ``options`` are ``data``, ``valid_subset``, ``valid_sentences``, ``device`` and, where it is
+        not ``fp32``, ``precision`` (one of :data:`nas_core.precision.PRECISIONS`), which the supernet then has as an
+        attribute, so that no other host's results are taken for its own.
 
         Raises:
             CheckpointError: the file is damaged or of another model.
@@ -91,11 +94,27 @@ def _no_host(name: str, found: object) -> MissingHostError:
 def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     """Open a checkpoint with the host that recognises it.
 
+    Args:
+        options: as :meth:`Host.open` takes them.
+
     Raises:
         DataError: no such file. CheckpointError: no installed host knows it. MissingHostError: no host is usable.
+        ConfigError: the device has no such precision, or the host evaluates in ``fp32`` alone.
     """
-    path = Path(checkpoint)
-    return host_of(path, "the checkpoint of a trained supernet").open(path, **options)
+    path, precision = Path(checkpoint), options.pop("precision", "fp32")
+    host = host_of(path, "the checkpoint of a trained supernet")
+    if precision == "fp32":
+        return host.open(path, **options)
+    check_precision(precision, options.get("device", "cpu"))
+    try:
+        supernet = host.open(path, **options, precision=precision)
+    except TypeError as error:
+        if "unexpected keyword argument 'precision'" not in str(error):
+            raise
+        supernet = None
+    if supernet is None or getattr(supernet, "precision", None) != precision:
+        raise ConfigError(f"host {host.name!r} evaluates in fp32 alone, not in {precision}; leave the precision out")
+    return supernet
 
 
 def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -168,6 +169,35 @@ def test_commands_are_listed_once_and_by_modules_of_the_folder():
     assert len({command.name for command in cli.COMMANDS}) == len(cli.COMMANDS)
     for command in cli.COMMANDS:
         assert command.module == f"nas_core.cli.{command.name.replace('-', '_')}"
+
+
+def test_cuda_devices_say_what_they_are_and_compute_in(monkeypatch):
+    """Two of them, of which the second was made before bfloat16."""
+    sizes = [("H200", 9, 0, 150 * 2**30), ("T4", 7, 5, 15 * 2**30)]
+    devices = [SimpleNamespace(name=n, major=a, minor=b, total_memory=m) for n, a, b, m in sizes]
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: devices[index])
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda d: (devices[d.index].major, devices[d.index].minor))
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda d: devices[d.index].name)
+    asked = []
+    monkeypatch.setattr(doctor, "_adds", lambda device: asked.append(device) or True)  # private: computes there
+    found = doctor._accelerators()  # private: runs in a process of its own
+    assert asked[:2] == ["cuda:0", "cuda:1"]
+    assert found[0] == {
+        "kind": "cuda",
+        "name": "H200",
+        "device": "cuda:0",
+        "memory_gib": 150.0,
+        "capability": "9.0",
+        "precisions": ["fp32", "tf32", "bf16", "fp16"],
+    }
+    assert (found[1]["device"], found[1]["precisions"]) == ("cuda:1", ["fp32", "fp16"])
+    usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
+    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": found[:2], "torch": usable}
+    packages = {"triton": "3.2", "onnxruntime-gpu": None}
+    shown = doctor.findings_table({**findings, "cuda_packages": packages, "hosts": {}, "plug_ins": []})
+    assert "cuda:0 (H200, 150 GiB, compute capability 9.0): fp32, tf32, bf16, fp16" in shown
+    assert "triton 3.2, onnxruntime-gpu not installed" in shown
 
 
 @pytest.mark.parametrize("everywhere", [True, False])

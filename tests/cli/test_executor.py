@@ -84,6 +84,7 @@ def test_measurements_in_jobs_are_merged_in_order(
         (["--executor", "submitit", "--partition", "long"], "for cluster slurm"),
         (["--executor", "submitit", "--cluster", "slurm", "--slurm", "=a100"], "expected KEY=VALUE"),
         (["--jobs", "4"], "--jobs is for --executor submitit"),
+        (["--executor", "submitit", "--device", "cuda:1"], "a job counts its GPUs from 0, it has 1"),
     ],
 )
 def test_wrong_input_is_one_line(

@@ -149,22 +149,3 @@ def test_wrong_settings(setting, message):
 def test_unknown_clock_names_the_choices():
     with pytest.raises(UnknownChoiceError, match="wall, cpu"):
         TimingConfig(clock="sundial")
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_cuda_is_waited_for():
-    matrix = torch.randn(4096, 4096, device="cuda")
-
-    class Product:
-        modules = ()
-
-        def __init__(self, times: int) -> None:
-            self.times = times
-
-        @property
-        def parts(self):
-            return {"all": lambda: [matrix @ matrix for _ in range(self.times)]}
-
-    found = measure(Product(20), Product(2), TimingConfig(device="cuda"))
-    assert found.relative > 4  # launches alone would take about the same time per kernel but end at once

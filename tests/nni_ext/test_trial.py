@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ nni = pytest.importorskip("nni", reason="NNI is not installed")
 from nas_core.space import get_space  # noqa: E402
 from nni_ext.hpo.search_space import parameters_of  # noqa: E402
 from nni_ext.trial import main  # noqa: E402
+from tests.toys import ToySupernet  # noqa: E402
 
 SPACE = get_space("hat_small")
 
@@ -27,6 +29,23 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_outside_an_experiment(given: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--checkpoint", "none.pt"]) == 2
     assert "--architecture" in capsys.readouterr().err
+
+
+def test_a_precision_goes_to_the_host(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And is told where it is not the usual one: other hosts know none."""
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("nni_ext.trial.open_supernet", lambda path, **options: asked.append(options) or ToySupernet())
+    SPACE.smallest().save(tmp_path / "a.json")
+    options = ["--checkpoint", "net.pt", "--architecture", str(tmp_path / "a.json"), "--device", "cuda:1"]
+    assert main(options) == 0
+    assert main([*options, "--precision", "bf16"]) == 0
+    plain, half = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert "precision" not in asked[0] and "precision" not in plain
+    assert asked[1]["precision"] == half["precision"] == "bf16" and asked[1]["device"] == "cuda:1"
+    with pytest.raises(SystemExit):
+        main([*options, "--precision", "fp8"])
 
 
 def test_the_test_data_choose_nothing(

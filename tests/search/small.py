@@ -9,6 +9,7 @@ from typing import Any
 
 from nas_core.jobs import JobsConfig
 from nas_core.search import (
+    DeviceExecutor,
     EvolutionConfig,
     HATEvolution,
     MultiObjectiveConfig,
@@ -59,3 +60,9 @@ def in_jobs(path: Path, folder: Path, iterations: int = 1, **jobs: Any) -> None:
     evaluations = SubmititExecutor(path, {"device": "cpu"}, config, folder / "jobs")
     options: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
     search(one_limit(iterations), None, folder, **options)
+
+
+def on_devices(path: Path, folder: Path, iterations: int = 1, devices: str = "cpu,cpu") -> None:
+    with DeviceExecutor(path, devices) as evaluations:
+        given: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
+        search(one_limit(iterations), None, folder, **given)

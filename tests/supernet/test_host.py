@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import CheckpointError, DataError, MissingHostError
+from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError, UnknownChoiceError
 from nas_core.supernet import Supernet, open_supernet
 from nas_core.supernet import host as module
 from nas_core.supernet.host import GROUP, host_of, hosts
@@ -101,3 +101,43 @@ def test_what_is_no_host_is_told_and_skipped(register: Register, tmp_path: Path)
 def test_the_protocol_tells_supernets_apart() -> None:
     assert isinstance(ToySupernet(), Supernet)
     assert not isinstance(ToyHost("x", b""), Supernet)
+
+
+class Half(ToySupernet):
+    precision = "bf16"
+
+
+@pytest.mark.parametrize(
+    ("opened", "refused"),
+    [(Half, False), (ToySupernet, True)],
+)
+def test_a_host_that_does_not_say_its_precision_evaluates_in_fp32_alone(
+    register: Register, checkpoint: Path, opened: type[ToySupernet], refused: bool
+) -> None:
+    """It may have passed over an option that it does not know."""
+    host = ToyHost("two", b"two", lambda path: opened())
+    register(two=host)
+    assert isinstance(open_supernet(checkpoint, precision="fp32"), opened) and host.options == {}
+    if refused:
+        with pytest.raises(ConfigError, match="host 'two' evaluates in fp32 alone, not in bf16"):
+            open_supernet(checkpoint, precision="bf16")
+    else:
+        assert isinstance(open_supernet(checkpoint, precision="bf16"), Half) and host.options == {"precision": "bf16"}
+    with pytest.raises(ConfigError, match="tf32 is of NVIDIA devices"):
+        open_supernet(checkpoint, precision="tf32", device="cpu")
+    with pytest.raises(UnknownChoiceError, match="unknown precision 'fp8'"):
+        open_supernet(checkpoint, precision="fp8")
+
+
+def test_a_host_that_refuses_the_option_is_told_in_one_line(register: Register, checkpoint: Path) -> None:
+    class Strict(ToyHost):
+        def open(self, checkpoint: Path, device: str = "cpu") -> ToySupernet:  # type: ignore[override]
+            if device == "broken":
+                raise TypeError("another mistake")
+            return self.supernet
+
+    register(two=Strict("two", b"two"))
+    with pytest.raises(ConfigError, match="host 'two' evaluates in fp32 alone, not in fp16"):
+        open_supernet(checkpoint, precision="fp16")
+    with pytest.raises(TypeError, match="another mistake"):
+        open_supernet(checkpoint, device="broken")

@@ -16,7 +16,7 @@ from nas_core.files import read_jsonl
 from nas_core.jobs import Failure
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure, time_passes_ms
+from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure, prepared, time_passes_ms
 from nas_core.locks import only_process
 from nas_core.space import Architecture, SearchSpace
 
@@ -66,12 +66,13 @@ def collect(
 
     Raises:
         ConfigError: the file was begun with other settings or on another machine, another process measures into it, or
-            the space holds fewer architectures.
+            the space holds fewer architectures; this machine has no such device or precision, or a network cannot be
+            measured in that way.
         DataError: the file is damaged or something else.
         NasExtError: a measurement elsewhere failed; those before it are kept.
     """
     settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
-    machine = describe_machine(timing.device, timing.threads) if measure_many is None else {}
+    machine = describe_machine(timing.checked_here().device, timing.threads) if measure_many is None else {}
     planned = planned_architectures(space, samples, seed)
     lock = Path(path).with_name(f"{Path(path).name}.lock")
     with only_process(lock, f"is measuring into {path}", "give another file on another machine"):
@@ -101,7 +102,7 @@ def _collected(
     if measure_many is not None:
         outcomes = measure_many(planned)
     else:
-        reference = build(reference_architecture(space))
+        reference = prepared(build(reference_architecture(space)), timing)
         if dataset is None:
             state_ms = float(np.median(time_passes_ms(reference, timing)))
             dataset = LatencyDataset.begin(path, space, settings, machine, state_ms)

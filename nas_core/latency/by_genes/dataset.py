@@ -15,7 +15,9 @@ from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency.by_genes.data import LatencyData
+from nas_core.latency.clock_state import told_states
 from nas_core.latency.protocol import Measurement
+from nas_core.latency.timing import with_all_timing
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
 __all__ = ["LatencyDataset"]
@@ -32,7 +34,8 @@ class LatencyDataset:
 
     Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out, in
     the state of the header's ``reference_ms``) and its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``
-    (around it) and the spread of the passes ``std_ms`` and ``mad_ms``.
+    (around it), the spread of the passes ``std_ms`` and ``mad_ms`` and, where it could be read, the ``clock_state`` of
+    the device.
     """
 
     path: Path
@@ -79,7 +82,8 @@ class LatencyDataset:
             )
         try:
             space = space_from_dict(header["space"], str(path))
-            found = cls(Path(path), space, header["settings"], header["machine"], float(header["reference_ms"]))
+            settings = with_all_timing(header["settings"])
+            found = cls(Path(path), space, settings, header["machine"], float(header["reference_ms"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: the header lacks or garbles {error}; restore the file or collect anew") from None
         for number, record in enumerate(records, start=2):
@@ -117,12 +121,21 @@ class LatencyDataset:
             "std_ms": measurement.std_ms,
             "mad_ms": measurement.mad_ms,
             "reference_ms": measurement.reference_ms,
+            **({"clock_state": measurement.clock_state} if measurement.clock_state else {}),
         }
         append_jsonl(self.path, record)
         self.records.append(record)
 
     def architectures(self) -> list[Architecture]:
         return [Architecture(record["genes"]) for record in self.records]
+
+    def told_clock_states(self) -> str | None:
+        """One sentence where the measurements were made in different states of the device's clocks."""
+        return told_states(self.clock_states())
+
+    def clock_states(self) -> list[dict[str, Any]]:
+        """The states that were read, of each measurement one."""
+        return [state for record in self.records if isinstance(state := record.get("clock_state"), dict)]
 
     def data(self) -> LatencyData:
         """For fitting: latencies in the machine's median state over the whole collection. Of an architecture that the

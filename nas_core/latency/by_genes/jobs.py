@@ -12,7 +12,7 @@ import numpy as np
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
@@ -59,13 +59,13 @@ def open_workload(
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """In a job: what measures an architecture given by its genes."""
     searched = space_from_dict(space, "job")
-    kind, times = kind_of(searched), TimingConfig(**timing)
+    kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
     config = kind.config(workload)
 
     def build(architecture: Architecture) -> Workload:
         return kind.workload(searched, architecture, config, times.device)
 
-    reference = build(reference_architecture(searched))
+    reference = prepared(build(reference_architecture(searched)), times)
     begun = {
         "machine": describe_machine(times.device, times.threads),
         "reference_ms": float(np.median(time_passes_ms(reference, times))),

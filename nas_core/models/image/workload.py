@@ -51,9 +51,18 @@ class ImageWorkload:
         architecture = space.validate(architecture)
         with same_draws():
             net, inputs = static_net(architecture, config), images(architecture, config)
-        self._net, self._images = net.to(device), inputs.to(device)
-        with torch.inference_mode():  # the weights are taken once, as an extracted network has them
-            self._subnet = self._net.select(architecture)
+        self._net, self._images, self._architecture = net.to(device), inputs.to(device), architecture
+        self._select()
+
+    def _select(self) -> None:
+        """The weights are taken once, as an extracted network has them."""
+        with torch.inference_mode():
+            self._subnet = self._net.select(self._architecture)
+
+    def convert(self, dtype: torch.dtype) -> None:
+        self._net.to(dtype)
+        self._images = self._images.to(dtype)
+        self._select()
 
     @property
     def modules(self) -> Sequence[nn.Module]:

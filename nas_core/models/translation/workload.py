@@ -89,9 +89,17 @@ class TranslationWorkload:
         self._targets = list(targets.to(device))  # T x (beam,)
         self._widen = torch.zeros(config.beam, dtype=torch.long, device=device)
         self._order = torch.arange(config.beam, device=device).flip(0)
-        with torch.inference_mode():
-            self._subnet = self._net.select(architecture)
+        self._architecture = architecture
         self._memory: Any = None
+        self._select()
+
+    def _select(self) -> None:
+        with torch.inference_mode():
+            self._subnet = self._net.select(self._architecture)
+
+    def convert(self, dtype: torch.dtype) -> None:
+        self._net.to(dtype)
+        self._select()
 
     @property
     def modules(self) -> Sequence[nn.Module]:

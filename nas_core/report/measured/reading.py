@@ -14,6 +14,7 @@ from nas_core.errors import DataError
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset import NetworkSet, second_measurements
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
+from nas_core.latency.clock_state import described_states
 from nas_core.models.kind import fitting_kind
 from nas_core.report.measured.collection import Collection, MeasuredNetwork
 from nas_core.space import Architecture
@@ -80,7 +81,8 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
         **_machine(found.machine),
         "runtime": " ".join(str(part) for part in (runtime, found.machine.get(runtime)) if part)
         + (f" (also measured in {', '.join(others)}: --runtime {others[0]})" if others else ""),
-        "clock": timing.get("clock"),
+        **_how(timing),
+        "clocks of the device": described_states(found.clock_states()),
         "reference": _reference(found.settings.get("reference"), state_ms),
         "timing": _visits(found.settings, timing),
     }
@@ -89,7 +91,7 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
         _flat({"settings": found.settings, "machine": found.machine}),
         "the spread of a network's visits, divided by the square root of their number", networks,
         [(row["name"], row["family"], str(row["error"])) for row in found.rows if "error" in row],
-        found.machine, warnings=_few(len(networks)),
+        found.machine, warnings=[*_few(len(networks)), *_clocks(found.told_clock_states())],
     )  # fmt: skip
 
 
@@ -124,11 +126,12 @@ def _of_architectures(path: Path) -> Collection:
         "measured" if not predicted else "predicted": _period([one.when for one in networks]),
         **_machine(found.machine),
         "workload": ", ".join(f"{name} {value}" for name, value in _flat(workload).items()),
-        "clock": None if predicted else timing.get("clock"),
+        **({} if predicted else _how(timing)),
+        "clocks of the device": described_states(found.clock_states()),
         "reference": f"the space's middle architecture, usually {state_ms:.3g} ms",
         "timing": None if predicted else f"{timing.get('repeats')} passes after {timing.get('warmup')} to warm up",
     }
-    warnings = _few(len(networks))
+    warnings = [*_few(len(networks)), *_clocks(found.told_clock_states())]
     if predicted:
         warnings = [
             f"These latencies were not measured: model {workload.get('model')!r} of whole networks predicted them"
@@ -240,6 +243,20 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             found[f"{prefix}{name}"] = value
     return found
+
+
+def _how(timing: Mapping[str, Any]) -> dict[str, Any]:
+    """The clock, and what is not the usual way of computing."""
+    precision = timing.get("precision")
+    return {
+        "clock": timing.get("clock"),
+        "precision": None if precision == "fp32" else precision,
+        "passes": "replayed as CUDA graphs" if timing.get("cuda_graphs") else None,
+    }
+
+
+def _clocks(told: str | None) -> list[str]:
+    return [f"The {told}."] if told else []
 
 
 def _few(count: int) -> list[str]:

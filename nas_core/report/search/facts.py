@@ -9,6 +9,7 @@ from nas_core.report.search.run import SearchRun, limit_label
 
 __all__ = ["duration", "facts_of", "fingerprints_of", "machine_of", "started"]
 
+_FACTS = ("checkpoint", "latency_model", "device", "device_name")
 _SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_sentences": "of it, evaluated"}
 
 
@@ -22,7 +23,8 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
         "machine": machine_of(run),
         "checkpoint": run.notes.get("checkpoint") or run.settings.get("checkpoint"),
         "latency model": run.notes.get("latency_model"),
-        "device": run.notes.get("device"),
+        "device": ", ".join(str(run.notes[name]) for name in ("device", "device_name") if run.notes.get(name)),
+        "precision": run.settings.get("precision"),
         **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
         "searched for": f"{'most' if run.maximised else 'least'} {run.described(run.metric).title}",
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
@@ -34,9 +36,9 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
 
 def fingerprints_of(run: SearchRun) -> dict[str, Any]:
     """For machines, and for those who compare: fingerprints, versions and whatever else the run says of itself."""
-    shown = {*_SETTINGS, "checkpoint"}
+    shown = {*_SETTINGS, "checkpoint", "precision"}
     settings = {name: value for name, value in run.settings.items() if name not in shown}
-    notes = {name: value for name, value in run.notes.items() if name not in ("checkpoint", "latency_model", "device")}
+    notes = {name: value for name, value in run.notes.items() if name not in _FACTS}
     plain = {name: value for name, value in {**settings, **notes}.items() if isinstance(value, str | int | float)}
     return {name.replace("_sha256", " (SHA-256)"): value for name, value in plain.items()}
 

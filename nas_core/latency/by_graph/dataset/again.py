@@ -55,7 +55,10 @@ def measured_again(
     """
     found = NetworkSet.read(path)
     config, timing = _settings(found)
-    machine = {**describe_machine(timing.device, timing.threads), **check_runtimes(config.runtimes, timing.device)}
+    machine = {
+        **describe_machine(timing.device, timing.threads),
+        **check_runtimes(config.runtimes, timing.checked_here()),
+    }
     found.must_match(found.settings, machine)
     rows = found.measured(config.runtimes[0])
     if count > len(rows):

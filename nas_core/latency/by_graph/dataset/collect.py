@@ -64,7 +64,7 @@ def collect_networks(
         MissingHostError: onnx or onnxruntime is not installed. UnknownChoiceError: there is no such runtime.
     """
     config = config or NetworkSetConfig()
-    versions = check_runtimes(config.runtimes, timing.device)
+    versions = check_runtimes(config.runtimes, timing.checked_here())
     require("onnx", "exporting networks", "onnx")
     settings = {
         **asdict(config),

@@ -14,6 +14,8 @@ from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, make_folder, read_jsonl, write_atomic
 from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
+from nas_core.latency.clock_state import told_states
+from nas_core.latency.timing import with_all_timing
 
 __all__ = ["JOURNAL", "NetworkSet"]
 
@@ -31,7 +33,8 @@ class NetworkSet:
     skipped, or ``seconds`` (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown``
     (operators, and how many) and ``measured``: for each runtime ``corrected_ms`` (drift divided out, in the state of
     the header's ``reference_ms``), ``raw_ms``, ``std_ms``, ``mad_ms``, ``reference_ms`` (around it), ``relative`` (to
-    the reference; also of each of the ``visits``) and ``at_a_time`` (passes timed together; all times are of one).
+    the reference; also of each of the ``visits``), ``at_a_time`` (passes timed together; all times are of one) and,
+    where they could be read, the ``clock_states`` of the device, of each visit one.
     """
 
     path: Path
@@ -84,7 +87,7 @@ class NetworkSet:
             )
         try:
             reference = {str(name): float(value) for name, value in header["reference_ms"].items()}
-            found = cls(Path(path), dict(header["settings"]), dict(header["machine"]), reference, rows)
+            found = cls(Path(path), with_all_timing(dict(header["settings"])), dict(header["machine"]), reference, rows)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{journal}: the header lacks or garbles {error}; restore it or measure anew") from None
         for number, row in enumerate(rows, start=2):
@@ -155,6 +158,15 @@ class NetworkSet:
             write_atomic(self.onnx_path(row["name"]), content)
         append_jsonl(self.path / JOURNAL, row)
         self.rows.append(dict(row))
+
+    def told_clock_states(self) -> str | None:
+        """One sentence where the networks were measured in different states of the device's clocks."""
+        return told_states(self.clock_states())
+
+    def clock_states(self) -> list[dict[str, Any]]:
+        """The states that were read, of each visit of a network one."""
+        times = [one for row in self.rows for one in dict(row.get("measured") or {}).values()]
+        return [state for one in times for state in one.get("clock_states") or () if isinstance(state, dict)]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
         """Rows of networks that were not skipped.

@@ -11,10 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nas_core.device import device_index
 from nas_core.errors import ConfigError, MissingHostError, unknown_choice
 from nas_core.latency.by_graph.dataset.export import input_names, outputs_of
-from nas_core.latency.protocol import TimingConfig
+from nas_core.latency.cuda_graphs import recorded
+from nas_core.latency.timing import TimingConfig, timed_conditions
 from nas_core.optional import require
+from nas_core.precision import half_type
 
 __all__ = ["RUNTIMES", "NetworkWorkload", "OnnxWorkload", "TorchWorkload", "check_runtimes", "workload"]
 
@@ -26,6 +29,8 @@ class NetworkWorkload(ABC):
     """Passes of a network: inputs and outputs stay on the device."""
 
     modules: Sequence[nn.Module] = ()
+    conditions: tuple[str, bool]
+    """Precision, and whether passes are recorded as CUDA graphs: it is made for them, and not prepared again."""
     at_a_time = 1
     """Passes that are timed together, and count as one to the timing protocol."""
 
@@ -50,21 +55,40 @@ class TorchWorkload(NetworkWorkload):
     """The module as it is, without compilation."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], timing: TimingConfig) -> None:
+        half, self._timing = half_type(timing.precision), timing
         self._network = network.to(timing.device)
         self._inputs = [x.to(timing.device) for x in inputs]
+        if half is not None:
+            network.to(half)
+            self._inputs = [x.to(half) if x.is_floating_point() else x for x in self._inputs]
         self.modules = [network]
+        self.conditions = timing.precision, timing.cuda_graphs
+        self._replay: Callable[[], Any] | None = None
+        if timing.cuda_graphs:
+            with timed_conditions(timing):
+                self._replay = recorded({"network": self._pass}, timing.device)["network"]
 
     def run(self) -> Tensor | Sequence[Tensor]:
+        result: Tensor | Sequence[Tensor] = self._pass() if self._replay is None else self._replay()
+        return result
+
+    def _pass(self) -> Tensor | Sequence[Tensor]:
         result: Tensor | Sequence[Tensor] = self._network(*self._inputs)
         return result
 
-    @torch.inference_mode()
     def outputs(self) -> list[NDArray[np.float32]]:
-        return [output.float().cpu().numpy() for output in outputs_of(self.run())]
+        with timed_conditions(self._timing):
+            return [output.float().cpu().numpy() for output in outputs_of(self.run())]
 
 
 class OnnxWorkload(NetworkWorkload):
-    """A session of onnxruntime with all its optimisations, on so many threads."""
+    """A session of onnxruntime with all its optimisations, on so many threads.
+
+    On a CUDA device its products of float32 numbers are in TF32 by default; here as the precision says.
+
+    Raises:
+        ConfigError: it would compute elsewhere than on the device.
+    """
 
     def __init__(self, content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> None:
         runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
@@ -73,18 +97,21 @@ class OnnxWorkload(NetworkWorkload):
         options.intra_op_num_threads, options.inter_op_num_threads = timing.threads, 1
         options.log_severity_level = 3  # errors; its warnings are about optimisations it leaves out
         provider = _PROVIDERS[device.type]
-        settings = {"device_id": device.index or 0} if device.type == "cuda" else {}
-        self._session = runtime.InferenceSession(content, options, providers=[(provider, settings)])
-        if provider not in self._session.get_providers():
+        index = device_index(device)
+        self.conditions = timing.precision, False
+        self._session = runtime.InferenceSession(content, options, providers=[(provider, provider_options(timing))])
+        # A provider whose libraries are missing is left out with no more than a line in the log.
+        if self._session.get_providers()[:1] != [provider]:
             raise ConfigError(f"onnxruntime cannot use {provider} here; give --device cpu, or --runtimes torch")
+        self._session.disable_fallback()
         self._binding = self._session.io_binding()
         given = dict(zip(input_names(len(inputs)), inputs, strict=True))
         for wanted in self._session.get_inputs():  # without those that the exporter found unused
             array = given[wanted.name].cpu().numpy()
-            value = runtime.OrtValue.ortvalue_from_numpy(array, device.type, device.index or 0)
+            value = runtime.OrtValue.ortvalue_from_numpy(array, device.type, index)
             self._binding.bind_ortvalue_input(wanted.name, value)
         for output in self._session.get_outputs():
-            self._binding.bind_output(output.name, device.type, device.index or 0)
+            self._binding.bind_output(output.name, device.type, index)
 
     def run(self) -> None:
         self._session.run_with_iobinding(self._binding)
@@ -104,12 +131,19 @@ def workload(
     return OnnxWorkload(content, inputs, timing)
 
 
-def check_runtimes(runtimes: Sequence[str], device: str) -> dict[str, Any]:
+def provider_options(timing: TimingConfig) -> dict[str, str]:
+    """What onnxruntime's provider for the device is told, as texts: the device's number, and whether TF32 is used."""
+    if torch.device(timing.device).type != "cuda":
+        return {}
+    return {"device_id": str(device_index(timing.device)), "use_tf32": "1" if timing.precision == "tf32" else "0"}
+
+
+def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, Any]:
     """Their versions, for the description of the machine.
 
     Raises:
-        UnknownChoiceError: there is no such runtime. ConfigError: none or one twice, or onnxruntime cannot use the
-            device. MissingHostError: onnx or onnxruntime is not installed.
+        UnknownChoiceError: there is no such runtime. ConfigError: none or one twice, onnxruntime cannot use the device,
+            or the timing is one that is for torch alone. MissingHostError: onnx or onnxruntime is not installed.
     """
     for name in runtimes:
         if name not in RUNTIMES:
@@ -118,13 +152,20 @@ def check_runtimes(runtimes: Sequence[str], device: str) -> dict[str, Any]:
         raise ConfigError(f"runtimes are {list(runtimes)}; expected {' and '.join(RUNTIMES)}, or one of them")
     if "onnxruntime" not in runtimes:
         return {}
+    for what, asked in (
+        (f"precision {timing.precision}", half_type(timing.precision) is not None),
+        ("cuda_graphs", timing.cuda_graphs),
+        ("clock device", timing.clock == "device"),
+    ):
+        if asked:
+            raise ConfigError(f"{what} is for networks in torch, not in onnxruntime: leave it out, or --runtimes torch")
     runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
-    kind = torch.device(device).type
+    kind = torch.device(timing.device).type
     if _PROVIDERS.get(kind) not in runtime.get_available_providers():
         if kind == "cuda":
             raise MissingHostError(
                 "onnxruntime has no CUDA here: pip install onnxruntime-gpu in place of onnxruntime, or measure with "
                 "--runtimes torch"
             )
-        raise ConfigError(f"onnxruntime does not run on {device!r} here; give --device cpu, or --runtimes torch")
+        raise ConfigError(f"onnxruntime does not run on {timing.device!r} here; give --device cpu, or --runtimes torch")
     return {"onnxruntime": str(runtime.__version__)}

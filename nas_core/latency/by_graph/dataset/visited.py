@@ -109,7 +109,7 @@ class VisitedNetwork:
 
     def row(self, reference_ms: Mapping[str, float]) -> dict[str, Any]:
         """Costs and latencies after all visits; ``reference_ms`` is what the reference took at first."""
-        measured = {}
+        measured: dict[str, dict[str, Any]] = {}
         for name, visits in self._visits.items():
             times = self._workloads[name].at_a_time
             relative = np.array([visit.relative for visit in visits]) / times
@@ -123,6 +123,8 @@ class VisitedNetwork:
                 "visits": relative.tolist(),
                 "at_a_time": times,
             }
+            if states := [visit.clock_state for visit in visits if visit.clock_state]:
+                measured[name]["clock_states"] = states
         return {**self._costs, "measured": measured}
 
 

@@ -99,8 +99,8 @@ def _build(settings: Settings) -> Built:
 
 def _select_once(net: Any, architecture: Architecture) -> None:
     """Passes in torch are not timed with the selection of weights, which exported files do not have either."""
-    select = cache(lambda device: type(net).select(net, architecture))
-    net.select = lambda _: select(net.reference_widths.device)
+    select = cache(lambda device, dtype: type(net).select(net, architecture))
+    net.select = lambda _: select(net.target_positions.table.device, net.target_positions.table.dtype)
 
 
 TRANSLATION = Family(

@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.latency.by_graph.dataset import collect_networks
+from nas_core.errors import ConfigError
+from nas_core.latency import TimingConfig
+from nas_core.latency.by_graph.dataset import collect_networks, runtimes
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
-from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, workload
+from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, check_runtimes, provider_options, workload
 from nas_core.latency.by_graph.families import Family
 from tests.latency.by_graph.dataset.tiny import CONFIG, TIMING, sample
 
@@ -67,3 +69,40 @@ def test_every_output_must_be_finite(tmp_path: Any) -> None:
     family = Family("infinite", "", sample, lambda settings: (Infinite(), (torch.ones(3),)))
     (row,) = collect_networks(tmp_path / "set", [family], 1, TIMING, CONFIG, progress=False).rows
     assert row["error"] == "the output is not finite"
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, {}),
+        ({"device": "cuda:1"}, {"device_id": "1", "use_tf32": "0"}),
+        ({"device": "cuda"}, {"device_id": "0", "use_tf32": "0"}),
+        ({"device": "cuda:2", "precision": "tf32"}, {"device_id": "2", "use_tf32": "1"}),
+    ],
+)
+def test_the_provider_is_told_the_device_and_the_precision(settings: dict[str, Any], options: dict[str, str]) -> None:
+    assert provider_options(TimingConfig(**settings)) == options
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"precision": "bf16"}, "precision bf16 is for networks in torch"),
+        ({"device": "cuda", "cuda_graphs": True}, "cuda_graphs is for networks in torch"),
+        ({"device": "cuda", "clock": "device"}, "clock device is for networks in torch"),
+    ],
+)
+def test_what_onnxruntime_is_not_measured_in(settings: dict[str, Any], said: str) -> None:
+    timing = TimingConfig(**settings)
+    with pytest.raises(ConfigError, match=said):
+        check_runtimes(RUNTIMES, timing)
+    assert check_runtimes(["torch"], timing) == {}
+
+
+def test_onnxruntime_on_another_provider_than_asked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on with the CPU where the provider's libraries are missing."""
+    network, given = _Step().eval().requires_grad_(False), inputs()
+    content = exported(network, given)
+    monkeypatch.setitem(runtimes._PROVIDERS, "cpu", "AbsentExecutionProvider")  # private: nobody has it
+    with pytest.raises(ConfigError, match="onnxruntime cannot use AbsentExecutionProvider here"):
+        workload("onnxruntime", network, given, content, TIMING)

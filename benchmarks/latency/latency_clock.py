@@ -1,0 +1,124 @@
+"""How well the clocks of a device repeat themselves: on the wall, between CUDA events, and of replayed CUDA graphs.
+
+Each clock measures the same architectures twice, in two collections one after the other, a reference between the
+passes. Told are, of each collection, the spread of an architecture's passes as a coefficient of variation (median over
+the architectures), and between the two how much a latency moves and how much of the order stays (Kendall's tau); also
+how long a pass takes. On the CPU there is one clock, and the numbers say how busy the machine was.
+
+Every clock and precision is kept as it comes: a run that was stopped goes on. Run:
+``python -m benchmarks latency_clock [--device cuda]``; on a CUDA device a few minutes, into ``results/cuda``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import kendalltau
+
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import is_of, settings_hash
+from nas_core.errors import ConfigError
+from nas_core.files import append_jsonl, read_jsonl
+from nas_core.latency import TimingConfig, measure
+from nas_core.latency.by_genes import reference_architecture
+from nas_core.latency.by_genes.collect import planned_architectures
+from nas_core.latency.clock_state import clock_state, told_states
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import Measurement, prepared
+from nas_core.models.kind import kind_of
+from nas_core.precision import PRECISIONS
+from nas_core.space import SearchSpace, get_space
+
+RESULTS = Path(__file__).parents[1] / "results"
+SPACES = {"hat_small": {"source_vocab": 8000, "target_vocab": 8000}, "mformer_cifar10_small": {"batch": 1}}
+"""Space -> settings of its workload: of one request."""
+CLOCKS = ("wall", "device", "graphs", "graphs, wall")
+COLLECTIONS = 2
+
+
+def timing_of(clock: str, device: str, precision: str, repeats: int) -> TimingConfig:
+    kind = "wall" if "wall" in clock else "device"
+    return TimingConfig(
+        warmup=3, repeats=repeats, clock=kind, device=device, precision=precision, cuda_graphs="graphs" in clock
+    )
+
+
+def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: int) -> list[Measurement]:
+    kind = kind_of(space)
+    reference = prepared(kind.workload(space, reference_architecture(space), workload, timing.device), timing)
+    return [
+        measure(kind.workload(space, architecture, workload, timing.device), reference, timing)
+        for architecture in planned_architectures(space, count, seed=0)
+    ]
+
+
+def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
+    """Two collections of the same architectures, in percent where no unit is named."""
+    raw, corrected = (
+        [np.array([getattr(one, name) for one in each]) for each in (first, second)] for name in ("raw_ms", "relative")
+    )
+    spread = [one.std_ms / one.raw_ms for one in (*first, *second)]
+    return {
+        "pass_ms": round(float(np.median(raw[0])), 4),
+        "spread_of_passes_percent": round(100 * float(np.median(spread)), 2),
+        "moved_percent": round(100 * float(np.median(np.abs(raw[1] / raw[0] - 1))), 2),
+        "moved_corrected_percent": round(100 * float(np.median(np.abs(corrected[1] / corrected[0] - 1))), 2),
+        "tau": round(float(kendalltau(raw[0], raw[1]).statistic), 3),
+        "tau_corrected": round(float(kendalltau(corrected[0], corrected[1]).statistic), 3),
+        "clocks": told_states([one.clock_state for one in (*first, *second)]) or "in one state, or unknown",
+    }
+
+
+def row(name: str, clock: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The two collections of one clock; why there are none, where the device or the network has no such clock."""
+    try:
+        timing = timing_of(clock, options.device, precision, options.repeats).checked_here()
+        space = get_space(name)
+        workload = kind_of(space).config(SPACES[name])
+        found = [collection(space, workload, timing, options.architectures) for _ in range(COLLECTIONS)]
+    except ConfigError as error:
+        return {"absent": str(error)}
+    return compared(*found)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--architectures", type=int, default=20, help="of each space")
+    parser.add_argument("--repeats", type=int, default=6, help="timed passes of each")
+    parser.add_argument("--precisions", nargs="+", default=list(PRECISIONS))
+    parser.add_argument("--spaces", nargs="+", default=list(SPACES))
+    parser.add_argument("--out", type=Path, help="the JSON; default: in results/cuda, and none on the CPU")
+    options = parser.parse_args(argv)
+    cuda = torch.device(options.device).type == "cuda"
+    out = options.out or (RESULTS / "cuda" / "latency_clock.json" if cuda else None)
+    machine = describe_machine(options.device, 1)
+    settings = {"architectures": options.architectures, "repeats": options.repeats, "machine": machine}
+    work = None if out is None else out.with_suffix(".jsonl")
+    kept = read_jsonl(work) if work is not None and work.exists() else []
+    rows = []
+    for name in options.spaces:
+        for precision in options.precisions:
+            for clock in CLOCKS if cuda else CLOCKS[:1]:
+                key = {"space": name, "precision": precision, "clock": clock, "settings": settings_hash(settings)}
+                record = next((one for one in kept if is_of(one, key)), None)
+                if record is None:
+                    record = {**key, **row(name, clock, precision, options)}
+                    if work is not None:
+                        append_jsonl(work, record)
+                rows.append({field: value for field, value in record.items() if field != "settings"})
+                print(json.dumps(rows[-1]), flush=True)
+    content = {**settings, "rows": rows, "clock_state": clock_state(options.device)}
+    if out is not None and work is not None:
+        write_result(out, content, command(__file__, argv))
+        work.unlink(missing_ok=True)
+    print(json.dumps(content["clock_state"]))
+
+
+if __name__ == "__main__":
+    main()

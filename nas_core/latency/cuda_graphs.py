@@ -1,0 +1,84 @@
+"""Parts of a pass as CUDA graphs: all kernels of a part are launched at once, as a server does that replays them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+
+from nas_core.device import device_index
+from nas_core.errors import ConfigError
+
+__all__ = ["recorded"]
+
+WARM_UP = 3
+"""Passes before recording, in which libraries choose their kernels and take their memory."""
+
+
+def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
+    """Each part as a function that replays it, to be called in the order of the parts.
+
+    A part gives the tensors that it gave when it was recorded, with the values of its last replay. It always reads the
+    same inputs where they were, and must not ask for a value on the host.
+
+    Raises:
+        ConfigError: a part cannot be recorded.
+    """
+    with torch.cuda.device(device_index(device)):
+        # Of this device: torch's own stream for recording is of the device that first recorded.
+        current, stream = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                for part in parts.values():
+                    part()
+            for name, part in parts.items():
+                _check(name, part)
+        current.wait_stream(stream)
+        replays: dict[str, Callable[[], object]] = {}
+        pool = None  # of memory, one for all: a part reads what the one before has left
+        for name, part in parts.items():
+            graph = torch.cuda.CUDAGraph()
+            # Around it, as a recording that fails leaves torch on the stream of the recording.
+            with _refusal_told(name), torch.cuda.stream(current), torch.cuda.graph(graph, pool=pool, stream=stream):
+                result = part()
+            pool = graph.pool()
+            replays[name] = _Replay(graph, result)
+    return replays
+
+
+def _check(name: str, part: Callable[[], object]) -> None:
+    """Run a part once, in which nothing may wait for the device.
+
+    A recording that is broken off leaves torch's memory such that no other one can begin in this process.
+    """
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        with _refusal_told(name):
+            part()
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+@contextmanager
+def _refusal_told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ConfigError(
+            f"part {name!r} of the pass cannot be recorded as a CUDA graph ({reason}); measure without CUDA graphs"
+        ) from error
+
+
+class _Replay:
+    """A recorded part; it keeps its result, whose memory would otherwise be another part's."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, result: object) -> None:
+        self._graph, self._result = graph, result
+
+    def __call__(self) -> object:
+        self._graph.replay()
+        return self._result

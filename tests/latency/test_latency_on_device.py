@@ -1,0 +1,149 @@
+"""The latency clock on any device: walls, events and graphs, in each precision, for both kinds of network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nas_core.errors import ConfigError
+from nas_core.latency import TimingConfig, measure
+from nas_core.latency.by_genes import LatencyDataset, collect
+from nas_core.latency.cuda_graphs import recorded
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import prepared, time_passes_ms
+from nas_core.latency.timing import timed_conditions
+from nas_core.models import OnePassWorkload, kind_of
+from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
+from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.precision import half_type
+from tests.devices import PRECISIONS, close_in
+from tests.search.devices.device_host import IMAGES, TRANSLATION
+
+WORDS = TranslationWorkloadConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
+PICTURES = ImageWorkloadConfig(batch=2, classes=4)
+SHORT: dict[str, Any] = {"warmup": 1, "repeats": 3}
+CLOCKS = ("wall", "device", "graphs")
+
+
+def timing(device: str, precision: str = "fp32", clock: str = "wall") -> TimingConfig:
+    """Settings, or a skip where this device has no such clock or precision."""
+    try:
+        made = TimingConfig(
+            device=device,
+            precision=precision,
+            clock="wall" if clock == "wall" else "device",
+            cuda_graphs=clock == "graphs",
+            **SHORT,
+        )
+        return made.checked_here()
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+
+def translation(device: str) -> TranslationWorkload:
+    return TranslationWorkload(TRANSLATION, TRANSLATION.largest(), WORDS, device)
+
+
+def image(device: str) -> ImageWorkload:
+    return ImageWorkload(IMAGES, IMAGES.largest(), PICTURES, device)
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("make", [translation, image])
+def test_every_clock_times_every_precision(make: Callable[..., Any], device: str, precision: str, clock: str) -> None:
+    config = timing(device, precision, clock)
+    found = measure(make(device), make(device), config)
+    assert set(found.parts_ms) == ({"encoder", "decoder"} if make is translation else {"network"})
+    assert all(0 < value < 1e4 for value in found.parts_ms.values())
+    assert 1 / 20 < found.relative < 20  # against itself
+    assert found.clock_state == {} or found.clock_state["source"] in ("nvml", "nvidia-smi", "sys")
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("make", [translation, image])
+def test_what_is_timed_is_computed(make: Callable[..., Any], device: str, precision: str, graphs: bool) -> None:
+    """A recorded pass gives what the network gives, in half precision in the type of its weights, like the CPU."""
+    config = timing(device, precision, "graphs" if graphs else "wall")
+    ready = prepared(make(device), config)
+    time_passes_ms(ready, config)
+    with timed_conditions(config):
+        *_, last = [part() for part in ready.parts.values()]
+        *_, expected = [part() for part in make("cpu").parts.values()]
+    assert isinstance(last, torch.Tensor)
+    assert last.dtype == (half_type(precision) or torch.float32) and last.device.type == device
+    close_in(precision, last, expected, times=3)
+
+
+def test_more_work_takes_longer_on_every_clock(device: str) -> None:
+    """A launch alone ends at once: kernels are waited for."""
+    matrix = torch.randn(512, 512, device=device) / 512**0.5
+
+    class Product(nn.Module):
+        def __init__(self, times: int) -> None:
+            super().__init__()
+            self.times = times
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(self.times):
+                x = x @ matrix
+            return x
+
+    few, many = (OnePassWorkload(Product(times), [matrix], device) for times in (4, 80))
+    for clock in CLOCKS if device == "cuda" else ("wall",):
+        assert measure(many, few, timing(device, clock=clock)).relative > 3
+
+
+def test_what_asks_the_host_cannot_be_recorded(device: str) -> None:
+    class Reader(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if float(x.sum()) > 0 else x
+
+    workload = OnePassWorkload(Reader(), [torch.ones(3)], device)
+    if device == "cpu":
+        with pytest.raises(ConfigError, match="cuda_graphs is for CUDA devices"):
+            TimingConfig(device=device, cuda_graphs=True)
+        return
+    with pytest.raises(ConfigError, match="part 'network' of the pass cannot be recorded as a CUDA graph"):
+        prepared(workload, timing(device, clock="graphs"))
+    assert torch.cuda.current_stream(device) == torch.cuda.default_stream(device)  # and nothing is left behind
+    assert measure(image(device), image(device), timing(device, clock="graphs")).raw_ms > 0
+
+
+def test_a_collection_says_what_it_was_made_in(device: str, tmp_path: Path) -> None:
+    config = timing(device, "bf16", "graphs" if device == "cuda" else "wall")
+    kind = kind_of(TRANSLATION)
+
+    def build(architecture: Any) -> Any:
+        return kind.workload(TRANSLATION, architecture, WORDS, config.device)
+
+    path = tmp_path / "latency.jsonl"
+    collect(path, TRANSLATION, build, 3, config, kind.described(WORDS), progress=False)
+    found = LatencyDataset.read(path)
+    assert found.settings["timing"]["precision"] == "bf16"
+    assert found.machine == describe_machine(device, 1) and found.machine["device"] == device
+    assert len(found.records) == 3 and np.isfinite(found.data().latency_ms).all()
+    collect(path, TRANSLATION, build, 4, config, kind.described(WORDS), progress=False)
+    assert len(LatencyDataset.read(path).records) == 4
+    with pytest.raises(ConfigError, match=r"timing\.precision = 'bf16', now it is 'fp32'"):
+        collect(path, TRANSLATION, build, 5, timing(device), kind.described(WORDS), progress=False)
+
+
+def test_a_second_device_is_the_one_that_is_timed(second_device: str) -> None:
+    for clock in CLOCKS if second_device != "cpu" else ("wall",):
+        config = timing(second_device, clock=clock)
+        workload = translation(second_device)
+        ready = prepared(workload, config)
+        assert min(time_passes_ms(ready, config)) > 0
+        last = ready.parts["decoder"]()
+        assert isinstance(last, torch.Tensor) and str(last.device) == second_device
+    if second_device != "cpu":
+        replays = recorded({"sum": lambda: torch.ones(2, device=second_device).sum()}, second_device)
+        assert str(replays["sum"]().device) == second_device  # type: ignore[attr-defined]

@@ -1,0 +1,175 @@
+"""``--device cpu,cpu``: workers that keep the supernet open, and the same files as one process leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nas_core.cli import main
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.search import DeviceExecutor, search
+from tests.search.small import evaluate, on_devices, one_limit, same_files
+from tests.search.toy_host import HOST, make_visible
+from tests.toys import ROOT
+
+COMMAND = ["--iterations", "2", "--parents", "4", "--mutations", "5", "--crossovers", "3", "--no-measure"]
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    make_visible(tmp_path, monkeypatch)
+
+    def make(**settings: Any) -> Path:
+        (tmp_path / "net.toy").write_text(json.dumps(settings))
+        return tmp_path / "net.toy"
+
+    return make
+
+
+def pids(folder: Path) -> list[int]:
+    return [int(line.split()[0]) for line in (folder / "opened.txt").read_text().splitlines()]
+
+
+def running(folder: Path) -> list[int]:
+    return [pid for pid in pids(folder) if pid != os.getpid() and Path(f"/proc/{pid}").exists()]
+
+
+def test_the_files_are_those_of_one_process_and_each_worker_opens_once(
+    tmp_path: Path, checkpoint: Callable[..., Path]
+) -> None:
+    """Some evaluations raise, some have no loss."""
+    on_devices(checkpoint(fail=True), tmp_path / "two", iterations=3)
+    search(one_limit(3), evaluate, tmp_path / "one", progress=False)
+    same_files(tmp_path / "two", tmp_path / "one")
+    assert len(pids(tmp_path)) == 2 and not running(tmp_path)
+    on_devices(checkpoint(fail=True), tmp_path / "two", iterations=3)  # all is known: nothing is started
+    assert len(pids(tmp_path)) == 2
+
+
+def test_an_architecture_that_kills_its_workers_is_recorded_as_failed(
+    tmp_path: Path, checkpoint: Callable[..., Path]
+) -> None:
+    victim = one_limit(1)["latency_ms<=3000"].ask(4)[-1]
+    on_devices(checkpoint(die=victim.key), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    (failed,) = [record for record in records if "error" in record]
+    assert failed["key"] == victim.key
+    assert failed["error"] == "two workers were lost over it: the one on cpu was killed by signal 9"
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.search.small import on_devices
+on_devices(Path(sys.argv[1]), Path(sys.argv[2]), 2)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_while_workers_evaluate_it_continues_identically(
+    tmp_path: Path, checkpoint: Callable[..., Path], how: signal.Signals
+) -> None:
+    path, folder = checkpoint(fail=True, wait_s=0.2), tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path), str(folder)], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        if (folder / "journal.jsonl").exists() and (folder / "journal.jsonl").read_bytes().count(b"\n") > 3:
+            break
+        time.sleep(0.02)
+    assert process.poll() is None
+    process.send_signal(how)
+    process.wait(30)
+    deadline = time.monotonic() + 30
+    while running(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running(tmp_path)
+    checkpoint(fail=True)
+    on_devices(path, folder, 2)
+    search(one_limit(2), evaluate, tmp_path / "one", progress=False)
+    same_files(folder, tmp_path / "one")
+
+
+def test_a_supernet_that_does_not_open_is_one_line(tmp_path: Path, checkpoint: Callable[..., Path]) -> None:
+    checkpoint()
+    with pytest.raises(NasExtError, match=r"no file .*absent\.toy"):
+        on_devices(tmp_path / "absent.toy", tmp_path / "run")
+    assert not (tmp_path / "run" / "journal.jsonl").exists()
+
+
+def test_the_command(tmp_path: Path, checkpoint: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = checkpoint(fail=True)
+    for name, device in (("one", "cpu"), ("two", "cpu,cpu")):
+        options = ["--checkpoint", str(path), "--out", str(tmp_path / name), "--max-params-m", "20", *COMMAND]
+        assert main(["search", *options, "--device", device]) == 0
+    for file in ("journal.jsonl", "state.json", "pareto.csv", "finalists.json"):
+        assert (tmp_path / "two" / file).read_bytes() == (tmp_path / "one" / file).read_bytes(), file
+    config = yaml.safe_load((tmp_path / "two" / "config.yaml").read_text())
+    assert config["notes"]["device"] == "cpu,cpu" and config["settings"]["precision"] == "fp32"
+    assert len(pids(tmp_path)) == 1 + 1 + 2  # each command looks up the space
+    assert HOST.options["device"] == "cpu" and "precision" not in HOST.options
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--device", "cpu,cuda:7"], "device 'cuda:7' is not there"),
+        (["--device", "cpu,abacus"], "device 'abacus' is unknown to torch"),
+        (["--device", "cpu,"], "expected a device, or several with commas"),
+        (["--device", "cpu,cpu", "--executor", "submitit"], "jobs have one each"),
+        (["--precision", "fp8"], "unknown precision 'fp8': expected one of fp32, tf32, bf16, fp16"),
+        (["--precision", "tf32"], "precision tf32 is of NVIDIA devices"),
+        (["--precision", "bf16"], "host 'toy' evaluates in fp32 alone, not in bf16"),
+        (["--precision", "bf16", "--device", "cpu,cpu"], "host 'toy' evaluates in fp32 alone, not in bf16"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    tmp_path: Path,
+    checkpoint: Callable[..., Path],
+    options: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = checkpoint()
+    assert main(["search", "--checkpoint", str(path), "--out", str(tmp_path / "run"), *COMMAND, *options]) == 2
+    error = [line for line in capsys.readouterr().err.splitlines() if "how long it takes" not in line]
+    assert len([line for line in error if "error:" in line]) == 1 and said in "\n".join(error)
+    assert not (tmp_path / "run" / "journal.jsonl").exists()
+
+
+def test_devices_of_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert DeviceExecutor(tmp_path / "any", "cpu, cpu,cpu").at_once == 3
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert DeviceExecutor(tmp_path / "any", "cuda,cuda:1,cpu").at_once == 3
+    with pytest.raises(ConfigError, match="holds cuda:0 twice"):
+        DeviceExecutor(tmp_path / "any", "cuda,cuda:0")
+    with pytest.raises(ConfigError, match=r"device 'cuda:2' is not there \(2 CUDA devices are\)"):
+        DeviceExecutor(tmp_path / "any", "cuda:0,cuda:2")
+
+
+def test_runs_of_releases_without_a_precision_continue_in_fp32_alone(
+    tmp_path: Path, checkpoint: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--checkpoint", str(checkpoint()), "--out", str(tmp_path / "run"), *COMMAND]
+    assert main(["search", *options]) == 0
+    journal = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("  precision: fp32\n", ""))
+    assert "precision" not in config.read_text()
+    assert main(["search", *options]) == 0
+    assert (tmp_path / "run" / "journal.jsonl").read_bytes() == journal
+    config.write_text(config.read_text().replace("settings:\n", "settings:\n  precision: bf16\n"))
+    assert main(["search", *options]) == 2
+    assert "precision = 'bf16', now it is 'fp32'" in capsys.readouterr().err

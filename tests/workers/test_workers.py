@@ -1,0 +1,163 @@
+"""Processes that stay: results in order, lost workers replaced, errors in one line, and none left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.jobs import Failure
+from nas_core.workers import WorkerPool
+from tests.workers.working import opened
+
+NAMES = ["cpu", "cpu"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Callable[..., WorkerPool]]:
+    made: list[WorkerPool] = []
+
+    def make(trouble: str = "") -> WorkerPool:
+        arguments = [{"folder": str(tmp_path), "number": n, "trouble": trouble} for n in range(2)]
+        made.append(WorkerPool(opened, arguments, NAMES))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+    assert not left(tmp_path)
+
+
+def pids(folder: Path) -> list[int]:
+    path = folder / "opened.txt"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def left(folder: Path) -> list[int]:
+    """Workers that still run."""
+    return [pid for pid in pids(folder) if Path(f"/proc/{pid}").exists()]
+
+
+def test_results_come_in_order_from_workers_that_stay(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
+    workers = pool()
+    assert list(workers.map([])) == [] and not pids(tmp_path)  # nothing to do, none is started
+    items = [0.3, 1, 2, 3, 0.1, "last"]
+    first = list(workers.map(items))
+    second = list(workers.map(items))
+    for results in (first, second):
+        assert [result["item"] for result in results if not isinstance(result, Failure)] == items
+    assert {result["worker"] for result in first if not isinstance(result, Failure)} == {0, 1}
+    assert first[0]["threads"] == "1" and first[0]["nan"] != first[0]["nan"]  # type: ignore[index]
+    assert len(pids(tmp_path)) == 2
+
+
+def test_who_takes_only_what_there_is_leaves_the_workers_as_they_are(
+    pool: Callable[..., WorkerPool], tmp_path: Path
+) -> None:
+    workers = pool()
+    for _ in range(2):
+        results = workers.map([1, 2])
+        assert [next(results), next(results)]
+        results.close()
+    assert len(pids(tmp_path)) == 2
+    results = workers.map([1, 60.0, 60.0])  # given up while something is computed
+    next(results)
+    results.close()
+    assert not left(tmp_path)
+
+
+def test_an_item_that_raises_has_failed_and_the_others_go_on(pool: Callable[..., WorkerPool]) -> None:
+    results = list(pool().map([1, "raise", 2]))
+    assert results[1] == Failure("ValueError: on two lines")
+    assert [isinstance(result, Failure) for result in results] == [False, True, False]
+
+
+def test_a_worker_that_dies_is_replaced_once(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
+    results = list(pool().map([1, "die once", 2]))
+    assert not any(isinstance(result, Failure) for result in results)
+    assert len(pids(tmp_path)) == 3
+
+
+def test_an_item_over_which_two_die_has_failed(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
+    results = list(pool().map([1, "die", 2, 3, "die", 4]))
+    failed = Failure("two workers were lost over it: the one on cpu was killed by signal 9")
+    assert [result for result in results if isinstance(result, Failure)] == [failed, failed]
+    assert results[1] == results[4] == failed
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ("refused", "the checkpoint is damaged; restore it"),
+        ("broken", "the worker on cpu could not begin: RuntimeError: no memory"),
+        ("dies", "two workers on cpu ended before they could begin: the last one was killed by signal 9"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_line(
+    pool: Callable[..., WorkerPool], trouble: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(NasExtError) as raised:
+        list(pool(trouble).map([1, 2]))
+    assert str(raised.value) == said
+    assert not left(tmp_path)
+
+
+def test_an_error_of_the_user_ends_all(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
+    with pytest.raises(NasExtError, match="no such split"):
+        list(pool().map(["refuse", 60.0]))
+    assert not left(tmp_path)
+
+
+def test_as_many_names_as_workers() -> None:
+    with pytest.raises(ConfigError, match="expected as many"):
+        WorkerPool(opened, [{}], NAMES)
+
+
+def test_a_function_that_no_worker_can_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="workers cannot import"):
+        WorkerPool(lambda **arguments: None, [{}], ["cpu"])  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(opened, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    with pytest.raises(ConfigError, match="workers cannot import opened"):
+        WorkerPool(opened, [{}], ["cpu"])
+
+
+PROGRAM = """
+import sys
+from nas_core.workers import WorkerPool
+from tests.workers.working import opened
+pool = WorkerPool(opened, [{"folder": sys.argv[1], "number": n} for n in range(2)], ["cpu", "cpu"])
+print(len(list(pool.map([0.01] * 4))), flush=True)
+for result in pool.map([600.0] * 3):
+    pass
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path, how: signal.Signals) -> None:
+    """In the middle of an item; and a program without a guard of its main part starts them."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    process = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"4\n"
+    assert len(left(tmp_path)) == 2
+    process.send_signal(how)
+    process.wait(30)
+    process.stdout.close()
+    deadline = time.monotonic() + 30
+    while left(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left(tmp_path)
