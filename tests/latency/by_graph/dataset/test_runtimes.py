@@ -99,6 +99,7 @@ def test_what_onnxruntime_is_not_measured_in(settings: dict[str, Any], said: str
     assert check_runtimes(["torch"], timing) == {}
 
 
+@pytest.mark.filterwarnings("ignore:Specified provider")
 def test_onnxruntime_on_another_provider_than_asked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on with the CPU where the provider's libraries are missing."""
     network, given = _Step().eval().requires_grad_(False), inputs()
