@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tests.timm_ext.running import space_file
 from tests.timm_ext.workers_started import start
+from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
 from timm_ext.launch import wrapping_subnets
 
@@ -127,7 +128,7 @@ def test_timms_own_trainer_on_two_workers(folder: Path, tmp_path: Path) -> None:
     files = ["--opt", "adamw", "--workers", "0", "--no-prefetcher", "--output", str(tmp_path), "--experiment", "run"]
     for code, _, said in start(2, "-m", "timm_ext.launch", f"{checkout}/train.py", *options, *short, *files):
         assert code == 0, said
-    state = torch.load(tmp_path / "run" / "checkpoint-1.pth.tar", weights_only=False)["state_dict"]
+    state = read_checkpoint(tmp_path / "run" / "checkpoint-1.pth.tar")["state_dict"]
     assert int(state["updates"]) == 4
     supernet = HOST.open(tmp_path / "run" / "last.pth.tar", data=str(folder))
     assert supernet.evaluate(supernet.space.smallest())["loss"] > 0

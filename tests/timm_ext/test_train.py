@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from timm.data import create_loader
 from torch import Tensor
 
 from nas_core.errors import CheckpointError, ConfigError, DataError, NasExtError, UnknownChoiceError
@@ -17,7 +18,7 @@ from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich
 from tests.timm_ext.running import SPACE, config, train
 from tests.timm_ext.trained_by_workers import plain_images
-from timm_ext import load_model
+from timm_ext import building, load_model
 from timm_ext.building import build_model, make_loader
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
@@ -274,6 +275,25 @@ def test_processes_that_read_images(npz: Path, tmp_path: Path) -> None:
         (True, False), (False, False), (True, True),
     ]  # fmt: skip
     assert {each["device"] for each in made} == {torch.device("cuda")}
+
+
+def test_timms_prefetcher_gives_the_same_images(npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, where timm's prefetcher runs too and we do not take it."""
+    trainer = Trainer(config(npz, tmp_path / "run", reprob=0.0))
+    found = []
+    for prefetched in (False, True):
+        with plain_images():
+            plain = building.create_loader  # type: ignore[attr-defined]
+            given = {"use_prefetcher": prefetched}
+            monkeypatch.setattr(building, "create_loader", lambda *a, p=plain, g=given, **k: p(*a, **{**k, **g}))
+            found.append(next(trainer.passes.epoch(0, 3)))
+    for one, other in zip(found[0][:2], found[1][:2], strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    monkeypatch.setattr(
+        building, "create_loader", lambda *a, p=create_loader, **k: p(*a, **{**k, "use_prefetcher": True})
+    )
+    rough = train(npz, tmp_path / "rough", **{**ROUGH, "sampling": "sandwich"})
+    assert len(rough.history) == 2
 
 
 def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None:

@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
+__all__ = ["start"]
+
 ROOT = Path(__file__).parents[2]
+LONGEST_S, LEFT_S = 240.0, 30.0
+"""Seconds that all may take, and that the others may go on when one has failed."""
 
 
 def start(count: int, *arguments: str) -> list[tuple[int, str, str]]:
-    """Start workers as torchrun does; exit code, output and messages of each."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    running = []
-    for rank in range(count):
-        own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        environment |= {name: str(value) for name, value in own.items()}
-        running.append(
-            subprocess.Popen(
-                [sys.executable, *arguments],
-                env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
-            )
-        )  # fmt: skip
+    """Run Python with these arguments in each; exit code (below 0: it was ended), output and messages of each."""
+    port, running = _free_port(), []
+    with tempfile.TemporaryDirectory() as name:
+        for rank in range(count):
+            own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
+            environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1"}
+            environment |= {key: str(value) for key, value in own.items()}
+            out, err = (open(Path(name) / f"{rank}.{kind}", "w") for kind in ("out", "err"))  # noqa: SIM115
+            command = [sys.executable, *arguments]
+            running.append(subprocess.Popen(command, env=environment, text=True, stdout=out, stderr=err, cwd=ROOT))
+            out.close()
+            err.close()
+        _wait(running)
+        said = [[(Path(name) / f"{rank}.{kind}").read_text() for kind in ("out", "err")] for rank in range(count)]
+    return [(worker.returncode, *texts) for worker, texts in zip(running, said, strict=True)]  # type: ignore[misc]
+
+
+def _wait(running: list[subprocess.Popen[str]]) -> None:
+    until = time.monotonic() + LONGEST_S
     try:
-        said = [worker.communicate(timeout=240) for worker in running]
+        while any(worker.poll() is None for worker in running) and time.monotonic() < until:
+            if any(worker.returncode for worker in running):
+                until = min(until, time.monotonic() + LEFT_S)
+            time.sleep(0.1)
     finally:
         for worker in running:
             worker.kill()
-    return [(worker.returncode, *texts) for worker, texts in zip(running, said, strict=True)]
+            worker.wait()
+
+
+def _free_port() -> int:
+    """One below those that systems give to connections, which another program could get before it is listened at."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port was found")
