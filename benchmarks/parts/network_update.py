@@ -91,7 +91,8 @@ class Training:
         self.net = TranslationNet(self.space, size.vocabulary, size.vocabulary, config).to(device).train()
         cuda = device.type == "cuda"
         self.optimizer = torch.optim.Adam(self.net.parameters(), 1e-4, (0.9, 0.98), fused=cuda)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=case.precision == "fp16")
+        # a scale at which nothing overflows, so that no update is left out
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=1024.0, enabled=case.precision == "fp16")
         batch = batch_of(size)
         self.batch: Mapping[str, Tensor] = _moved(batch, device)
         self.tokens = int(batch.lengths.sum())

@@ -60,13 +60,14 @@ def space_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def arguments(corpus: Path, space_file: Path) -> list[object]:
-    """A training command without ``--save-dir`` and ``--max-update``."""
+    """A training command without ``--save-dir`` and ``--max-update``; fairseq would start a process for each GPU of the
+    machine, also with ``--cpu``."""
     return [
         corpus, "--user-dir", USER_DIR, "--arch", "mos_transformer_small", "--search-space", space_file,
         "--mos-router-hidden", 8, "--share-decoder-input-output-embed",
         "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1,
         "--optimizer", "adam", "--lr", 0.01, "--batch-size", 16, "--cpu", "--num-workers", 0,
-        "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
+        "--distributed-world-size", 1, "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
     ]  # fmt: skip
 
 
