@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.__main__ import modules
-from benchmarks.parts.published import NASBENCH101, NASBENCH201, absent
+from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201, absent
 from tools.plain_machine import no_device, told
 
 __all__ = ["RUNS", "Run", "main"]
@@ -45,13 +45,17 @@ class Run:
         return "; ".join(absences) or None
 
 
-RUNS = {
-    "linear_attention": Run(),
-    "predictor_quality": Run(files=(NASBENCH101, NASBENCH201)),
-    "supernet_update": Run(),
-    "image_update": Run(modules=("timm",)),
-    "latency_clock": Run(),
-    "predictor_speed": Run(),
+RUNS = {  # fmt: skip
+    "linear_attention": Run(small=("--precision", "fp32", "--lengths", "64", "--repeats", "1")),
+    "predictor_quality": Run(
+        small=("--methods", "paper", "--draws", "0", "--sizes", "20", "--judged", "100",
+               "--set", "epochs=2", "dim=16", "depth=1"),
+        files=(NASBENCH101, NASBENCH101_VALID, NASBENCH201),
+    ),
+    "supernet_update": Run(small=("--size", "small", "--repeats", "2", "--sentences", "4")),
+    "image_update": Run(small=("--small",), modules=("timm",)),
+    "latency_clock": Run(small=("--architectures", "3", "--repeats", "2")),
+    "predictor_speed": Run(small=("--quick", "--repeats", "1", "--parts", "largest")),
 }
 """In the order in which they are run."""
 
