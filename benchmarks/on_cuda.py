@@ -45,14 +45,26 @@ class Run:
         return "; ".join(absences) or None
 
 
-RUNS = {  # fmt: skip
+RUNS = {
     "linear_attention": Run(small=("--precision", "fp32", "--lengths", "64", "--repeats", "1")),
     "predictor_quality": Run(
-        small=("--methods", "paper", "--draws", "0", "--sizes", "20", "--judged", "100",
-               "--set", "epochs=2", "dim=16", "depth=1"),
+        small=(
+            "--methods",
+            "paper",
+            "--draws",
+            "0",
+            "--sizes",
+            "20",
+            "--judged",
+            "100",
+            "--set",
+            "epochs=2",
+            "dim=16",
+            "depth=1",
+        ),
         files=(NASBENCH101, NASBENCH101_VALID, NASBENCH201),
     ),
-    "supernet_update": Run(small=("--size", "small", "--repeats", "2", "--sentences", "4")),
+    "supernet_update": Run(small=("--size", "tiny", "--repeats", "2")),
     "image_update": Run(small=("--small",), modules=("timm",)),
     "latency_clock": Run(small=("--architectures", "3", "--repeats", "2")),
     "predictor_speed": Run(small=("--quick", "--repeats", "1", "--parts", "largest")),
