@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ import torch
 from nas_core.errors import ConfigError
 from nas_core.machine import cpu_name
 
-__all__ = ["device_index", "device_name", "pinned_threads", "usable_device", "usable_devices"]
+__all__ = ["device_index", "device_name", "pinned_threads", "uncollected", "usable_device", "usable_devices"]
 
 
 def usable_device(name: str) -> torch.device:
@@ -52,6 +53,10 @@ def usable_devices(names: str) -> list[str]:
     seen: set[str] = set()
     for name in listed:
         key = _present(name)
+        if seen and (key == "cpu") != ("cpu" in seen):
+            raise ConfigError(
+                f"device {names!r} mixes CPU and CUDA, whose losses differ a little; give devices of one kind"
+            )
         if key in seen and key != "cpu":
             raise ConfigError(f"device {names!r} holds {key} twice; give each once (cpu,cpu is two processes)")
         seen.add(key)
@@ -83,6 +88,18 @@ def device_index(device: torch.device | str) -> int:
         return index
     set_here = device.type == "cuda" and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return torch.cuda.current_device() if set_here else 0
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Python collects no garbage inside the block: a collection takes time, and frees what it finds at that moment."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -63,7 +64,12 @@ def tf32(enabled: bool) -> Iterator[None]:
 
     torch's own defaults differ: products do not, convolutions do.
     """
-    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    try:
+        before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # from 2.9 on torch refuses to read them where somebody has used those that follow them
+        with _tf32_by_operation(enabled):
+            yield
+        return
     torch.set_float32_matmul_precision("high" if enabled else "highest")
     torch.backends.cudnn.allow_tf32 = enabled
     try:
@@ -71,3 +77,16 @@ def tf32(enabled: bool) -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(before[0])
         torch.backends.cudnn.allow_tf32 = before[1]
+
+
+@contextmanager
+def _tf32_by_operation(enabled: bool) -> Iterator[None]:
+    settings: list[Any] = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]  # type: ignore[attr-defined]
+    before = [each.fp32_precision for each in settings]
+    for each in settings:
+        each.fp32_precision = "tf32" if enabled else "ieee"
+    try:
+        yield
+    finally:
+        for each, value in zip(settings, before, strict=True):
+            each.fp32_precision = value

@@ -47,7 +47,23 @@ def main() -> None:
         except BrokenPipeError:
             os._exit(1)
         except Exception as error:
+            if _device_is_lost():
+                print(f"the device of this process computes no more: {Failure.of(error).reason}", file=sys.stderr)
+                sys.stderr.flush()
+                os._exit(1)  # another process does the item
             _answer(answers, {"failed": Failure.of(error).reason})
+
+
+def _device_is_lost() -> bool:
+    """Whether CUDA answers every call of this process with the error of an earlier one, as after an illegal access."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _listen(source: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:

@@ -1,7 +1,8 @@
 """Whether a block of code makes the host wait for the device: forbidden or counted, on CUDA and on the CPU.
 
-On CUDA torch itself tells. On the CPU nothing waits; there the operations are found that would on CUDA. Copies from the
-host's pageable memory, which wait too unless they are ``non_blocking``, only CUDA can tell.
+On CUDA torch itself tells. On the CPU nothing waits; there the operations are found that would on CUDA, and copies to a
+device that is named (``x.to(device)``, ``torch.tensor(.., device=)``): of the host's memory they wait too, unless they
+are ``non_blocking``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["HostReadError", "host_reads", "no_host_reads"]
@@ -33,7 +35,7 @@ def no_host_reads(device: torch.device | str) -> Iterator[None]:
     """Raise inside the block where the host reads a value from the device (or would, if the CPU were one): in
     forward, backward, anywhere."""
     if torch.device(device).type != "cuda":
-        with _Watching(_refuse):
+        with _Copying(_refuse), _Watching(_refuse):
             yield
         return
     with _sync_debug_mode("error"):
@@ -50,7 +52,7 @@ def host_reads(device: torch.device | str) -> Iterator[list[str]]:
     """A list that fills inside the block (on CUDA: at its end) with what the host reads from the device."""
     found: list[str] = []
     if torch.device(device).type != "cuda":
-        with _Watching(found.append):
+        with _Copying(found.append), _Watching(found.append):
             yield found
         return
     with warnings.catch_warnings(record=True) as caught, _sync_debug_mode("warn"):
@@ -79,6 +81,26 @@ class _Watching(TorchDispatchMode):
         name = str(func.overloadpacket)
         if name in _READING or _masks(name, args) or _counts(name, args, kwargs):
             self.tell(name)
+        return func(*args, **kwargs)
+
+
+class _Copying(TorchFunctionMode):
+    """Finds what names a device to copy numbers of the host to."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is Tensor.to:
+            named = [kwargs.get("device"), *args[1:]]
+            copies = any(isinstance(one, str | torch.device) for one in named) and not kwargs.get("non_blocking")
+        else:  # what is a tensor already lies there in the programs that are watched
+            makes = func is torch.tensor or (func is torch.as_tensor and not isinstance(args[0], Tensor))
+            copies = makes and kwargs.get("device") is not None
+        if copies:
+            self.tell("copy to a device")
         return func(*args, **kwargs)
 
 

@@ -143,7 +143,7 @@ class TrainConfig:
         for name in ("epochs", "batch_size", "grad_accum_steps", "log_interval"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected at least 1")
-        for name in ("val_count", "updates", "warmup_updates"):
+        for name in ("val_count", "updates", "warmup_updates", "workers"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected 0 or more")
         if self.opt_betas and (len(self.opt_betas) != 2 or not all(0 <= beta < 1 for beta in self.opt_betas)):

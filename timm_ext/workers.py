@@ -144,7 +144,7 @@ def join(device: str) -> Workers:
     Raises:
         ConfigError: the device cannot be used, or has an index where there are several workers.
     """
-    count = int(os.environ.get("WORLD_SIZE", "1"))
+    count = _number("WORLD_SIZE", os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return Workers(usable_device(device))
     if lacking := [name for name in _NEEDED if name not in os.environ]:
@@ -163,6 +163,12 @@ def join(device: str) -> Workers:
         with _reached():
             dist.init_process_group("nccl" if own.type == "cuda" else "gloo")
     return Workers(own, dist.get_rank(), dist.get_world_size())
+
+
+def _number(name: str, value: str) -> int:
+    if not value.isdigit():
+        raise ConfigError(f"{name} is {value!r} in the environment; expected a number, as torchrun sets it")
+    return int(value)
 
 
 def leave() -> None:

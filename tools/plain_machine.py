@@ -20,7 +20,6 @@ ADDS: Mapping[str, str] = {
     "pynvml": "clock states by NVML (nvidia-smi is asked instead)",
     "fairseq": "training through fairseq",
     "lightgbm": "boosted trees of predictors and of RankNAS",
-    "safetensors": "files of predictors and of networks",
     "typer": "the command nas-ext",
     "plotly": "reports",
 }
@@ -37,7 +36,7 @@ def no_device(device: str) -> str | None:
     again = "name one that has it: make ... CUDA_PYTHON=/path/to/python3"
     if sys.version_info < (3, 11):  # noqa: UP036  it may be any python3
         return f"{sys.executable} is Python {platform.python_version()}; expected 3.11 or newer: {again}"
-    for name in ("torch", "numpy", "scipy", "yaml", "tqdm"):
+    for name in ("torch", "numpy", "scipy", "yaml", "tqdm", "safetensors"):
         if importlib.util.find_spec(name) is None:
             return f"{sys.executable} has no module {name}; install it, or {again}"
     import torch

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 
-from nas_core.device import device_index
+from nas_core.device import device_index, uncollected
 from nas_core.errors import ConfigError
 
 __all__ = ["recorded"]
@@ -20,12 +21,15 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
     """Each part as a function that replays it, to be called in the order of the parts.
 
     A part gives the tensors that it gave when it was recorded, with the values of its last replay. It always reads the
-    same inputs where they were, and must not ask for a value on the host.
+    same inputs where they were, which live as long as the part does, and must not ask for a value on the host.
 
     Raises:
         ConfigError: a part cannot be recorded.
     """
-    with torch.cuda.device(device_index(device)):
+    # Outside inference mode: torch keeps the state of random numbers with its first recording, up to 2.12 as a tensor
+    # of that mode, which recordings outside it cannot change. Uncollected: a graph that is freed ends a recording.
+    ordinary = torch.inference_mode(False), torch.no_grad()
+    with ordinary[0], ordinary[1], uncollected(), torch.cuda.device(device_index(device)):
         # Of this device: torch's own stream for recording is of the device that first recorded.
         current, stream = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(current)
@@ -44,7 +48,7 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
             with _refusal_told(name), torch.cuda.stream(current), torch.cuda.graph(graph, pool=pool, stream=stream):
                 result = part()
             pool = graph.pool()
-            replays[name] = _Replay(graph, result)
+            replays[name] = _Replay(graph, result, part)
     return replays
 
 
@@ -54,7 +58,9 @@ def _check(name: str, part: Callable[[], object]) -> None:
     A recording that is broken off leaves torch's memory such that no other one can begin in this process.
     """
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that this mode is a prototype
+        torch.cuda.set_sync_debug_mode("error")
     try:
         with _refusal_told(name):
             part()
@@ -74,10 +80,11 @@ def _refusal_told(name: str) -> Iterator[None]:
 
 
 class _Replay:
-    """A recorded part; it keeps its result, whose memory would otherwise be another part's."""
+    """A recorded part; it keeps its result, whose memory would otherwise be another part's, and with the function that
+    was recorded the inputs that it reads."""
 
-    def __init__(self, graph: torch.cuda.CUDAGraph, result: object) -> None:
-        self._graph, self._result = graph, result
+    def __init__(self, graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> None:
+        self._graph, self._result, self._part = graph, result, part
 
     def __call__(self) -> object:
         self._graph.replay()

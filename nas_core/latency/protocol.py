@@ -24,7 +24,6 @@ told by the plain times ``raw_ms``, since the state of the machine is another fo
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from nas_core.device import device_index, pinned_threads
+from nas_core.device import device_index, pinned_threads, uncollected
 from nas_core.errors import ConfigError
 from nas_core.latency.clock_state import ClockState, clock_state
 from nas_core.latency.cuda_graphs import recorded
@@ -172,14 +171,8 @@ def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
                 raise ConfigError(
                     f"{training} is in training mode, latency is measured in evaluation mode: call .eval()"
                 )
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with pinned_threads(config.threads), timed_conditions(config):
-            yield
-    finally:
-        if collecting:
-            gc.enable()
+    with uncollected(), pinned_threads(config.threads), timed_conditions(config):
+        yield
 
 
 def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:

@@ -62,12 +62,12 @@ class TimingConfig:
                 f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
             )
         for what, asked in (
-            ("clock device", self.clock == "device"),
+            ("clock by events", self.clock == "device"),
             ("cuda_graphs", self.cuda_graphs),
             ("precision tf32", self.precision == "tf32"),
         ):
             if asked and kind != "cuda":
-                raise ConfigError(f"{what} is for CUDA devices, got device {self.device}: leave it out, or give cuda")
+                raise ConfigError(f"{what} is for CUDA devices, which {self.device} is not: leave it out, or give cuda")
 
     def checked_here(self) -> TimingConfig:
         """Give these settings back if this machine can measure with them; they may be for another one.

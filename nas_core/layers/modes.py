@@ -18,6 +18,6 @@ def is_exporting() -> bool:
 
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     """Compute inside the block in the types of the tensors, where ``x`` is: for sums that halves cannot hold."""
-    if x.device.type == "meta" or is_exporting():  # no autocast there, and none in exported programs
+    if x.device.type == "meta" or not torch.is_autocast_enabled(x.device.type):  # exporters follow no switch of it
         return nullcontext()
     return torch.autocast(x.device.type, enabled=False)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.precision import check_precision, computing_in, half_type, tf32
 from tests.devices import PRECISIONS, close_in
+from tests.toys import ROOT
 
 
 def settings() -> tuple[str, bool]:
@@ -48,6 +52,28 @@ def test_settings_come_back_after_an_error(device: str) -> None:
         assert settings() == ("highest", False)
         raise ZeroDivisionError
     assert settings() == before
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="this torch has one way to set it"
+)
+@pytest.mark.parametrize("device", ["cpu"])
+def test_settings_of_torch_that_exclude_the_former_ones(device: str) -> None:
+    """In a process of its own: torch allows no way back."""
+    program = """
+import torch
+from nas_core.precision import computing_in
+places = torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn
+places[0].fp32_precision = "tf32"
+before = [each.fp32_precision for each in places]
+with computing_in("fp32", "cpu"):
+    assert {each.fp32_precision for each in places} == {"ieee"}
+with computing_in("tf32", "cpu"):
+    assert {each.fp32_precision for each in places} == {"tf32"}
+assert [each.fp32_precision for each in places] == before
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("device", ["cpu"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import torch
 
 from nas_core.errors import ConfigError
 from nas_core.latency import cuda_graphs
@@ -105,3 +108,25 @@ def test_what_cuda_refuses_is_one_line(log: list[str], when: str) -> None:
     )
     assert any(line.startswith("record") for line in log) == (when == "record")
     assert "waiting: 0" in log
+
+
+def test_what_a_recorded_pass_reads_lives_as_long_as_it(log: list[str]) -> None:
+    class Workload:
+        def run(self) -> str:
+            return "logits"
+
+    workload = Workload()
+    alive = weakref.ref(workload)
+    replays = recorded({"network": workload.run}, "cuda")
+    del workload
+    assert alive() is not None
+    replays.clear()
+    assert alive() is None
+
+
+def test_recordings_are_outside_inference_mode_and_without_collections(log: list[str]) -> None:
+    seen = []
+    with torch.inference_mode():
+        recorded({"network": lambda: seen.append((torch.is_inference_mode_enabled(), gc.isenabled()))}, "cuda")
+        assert torch.is_inference_mode_enabled()
+    assert set(seen) == {(False, False)} and gc.isenabled()

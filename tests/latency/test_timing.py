@@ -20,9 +20,9 @@ from nas_core.models import OnePassWorkload
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"clock": "device"}, "clock device is for CUDA devices, got device cpu"),
-        ({"cuda_graphs": True}, "cuda_graphs is for CUDA devices, got device cpu"),
-        ({"precision": "tf32"}, "precision tf32 is for CUDA devices, got device cpu"),
+        ({"clock": "device"}, "clock by events is for CUDA devices, which cpu is not"),
+        ({"cuda_graphs": True}, "cuda_graphs is for CUDA devices, which cpu is not"),
+        ({"precision": "tf32"}, "precision tf32 is for CUDA devices, which cpu is not"),
         ({"clock": "cpu", "device": "cuda"}, "one thread on the CPU"),
     ],
 )

@@ -87,3 +87,23 @@ def test_other_errors_pass_and_afterwards_all_is_as_before(device: str) -> None:
         raise RuntimeError("something else")
     assert not isinstance(raised.value, HostReadError)
     assert numbers(device).sum().item() == 10
+
+
+@pytest.mark.parametrize(
+    ("compute", "waits"),
+    [
+        (lambda x: x.to(x.device), True),
+        (lambda x: x.to(device=x.device, dtype=torch.half), True),
+        (lambda x: torch.tensor([1.0], device=x.device), True),
+        (lambda x: torch.as_tensor([1.0], device=x.device), True),
+        (lambda x: x.to(x.device, non_blocking=True), False),
+        (lambda x: x.to(torch.half), False),
+        (lambda x: torch.as_tensor(x, device=x.device), False),
+        (lambda x: torch.zeros(2, device=x.device), False),
+    ],
+)
+def test_copies_to_a_named_device_are_found_on_the_cpu(compute: Callable[[Tensor], Tensor], waits: bool) -> None:
+    """On CUDA torch tells which of them copy."""
+    with host_reads("cpu") as found:
+        compute(torch.ones(2))
+    assert (found == ["copy to a device"]) == waits

@@ -31,7 +31,7 @@ def layer(kind: str) -> ElasticFeedForward:
 
 def trained(made: ElasticFeedForward, x: Tensor) -> dict[str, Tensor]:
     """Outputs of a smaller subnet, and the gradients of a loss that is scaled as against underflow."""
-    weights = made.select(32, 80, ENCODING.to(x.device))
+    weights = made.select(32, 80, ENCODING.to(x.device, non_blocking=True))
     y = feed_forward(x.to(weights.fc1.weight.dtype), weights)
     (y.float().square().mean() * 256).backward()
     return {"output": y.detach()} | {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
@@ -50,8 +50,9 @@ def test_near_the_float32_reference(precision: str, kind: str, how: str, device:
     if how == "cast" and half is not None:
         made = made.to(half)
     autocast = precision if how == "amp" or half is None else "fp32"
+    there = inputs().to(device)
     with computing_in(autocast, device), no_host_reads(device):
-        got = trained(made, inputs().to(device))
+        got = trained(made, there)
     assert expected.keys() == got.keys() == {"output", *dict(made.named_parameters())}
     for name, value in got.items():
         assert how == "amp" or half is None or value.dtype == half

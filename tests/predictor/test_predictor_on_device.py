@@ -15,6 +15,7 @@ import torch
 from nas_core.device import device_name
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
+from nas_core.precision import half_type
 from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer, load_accuracy_model
 from nas_core.predictor.nn_former.scorer import Scorer, score
 from tests.devices import PRECISIONS, TOLERANCES
@@ -63,7 +64,7 @@ def test_every_precision(device: str, kind: str, precision: str) -> None:
     assert predictor.info["precision"] == precision and predictor.info["device"] == device_name(device)
     assert next(predictor.models[0].parameters()).device.type == torch.device(device).type
     exact = score(on_cpu(predictor), graphs, "fp32")
-    allowed = 40 * TOLERANCES[precision] * float(np.abs(exact).max())
+    allowed = (1 if half_type(precision) else 4) * TOLERANCES[precision] * float(np.abs(exact).max())
     np.testing.assert_allclose(score(predictor.models[0], graphs, precision), exact, atol=allowed, rtol=0)
 
 

@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from nas_core.errors import MissingHostError
 
 try:
+    from PIL import Image  # torchvision needs it
+
     import timm_ext  # noqa: F401
 
     ABSENT = ""

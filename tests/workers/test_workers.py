@@ -161,3 +161,9 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, how: sig
     while left(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left(tmp_path)
+
+
+def test_a_worker_whose_device_is_lost_answers_no_more(pool: Callable[..., WorkerPool]) -> None:
+    """Every call of its process would fail; another one does the item."""
+    found = list(pool().map(["lose the device", 0.0, 0.0, 0.0]))
+    assert [one["item"] for one in found if not isinstance(one, Failure)] == ["lose the device", 0.0, 0.0, 0.0]

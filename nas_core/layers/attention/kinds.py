@@ -121,8 +121,8 @@ class AttentionKind(ABC):
         Args:
             offsets: ``(B + 1,)``, where each sequence begins, and L.
         """
-        tables, mask = padded(offsets, q, k, v)
-        return unpadded(self.attend(*tables, mask=mask[:, None, None], causal=causal), mask)
+        tables, mask, at = padded(offsets, q, k, v)
+        return unpadded(self.attend(*tables, mask=mask[:, None, None], causal=causal), at)
 
     # -- decoding --------------------------------------------------------------------------------------------------
 

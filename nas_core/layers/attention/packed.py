@@ -12,8 +12,9 @@ from nas_core.errors import ConfigError
 __all__ = ["padded", "unpadded"]
 
 
-def padded(offsets: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
-    """Queries, keys and values ``(L, H, D)`` as ``(B, H, T, D)``, and the mask ``(B, T)`` of their tokens.
+def padded(offsets: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
+    """Queries, keys and values ``(L, H, D)`` as ``(B, H, T, D)``, the mask ``(B, T)`` of their tokens, and where in
+    ``B T`` positions those are, ``(L,)``.
 
     Args:
         offsets: ``(B + 1,)``, where each sequence begins, and L.
@@ -36,9 +37,9 @@ def padded(offsets: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[Tens
         table = x.new_zeros(mask.numel(), *x.shape[1:]).index_copy(0, at, x)
         return table.view(*mask.shape, *x.shape[1:]).transpose(1, 2)
 
-    return (filled(q), filled(k), filled(v)), mask.to(q.device, non_blocking=True)
+    return (filled(q), filled(k), filled(v)), mask.to(q.device, non_blocking=True), at
 
 
-def unpadded(x: Tensor, mask: Tensor) -> Tensor:
-    """The tokens of ``(B, H, T, D)`` one behind the other: ``(L, H, D)``."""
-    return x.transpose(1, 2)[mask]
+def unpadded(x: Tensor, at: Tensor) -> Tensor:
+    """The tokens of ``(B, H, T, D)``, at those of its ``B T`` positions, one behind the other: ``(L, H, D)``."""
+    return x.transpose(1, 2).flatten(0, 1).index_select(0, at)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from nas_core.device import uncollected
 from nas_core.predictor.nn_former.batch import Batch
 
 __all__ = ["StaticForward", "recordable"]
@@ -41,7 +42,10 @@ class StaticForward:
         device: where the weights are.
     """
 
-    @torch.inference_mode()
+    # Not in inference mode: torch keeps the state of random numbers with its first recording, up to 2.12 as a tensor of
+    # that mode, which recordings outside it cannot change.
+    @torch.inference_mode(False)
+    @torch.no_grad()
     def __init__(self, forward: Forward, graphs: int, nodes: int, device: torch.device) -> None:
         self._forward, self._alone = forward, threading.Lock()
         self.batch = Batch(
@@ -60,14 +64,16 @@ class StaticForward:
         one, so that what they take there belongs to the graph. Other threads may go on meanwhile."""
         graph = torch.cuda.CUDAGraph()
         try:
-            with _RECORDING, torch.cuda.device(self._device):
+            with _RECORDING, uncollected(), torch.cuda.device(self._device):  # a graph that is freed ends a recording
+                current = torch.cuda.current_stream(self._device)
                 aside, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
-                aside.wait_stream(torch.cuda.current_stream(self._device))
+                aside.wait_stream(current)
                 with torch.cuda.stream(aside):
                     for _ in range(WARM_UP):
                         self._forward(self.batch)
-                torch.cuda.current_stream(self._device).wait_stream(aside)
-                with torch.cuda.graph(graph, stream=recorder, capture_error_mode="thread_local"):
+                current.wait_stream(aside)
+                recording = torch.cuda.graph(graph, stream=recorder, capture_error_mode="thread_local")
+                with torch.cuda.stream(current), recording:  # one that fails leaves torch on its stream
                     self._output = self._forward(self.batch)
         except RuntimeError as error:
             _log.warning("the forward pass cannot be recorded as a CUDA graph (%s): it runs step by step", error)

@@ -4,6 +4,7 @@ packed together."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -153,7 +154,8 @@ class Frozen:
             return self.forward(batch, _Relatives(batch.adjacency))
         nodes = batch.ops.shape[1]
         if nodes not in self._static:
-            self._static[nodes] = StaticForward(self.dense, GRAPHED, nodes, self.device)
+            own = weakref.ref(self)  # what is recorded goes with this object, not when the collector finds a circle
+            self._static[nodes] = StaticForward(lambda batch: _alive(own).dense(batch), GRAPHED, nodes, self.device)
         starts = range(0, len(batch.ops), GRAPHED)
         return torch.cat([self._static[nodes](batch.take(slice(start, start + GRAPHED))) for start in starts])
 
@@ -175,6 +177,12 @@ class Frozen:
         last.attention(x, first, None if masks is None else masks[:, :, :1])
         last.feed_forward(first, None)
         return self.model.read(self.model.norm(first[:, 0].float()), batch)
+
+
+def _alive(reference: weakref.ref[Frozen]) -> Frozen:
+    frozen = reference()
+    assert frozen is not None
+    return frozen
 
 
 class _Layer:

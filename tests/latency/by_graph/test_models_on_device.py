@@ -18,7 +18,7 @@ from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerUnpricedModel
 from nas_core.latency.registry import load_latency_model
 from nas_core.predictor.training import telling
-from tests.devices import PRECISIONS, TOLERANCES
+from tests.devices import PRECISIONS
 from tests.host_reads import no_host_reads
 from tests.latency.by_graph.toy import toy_networks
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
@@ -72,7 +72,11 @@ def test_every_precision(device: str, precision: str) -> None:
     model = fitted("graphsage", device, precision=precision)
     assert model.info["trained_on"] == {"device": device_name(device), "precision": precision}
     exact = fitted("graphsage", "cpu").predict(DATA.graphs)
-    np.testing.assert_allclose(model.predict(DATA.graphs), exact, rtol=0.02 + 20 * TOLERANCES[precision])
+    predicted = model.predict(DATA.graphs)
+    np.testing.assert_allclose(
+        predicted, exact, rtol={"fp32": 0.02, "tf32": 0.04, "fp16": 0.04, "bf16": 0.08}[precision]
+    )
+    assert np.corrcoef(np.log(predicted), np.log(exact))[0, 1] > 0.95
 
 
 @pytest.mark.usefixtures("as_accelerator")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.layers.attention import LinearAttention
@@ -19,6 +21,8 @@ from nas_core.layers.attention.cosformer import (
     cosformer_packed,
 )
 from nas_core.layers.attention.cosformer import streaming as streaming_module
+from nas_core.layers.attention.cosformer.products import running_sums
+from tests.layers.attention.cuda_forms import take_cuda_forms
 
 FORMS = ("streaming", "chunked", "dense")
 M = 301
@@ -213,6 +217,53 @@ def test_later_values_do_not_reach_earlier_outputs() -> None:
         assert torch.equal(first[:, :, :256], second[:, :, :256]), form
         torch.testing.assert_close(first[:, :, :300], second[:, :, :300])
         assert (first[:, :, 300] - second[:, :, 300]).abs().max() > 100
+
+
+class Sums(TorchDispatchMode):
+    """Remembers the types in which running sums were added up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.types: set[torch.dtype] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket is torch.ops.aten.cumsum:
+            self.types.add(args[0].dtype)
+        return func(*args, **(kwargs or {}))
+
+
+def test_running_sums_are_exact_in_both_passes() -> None:
+    """On CUDA a sum of bfloat16 stands still from 256 on; autograd adds up gradients in the type of the input."""
+    x = torch.ones(1, 2, 600, 4, dtype=torch.bfloat16, requires_grad=True)
+    with Sums() as sums:
+        running_sums(x, 2, torch.float32).sum().backward()
+        tensors = [torch.randn(1, 2, 600, 4, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+        cosformer_attention(*tensors, max_length=600, causal=True, form="chunked").sum().backward()
+    assert sums.types == {torch.float32}
+    assert x.grad is not None and torch.equal(x.grad[0, 0, :3, 0], torch.tensor([600.0, 600, 600]).bfloat16())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_float16_without_common_channels_has_finite_gradients(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query whose weights are all 0 has a denominator of eps; what CUDA computes is tried on the CPU."""
+    take_cuda_forms(monkeypatch)
+    q, k, v = (x.half() for x in torch.randn(3, 64, 2, 12, 8, generator=torch.Generator().manual_seed(0)).unbind(0))
+    q[:, :, 0] = -1
+    tensors = [x.requires_grad_() for x in (q, k, v)]
+    y = cosformer_attention(*tensors, max_length=12, causal=causal)
+    grads = torch.autograd.grad((y.float() * 1024).square().mean(), tensors)
+    assert all(torch.isfinite(x).all() for x in (y, *grads)) and all(bool(x.any()) for x in grads)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_compiled_attention_is_one_graph(causal: bool) -> None:
+    q, k, v = torch.randn(3, 1, 2, 40, 8).unbind(0)
+
+    def compute(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return cosformer_attention(q, k, v, max_length=40, causal=causal)
+
+    compiled = torch.compile(compute, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(q, k, v), compute(q, k, v))
 
 
 WRONG = {

@@ -97,7 +97,7 @@ def test_sums_beyond_the_range_of_float16(causal: bool, device: str) -> None:
     for form in set(forms(device, causal)) - {"naive", "dense"}:
         got = with_gradients(cosformer_attention, tensors, weighting.to(device), form=form, **options)
         for a, b in zip(got, reference, strict=True):
-            close_in("fp16", a, b, times=8)
+            close_in("fp16", a, b, times=16)  # on CUDA states and gradients are rounded to 10 bits as well
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

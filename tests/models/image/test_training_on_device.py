@@ -17,6 +17,7 @@ from nas_core.space import Architecture, image_space
 from nas_core.supernet.sampling import sandwich
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
+from tests.layers.attention.cuda_forms import take_cuda_forms
 
 SPACE = image_space(
     "tiny",
@@ -93,6 +94,21 @@ def test_an_update_is_near_that_of_float32(precision: str, mos: str, sampling: s
         net, images = net.to(half), images.to(half)
     with computing_in(precision if how == "amp" else "fp32", device), no_host_reads(device):
         got = update(net, sampling, images, classes)
+    near(precision, got, expected)
+
+
+@pytest.mark.parametrize("how", ["amp", "cast"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_an_update_in_the_forms_of_cuda(precision: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, where ``auto`` takes others."""
+    expected = update(network("none"), "sandwich", *batch("cpu"))
+    taken = take_cuda_forms(monkeypatch)
+    net, (images, classes), half = network("none"), batch("cpu"), half_type(precision)
+    if how == "cast" and half is not None:
+        net, images = net.to(half), images.to(half)
+    with computing_in(precision if how == "amp" else "fp32", "cpu"), no_host_reads("cpu"):
+        got = update(net, "sandwich", images, classes)
+    assert taken == {"dense"}
     near(precision, got, expected)
 
 

@@ -16,6 +16,7 @@ from nas_core.space import Architecture, translation_space, with_attention
 from nas_core.supernet.sampling import sandwich
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import host_reads, no_host_reads
+from tests.layers.attention.cuda_forms import take_cuda_forms
 from tests.models.translation.tiny import PAD, VOCAB, build, sentences
 
 SPACE = translation_space(
@@ -103,6 +104,22 @@ def test_an_update_is_near_that_of_float32(precision: str, name: str, sampling: 
 
 
 @pytest.mark.parametrize("how", ["amp", "cast"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_an_update_in_the_forms_of_cuda(precision: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, where ``auto`` takes others."""
+    reference = network("mformer")
+    expected = update(reference, drawn(reference, "sandwich"), batch("cpu"))
+    taken = take_cuda_forms(monkeypatch)
+    net, half = network("mformer"), half_type(precision)
+    net = net.to(half) if how == "cast" and half is not None else net
+    there = batch("cpu")
+    with computing_in(precision if how == "amp" else "fp32", "cpu"), no_host_reads("cpu"):
+        got = update(net, drawn(net, "sandwich"), there)
+    assert taken == {"dense"}
+    near(precision, got, expected)
+
+
+@pytest.mark.parametrize("how", ["amp", "cast"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 @torch.no_grad()
 def test_decoding_equals_the_whole_sequence(precision: str, how: str, device: str) -> None:
@@ -155,8 +172,9 @@ def test_a_source_beyond_the_linear_scale_is_refused_without_reading_positions_o
     """What is too long may be padding alone: only then the host reads how far the tokens reach."""
     net = network("mformer").to(device).eval()
     subnet = net.select(drawn(net, "spos")[0])
+    source = sentences(24, 7).to(device)
     with no_host_reads(device):
-        net.start(subnet, net.encode(subnet, sentences(24, 7).to(device)))
+        net.start(subnet, net.encode(subnet, source))
     padding = torch.full((2, 6), PAD, device=device)
     longer = torch.cat([sentences(24, 7).to(device), padding], 1)
     close = net.decode(subnet, torch.full((2, 1), 5, device=device), net.encode(subnet, longer))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,9 +12,9 @@ import pytest
 import torch
 
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
-from nas_core.predictor.nn_former import cuda_graph
+from nas_core.predictor.nn_former import cuda_graph, place
 from nas_core.predictor.nn_former.cuda_graph import StaticForward
-from nas_core.predictor.nn_former.scorer import Frozen
+from nas_core.predictor.nn_former.scorer import Frozen, Scorer
 from tests.predictor.graphs import random_graphs
 from tests.predictor.nn_former.lively import lively
 
@@ -145,3 +147,29 @@ def test_where_recording_fails_passes_run_one_by_one(
     static = StaticForward(cuda.forward, 8, 7, CPU)
     assert not static.recorded and "cannot be recorded" in caplog.text
     torch.testing.assert_close(static(Batch.of(graphs)), sums_of(Batch.of(graphs)), rtol=0, atol=0)
+
+
+@torch.inference_mode()
+def test_what_is_recorded_is_freed_with_its_scorer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not by the collector: a graph that is freed while another is recorded ends that recording."""
+    monkeypatch.setattr(place, "HOSTS", ())
+    scorer, graphs = Scorer(model(), "fp32"), random_graphs((7,) * 5)
+    assert scorer(graphs).shape == (5,) and scorer.frozen is not None
+    alive = weakref.ref(scorer.frozen)
+    gc.disable()
+    try:
+        del scorer
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_a_pass_runs_outside_inference_mode_with_weights_of_it() -> None:
+    """There it is recorded."""
+    graphs = random_graphs((7,) * 6)
+    with torch.inference_mode():
+        frozen = Scorer(model(), "fp32").frozen
+        assert frozen is not None
+        expected = frozen.dense(Batch.of(graphs))
+    with torch.no_grad():
+        assert torch.equal(frozen.dense(Batch.of(graphs)), expected.clone())

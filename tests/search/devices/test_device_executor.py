@@ -152,7 +152,10 @@ def test_devices_of_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert DeviceExecutor(tmp_path / "any", "cpu, cpu,cpu").at_once == 3
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    assert DeviceExecutor(tmp_path / "any", "cuda,cuda:1,cpu").at_once == 3
+    assert DeviceExecutor(tmp_path / "any", "cuda,cuda:1").at_once == 2
+    for mixed in ("cuda,cuda:1,cpu", "cpu,cuda:1"):
+        with pytest.raises(ConfigError, match="mixes CPU and CUDA, whose losses differ; give one kind"):
+            DeviceExecutor(tmp_path / "any", mixed)
     with pytest.raises(ConfigError, match="holds cuda:0 twice"):
         DeviceExecutor(tmp_path / "any", "cuda,cuda:0")
     with pytest.raises(ConfigError, match=r"device 'cuda:2' is not there \(2 CUDA devices are\)"):

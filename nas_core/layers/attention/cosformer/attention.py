@@ -87,8 +87,8 @@ def cosformer_attention(
         lengths = q.shape[2], k.shape[2]
         fla = q.is_cuda and causal and has_fla()
         form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
-    elif form == "streaming" and exporting:
-        form = "chunked"  # exporters know no autograd function of ours
+    if form == "streaming" and (exporting or torch.compiler.is_compiling()):
+        form = "chunked"  # neither follows an autograd function of ours
     kind = working_dtype(q)
     if max_length is None:
         query = key = turns(*own_scale(k, key_mask), kind)
@@ -126,7 +126,7 @@ def cosformer_packed(
     Raises:
         ConfigError: offsets that do not ascend from 0 to L.
     """
-    tables, mask = padded(offsets, q, k, v)
+    tables, mask, at = padded(offsets, q, k, v)
     filled = cosformer_attention(
         *tables,
         max_length=max_length,
@@ -134,4 +134,4 @@ def cosformer_packed(
         key_mask=mask,
         **options,  # type: ignore[arg-type]
     )
-    return unpadded(filled, mask)
+    return unpadded(filled, at)

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from nas_core.layers.attention.cosformer.normalize import working_dtype
 from nas_core.layers.attention.cosformer.positions import Turns
-from nas_core.layers.attention.cosformer.products import multiplied_in, multiply_for
+from nas_core.layers.attention.cosformer.products import multiplied_in, multiply_for, running_sums
 
 __all__ = ["BLOCK", "chunked_sums"]
 
@@ -76,7 +76,7 @@ def _before(each: Tensor, exact: torch.dtype) -> Tensor:
 
     Moved by a block, not summed and subtracted: what rounds away of later values must not reach earlier outputs.
     """
-    return functional.pad(each.cumsum(2, dtype=exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
+    return functional.pad(running_sums(each, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
 
 
 def _blocks(x: Tensor, block: int) -> Tensor:

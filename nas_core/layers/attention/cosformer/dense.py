@@ -7,6 +7,7 @@ from torch import Tensor
 
 from nas_core.layers.attention.cosformer.normalize import finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import Turns
+from nas_core.layers.attention.cosformer.products import multiplied_in, multiply_for
 
 __all__ = ["dense_attention"]
 
@@ -24,12 +25,13 @@ def dense_attention(
 ) -> Tensor:
     """The attention's output ``(B, H, T, Dv)``; arguments as in ``cosformer_attention``.
 
-    Halves are multiplied as they are. Queries are made smaller by a power of two before, and weights are divided before
-    they meet the values, as in softmax attention, so that neither product nor its gradient leaves float16's range.
+    Weights are divided before they meet the values, as in softmax attention, so that the product with values is one of
+    halves. That of queries and keys is not one of float16: where no weight of a query is above 0 its gradient is
+    divided by ``eps``, which leaves float16's range.
     """
-    exact = working_dtype(q)
+    exact, kind, multiply = working_dtype(q), multiplied_in(q), multiply_for(q)
     smaller = 2.0 ** -q.shape[-1].bit_length()
-    weights = ((torch.relu(q) * smaller) @ torch.relu(k).mT).to(exact)
+    weights = multiply(torch.relu(q).to(kind) * smaller, torch.relu(k).to(kind).mT).to(exact)
     weights = weights * (query.sin * key.sin.mT + query.cos * key.cos.mT)
     if causal:
         weights = weights.tril()

@@ -14,7 +14,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError
 from nas_core.layers.attention.cosformer.normalize import working_dtype
 from nas_core.layers.attention.cosformer.positions import Turns
-from nas_core.layers.attention.cosformer.products import multiplied_in
+from nas_core.layers.attention.cosformer.products import multiplied_in, running_sums
 from nas_core.optional import require
 
 __all__ = ["fla_sums"]
@@ -41,7 +41,7 @@ def fla_sums(
     features = [_turned(x, at) for x, at in ((queries, query), (keys, key))]
     values = v.to(kind).transpose(1, 2).contiguous()
     sums, _ = kernels.chunk_linear_attn(*features, values, scale=1.0, normalize=False)
-    weights = (features[0] * features[1].cumsum(1, dtype=exact)).sum(-1, keepdim=True, dtype=exact)
+    weights = (features[0] * running_sums(features[1], 1, exact)).sum(-1, keepdim=True, dtype=exact)
     return sums.transpose(1, 2).to(exact), weights.transpose(1, 2)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from nas_core.layers.attention.cosformer.normalize import working_dtype
 from nas_core.precision import tf32
 
-__all__ = ["multiplied_in", "multiply_for"]
+__all__ = ["multiplied_in", "multiply_for", "running_sums"]
 
 
 def multiplied_in(x: Tensor) -> torch.dtype:
@@ -22,11 +22,17 @@ def multiplied_in(x: Tensor) -> torch.dtype:
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
 
 
+def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
+    """Sums up to each position, in the type ``exact`` also in the backward pass, where ``cumsum(dtype=)`` adds up in
+    the type of its input: on CUDA a sum of bfloat16 stands still from 256 on."""
+    return x.to(exact).cumsum(dim)
+
+
 def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """The matrix product of factors made from inputs like ``x``: torch's own, or in TF32 for float16 on CUDA.
 
-    TF32 has float16's 10 bits of mantissa and float32's range, so that nothing is lost of such inputs. float32 inputs
-    follow torch's setting.
+    TF32 has float16's 10 bits of mantissa and float32's range: inputs lose nothing, sums and gradients that are factors
+    again are rounded to as many bits as those of float16. float32 inputs follow torch's setting.
     """
     if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
         return torch.matmul
