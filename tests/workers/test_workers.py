@@ -141,6 +141,11 @@ for result in pool.map([600.0] * 3):
 """
 
 
+def heeded() -> None:
+    """A program that was started in the background ignores interruptions, and so do those that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_process_that_started_them(tmp_path: Path, how: signal.Signals) -> None:
     """In the middle of an item; and a program without a guard of its main part starts them."""
@@ -151,6 +156,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, how: sig
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        preexec_fn=heeded,
     )
     assert process.stdout is not None and process.stdout.readline() == b"4\n"
     assert len(left(tmp_path)) == 2
