@@ -1,15 +1,15 @@
 """Whether a block of code makes the host wait for the device: forbidden or counted, on CUDA and on the CPU.
 
-On CUDA torch itself tells. On the CPU nothing waits; there the operations are found that would on CUDA, and copies to a
-device that is named (``x.to(device)``, ``torch.tensor(.., device=)``): of the host's memory they wait too, unless they
-are ``non_blocking``.
+On CUDA torch itself tells. On the CPU nothing waits; there the operations are found that would on CUDA. Copies of the
+host's memory wait too, unless they are ``non_blocking``. With ``copies`` the CPU refuses what may be one, a device that
+is named (``x.to(device)``, ``torch.tensor(.., device=)``): for code in which nothing else has a reason to name it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -31,11 +31,11 @@ class HostReadError(AssertionError):
 
 
 @contextmanager
-def no_host_reads(device: torch.device | str) -> Iterator[None]:
+def no_host_reads(device: torch.device | str, copies: bool = False) -> Iterator[None]:
     """Raise inside the block where the host reads a value from the device (or would, if the CPU were one): in
     forward, backward, anywhere."""
     if torch.device(device).type != "cuda":
-        with _Copying(_refuse), _Watching(_refuse):
+        with _Copying(_refuse) if copies else nullcontext(), _Watching(_refuse):
             yield
         return
     with _sync_debug_mode("error"):
@@ -48,11 +48,11 @@ def no_host_reads(device: torch.device | str) -> Iterator[None]:
 
 
 @contextmanager
-def host_reads(device: torch.device | str) -> Iterator[list[str]]:
+def host_reads(device: torch.device | str, copies: bool = False) -> Iterator[list[str]]:
     """A list that fills inside the block (on CUDA: at its end) with what the host reads from the device."""
     found: list[str] = []
     if torch.device(device).type != "cuda":
-        with _Copying(found.append), _Watching(found.append):
+        with _Copying(found.append) if copies else nullcontext(), _Watching(found.append):
             yield found
         return
     with warnings.catch_warnings(record=True) as caught, _sync_debug_mode("warn"):

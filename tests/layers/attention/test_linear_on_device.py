@@ -65,7 +65,7 @@ def test_outputs_and_gradients(precision: str, case: str, masked: bool, device: 
         with computing_in("tf32" if precision == "tf32" else "fp32", device):
             if form == "fla":  # its kernels are tuned at their first call
                 with_gradients(cosformer_attention, tensors, weighting, key_mask=there, form=form, **options)
-            with no_host_reads(device):
+            with no_host_reads(device, copies=True):
                 got = with_gradients(cosformer_attention, tensors, weighting, key_mask=there, form=form, **options)
         got[0] = torch.where(kept[:, None, :, None].to(device), got[0], 0)
         wanted = torch.where(kept[:, None, :, None], expected[0].detach(), 0)
@@ -112,7 +112,7 @@ def test_decoding_equals_the_whole_sequence(precision: str, device: str) -> None
         state = CosformerState.empty(k, DIM, 71)
         for position in range(70):
             here = slice(position, position + 1)
-            with no_host_reads(device):
+            with no_host_reads(device, copies=True):
                 if position % 30 == 29:
                     state, q, k, v = (x.reorder(order) if isinstance(x, CosformerState) else x.index_select(0, order)
                                       for x in (state, q, k, v))  # fmt: skip

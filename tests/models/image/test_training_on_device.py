@@ -92,7 +92,7 @@ def test_an_update_is_near_that_of_float32(precision: str, mos: str, sampling: s
     net, (images, classes) = network(mos).to(device), batch(device)
     if how == "cast" and half is not None:
         net, images = net.to(half), images.to(half)
-    with computing_in(precision if how == "amp" else "fp32", device), no_host_reads(device):
+    with computing_in(precision if how == "amp" else "fp32", device), no_host_reads(device, copies=True):
         got = update(net, sampling, images, classes)
     near(precision, got, expected)
 
@@ -106,7 +106,7 @@ def test_an_update_in_the_forms_of_cuda(precision: str, how: str, monkeypatch: p
     net, (images, classes), half = network("none"), batch("cpu"), half_type(precision)
     if how == "cast" and half is not None:
         net, images = net.to(half), images.to(half)
-    with computing_in(precision if how == "amp" else "fp32", "cpu"), no_host_reads("cpu"):
+    with computing_in(precision if how == "amp" else "fp32", "cpu"), no_host_reads("cpu", copies=True):
         got = update(net, "sandwich", images, classes)
     assert taken == {"dense"}
     near(precision, got, expected)
@@ -132,6 +132,6 @@ def test_evaluation(precision: str, device: str) -> None:
     exact, net = network("layer").eval(), network("layer").to(device).eval()
     expected = exact(exact.select(MIXED), batch("cpu")[0])
     images = batch(device)[0]
-    with computing_in(precision, device), no_host_reads(device):
+    with computing_in(precision, device), no_host_reads(device, copies=True):
         got = net(net.select(MIXED), images)
     close_in(precision, got, expected, times=3)

@@ -98,7 +98,7 @@ def test_an_update_is_near_that_of_float32(precision: str, name: str, sampling: 
     net = network(name).to(device)
     net = net.to(half) if how == "cast" else net
     there = batch(device)
-    with computing_in(precision if how == "amp" else "fp32", device), no_host_reads(device):
+    with computing_in(precision if how == "amp" else "fp32", device), no_host_reads(device, copies=True):
         got = update(net, drawn(net, sampling), there)
     near(precision, got, expected)
 
@@ -113,7 +113,7 @@ def test_an_update_in_the_forms_of_cuda(precision: str, how: str, monkeypatch: p
     net, half = network("mformer"), half_type(precision)
     net = net.to(half) if how == "cast" and half is not None else net
     there = batch("cpu")
-    with computing_in(precision if how == "amp" else "fp32", "cpu"), no_host_reads("cpu"):
+    with computing_in(precision if how == "amp" else "fp32", "cpu"), no_host_reads("cpu", copies=True):
         got = update(net, drawn(net, "sandwich"), there)
     assert taken == {"dense"}
     near(precision, got, expected)
@@ -134,7 +134,7 @@ def test_decoding_equals_the_whole_sequence(precision: str, how: str, device: st
     subnet = exact.select(architecture)
     expected = exact(subnet, source[rows], tokens)
     there, fed, moves, owners = source.to(device), tokens.to(device), order.to(device), rows.to(device)
-    with computing_in(precision if how == "amp" else "fp32", device), host_reads(device) as found:
+    with computing_in(precision if how == "amp" else "fp32", device), host_reads(device, copies=True) as found:
         subnet = net.select(architecture)
         cache = net.start(subnet, net.encode(subnet, there), owners)
         steps = []
@@ -173,7 +173,7 @@ def test_a_source_beyond_the_linear_scale_is_refused_without_reading_positions_o
     net = network("mformer").to(device).eval()
     subnet = net.select(drawn(net, "spos")[0])
     source = sentences(24, 7).to(device)
-    with no_host_reads(device):
+    with no_host_reads(device, copies=True):
         net.start(subnet, net.encode(subnet, source))
     padding = torch.full((2, 6), PAD, device=device)
     longer = torch.cat([sentences(24, 7).to(device), padding], 1)
