@@ -49,7 +49,7 @@ def jobs_config(executor: str, device: str, slurm: list[str] | None = None, **gi
     if "" in options:
         raise ConfigError(f"--slurm {slurm}: expected KEY=VALUE, as in --slurm constraint=a100")
     if "," in device:
-        raise ConfigError(f"--device {device} is several of this machine; jobs have one each: give --device cuda")
+        raise ConfigError(f"--device {device} is several of this machine; jobs have one each: give cpu or cuda")
     gpus = 1 if device.startswith("cuda") else 0
     config = JobsConfig(**{"gpus": gpus, "slurm": options, **chosen})
     index = device.partition(":")[2]

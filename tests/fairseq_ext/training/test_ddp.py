@@ -1,7 +1,5 @@
 """Two workers under torch's own DDP, which looks for parameters that a subnet did not use, against one worker."""
 
-import subprocess
-import sys
 from argparse import Namespace
 
 import pytest
@@ -9,30 +7,19 @@ import torch
 
 from fairseq_ext import compat
 from nas_core.errors import ConfigError
-from tests.fairseq_ext.running import ROOT, free_port, quiet_environment
+from tests.fairseq_ext.running import free_port
 from tests.fairseq_ext.training.ddp_rank import CASES, UPDATES, Trainings
+from tests.fairseq_ext.training.ranks import results_of
 
 
 @pytest.fixture(scope="module")
 def ranks(corpus, tmp_path_factory):
     """What each of two processes ends with."""
     folder, port = tmp_path_factory.mktemp("ddp"), free_port()
-    workers = []
-    for rank in range(2):
-        command = [sys.executable, "-m", "tests.fairseq_ext.training.ddp_rank", folder / f"{rank}.pt", corpus, port]
-        with (folder / f"{rank}.log").open("w") as log:
-            workers.append(
-                subprocess.Popen(
-                    [*map(str, command), str(rank)], stdout=log, stderr=log, cwd=ROOT, env=quiet_environment()
-                )
-            )
-    try:
-        codes = [worker.wait(200) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert codes == [0, 0], "\n".join((folder / f"{rank}.log").read_text()[-2000:] for rank in range(2))
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    return results_of(
+        folder,
+        [["tests.fairseq_ext.training.ddp_rank", folder / f"{rank}.pt", corpus, port, rank] for rank in range(2)],
+    )
 
 
 @pytest.mark.slow

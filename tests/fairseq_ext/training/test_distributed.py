@@ -1,36 +1,24 @@
 """Two workers on one CPU, against one worker that accumulates two batches."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from nas_core.space import Architecture
 from nas_core.supernet import draw, sandwich
-from tests.fairseq_ext.running import ROOT, SPACE, free_port, quiet_environment, run
+from tests.fairseq_ext.running import SPACE, free_port, run
+from tests.fairseq_ext.training.ranks import results_of
 
 
 def two_workers(folder, arguments):
     """What each of two processes drew and ended with."""
     port = free_port()
-    workers = []
+    commands = []
     for rank in range(2):
         options = ["--distributed-world-size", 2, "--distributed-rank", rank, "--distributed-no-spawn"]
         options += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-backend", "gloo"]
-        command = [sys.executable, "-m", "tests.fairseq_ext.training.rank", folder / f"{rank}.pt", *arguments, *options]
-        command += ["--ddp-backend", "no_c10d"]
-        with (folder / f"{rank}.log").open("w") as log:
-            workers.append(
-                subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=ROOT, env=quiet_environment())
-            )
-    try:
-        codes = [worker.wait(250) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert codes == [0, 0], "\n".join((folder / f"{rank}.log").read_text()[-2000:] for rank in range(2))
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+        options += ["--ddp-backend", "no_c10d"]
+        commands.append(["tests.fairseq_ext.training.rank", folder / f"{rank}.pt", *arguments, *options])
+    return results_of(folder, commands)
 
 
 @pytest.mark.slow

@@ -1,0 +1,32 @@
+"""Programs of several workers that train together, run to their end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.fairseq_ext.running import ROOT, quiet_environment
+
+__all__ = ["results_of"]
+
+
+def results_of(folder: Path, commands: Sequence[Sequence[object]]) -> list[Any]:
+    """What each worker left in ``RANK.pt`` of the folder; a command is a module and its arguments."""
+    workers = []
+    for rank, command in enumerate(commands):
+        with (folder / f"{rank}.log").open("w") as log:
+            words = [sys.executable, "-m", *map(str, command)]
+            workers.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=ROOT, env=quiet_environment()))
+    try:
+        codes = [worker.wait(250) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    logs = "\n".join((folder / f"{rank}.log").read_text()[-2000:] for rank in range(len(commands)))
+    assert set(codes) == {0}, logs
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(len(commands))]
