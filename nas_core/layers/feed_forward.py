@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nas_core.errors import unknown_choice
 from nas_core.layers.linear import ElasticLinear
 from nas_core.layers.mos import NONE, MoSConfig, MoSLinear
 from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
 
-__all__ = ["ElasticFeedForward", "FeedForwardWeights", "feed_forward"]
+__all__ = ["ACTIVATIONS", "ElasticFeedForward", "FeedForwardWeights", "feed_forward"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": lambda x: F.relu(x, inplace=not torch.is_grad_enabled()),
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "tanh": torch.tanh,
+}
+"""Functions of the hidden units by name; ``gelu_tanh`` is the approximation that fairseq calls ``gelu_accurate``."""
 
 
 class FeedForwardWeights(NamedTuple):
@@ -21,13 +33,22 @@ class FeedForwardWeights(NamedTuple):
 
     fc1: Affine
     fc2: Affine
+    activation: str = "relu"
+    """One of :data:`ACTIVATIONS`."""
 
 
 class ElasticFeedForward(nn.Module):
-    """``fc2(relu(fc1(x)))`` of elastic width; with experts, both linears are mixed for the architecture."""
+    """``fc2(activation(fc1(x)))`` of elastic width; with experts, both linears are mixed for the architecture.
 
-    def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig) -> None:
+    Raises:
+        UnknownChoiceError: no such activation.
+    """
+
+    def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig, activation: str = "relu") -> None:
         super().__init__()
+        if activation not in ACTIVATIONS:
+            raise unknown_choice("activation", activation, ACTIVATIONS)
+        self.activation = activation
         self.fc1: ElasticLinear | MoSLinear
         self.fc2: ElasticLinear | MoSLinear
         self.routers = nn.ModuleList()
@@ -50,17 +71,20 @@ class ElasticFeedForward(nn.Module):
 
     def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> FeedForwardWeights:
         if isinstance(self.fc1, MoSLinear) and isinstance(self.fc2, MoSLinear):
-            first, second = self.routing(embed_dim, ffn_dim, encoding)
+            mixtures = self.routing(embed_dim, ffn_dim, encoding)
             return FeedForwardWeights(
-                self.fc1.select(embed_dim, ffn_dim, first), self.fc2.select(ffn_dim, embed_dim, second)
+                self.fc1.select(embed_dim, ffn_dim, mixtures[0]),
+                self.fc2.select(ffn_dim, embed_dim, mixtures[1]),
+                self.activation,
             )
         assert isinstance(self.fc1, ElasticLinear) and isinstance(self.fc2, ElasticLinear)
-        return FeedForwardWeights(self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim))
+        first, second = self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim)
+        return FeedForwardWeights(first, second, self.activation)
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
     """``x`` (.., C) to (.., C); ``dropout`` is applied to the hidden units."""
-    hidden = F.relu(F.linear(x, *weights.fc1), inplace=not torch.is_grad_enabled())
+    hidden = ACTIVATIONS[weights.activation](F.linear(x, *weights.fc1))
     if dropout:
         hidden = F.dropout(hidden, dropout)
     return F.linear(hidden, *weights.fc2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nas_core.layers.weights import Affine
+from nas_core.layers.weights import Affine, NormWeights
 
 __all__ = ["ElasticEmbedding", "ElasticLayerNorm", "ElasticLinear", "prefix"]
 
@@ -40,14 +40,15 @@ class ElasticLinear(nn.Module):
 class ElasticLayerNorm(nn.Module):
     """Layer norm over the first ``features`` channels."""
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, eps: float = 1e-5) -> None:
         super().__init__()
+        self.eps = eps
         self.weight = nn.Parameter(torch.ones(features))
         self.bias = nn.Parameter(torch.zeros(features))
 
-    def select(self, features: int) -> Affine:
+    def select(self, features: int) -> NormWeights:
         """Weight and bias ``(features,)``."""
-        return Affine(prefix(self.weight, features), prefix(self.bias, features))
+        return NormWeights(prefix(self.weight, features), prefix(self.bias, features), self.eps)
 
 
 class ElasticEmbedding(nn.Module):

@@ -1,4 +1,4 @@
-"""Sinusoidal positions of a supernet's width, of which subnets read a prefix."""
+"""Positions of a supernet's width, of which subnets read a prefix: computed sinusoids, or a table that is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SinusoidalPositions", "sinusoids"]
+from nas_core.errors import ConfigError, unknown_choice
+
+__all__ = ["POSITIONS", "SinusoidalPositions", "StoredPositions", "positions_of", "sinusoids"]
+
+POSITIONS = ("sinusoidal", "learned", "stored")
+"""Sinusoids of any length; a table that is trained; a table that is not, as of sinusoids whose channels were sorted."""
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -40,3 +45,53 @@ class SinusoidalPositions(nn.Module):
         if length > len(self.table):
             self.table = sinusoids(max(length, 2 * len(self.table)), self.width).to(self.table)
         return self.table[:length, :features]
+
+
+class StoredPositions(nn.Module):
+    """A table (length, C) with one vector for each position, trained or not.
+
+    Its parameter, or buffer, is ``table``. In an extracted subnet it has fewer columns than ``width``, the supernet's.
+    """
+
+    table: Tensor
+
+    def __init__(self, width: int, length: int, features: int | None = None, trained: bool = True) -> None:
+        super().__init__()
+        self.width = width
+        table = torch.randn(length, features or width) * width**-0.5
+        if trained:
+            self.table = nn.Parameter(table)
+        else:
+            self.register_buffer("table", table)
+
+    def resize(self, width: int) -> None:
+        """Belong to a supernet of another width."""
+        self.width = width
+
+    def forward(self, length: int, features: int) -> Tensor:
+        """Positions 0 to ``length - 1``, first ``features`` channels: (length, features).
+
+        Raises:
+            ConfigError: more positions than the table has.
+        """
+        if length > len(self.table):
+            raise ConfigError(f"a sequence of {length} tokens, but positions are stored for {len(self.table)}")
+        return self.table[:length, :features]
+
+
+def positions_of(kind: str, width: int, length: int, features: int) -> SinusoidalPositions | StoredPositions:
+    """The positions of a network.
+
+    Args:
+        kind: one of :data:`POSITIONS`.
+        width: the supernet's channels; ``features``, those of this network.
+        length: how many are stored.
+
+    Raises:
+        UnknownChoiceError: no such kind.
+    """
+    if kind not in POSITIONS:
+        raise unknown_choice("kind of positions", kind, POSITIONS)
+    if kind == "sinusoidal":
+        return SinusoidalPositions(width)
+    return StoredPositions(width, length, features, trained=kind == "learned")

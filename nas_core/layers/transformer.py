@@ -25,7 +25,7 @@ from nas_core.layers.attention.softmax import SOFTMAX
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
 from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.mos import MoSConfig
-from nas_core.layers.weights import Affine
+from nas_core.layers.weights import NormWeights
 
 __all__ = [
     "AttentionConfig",
@@ -34,6 +34,7 @@ __all__ = [
     "ElasticDecoderLayer",
     "ElasticEncoderLayer",
     "EncoderLayerWeights",
+    "LayerForm",
     "norm",
 ]
 
@@ -50,25 +51,36 @@ class EncoderLayerWeights(NamedTuple):
     """The weights of one encoder layer for an architecture."""
 
     self_attn: SelfAttentionWeights
-    self_attn_norm: Affine
+    self_attn_norm: NormWeights
     ffn: FeedForwardWeights
-    ffn_norm: Affine
+    ffn_norm: NormWeights
 
 
 class DecoderLayerWeights(NamedTuple):
     """The weights of one decoder layer for an architecture."""
 
     self_attn: SelfAttentionWeights
-    self_attn_norm: Affine
+    self_attn_norm: NormWeights
     cross_attn: CrossAttentionWeights
-    cross_attn_norm: Affine
+    cross_attn_norm: NormWeights
     ffn: FeedForwardWeights
-    ffn_norm: Affine
+    ffn_norm: NormWeights
 
 
-def norm(x: Tensor, affine: Affine) -> Tensor:
+def norm(x: Tensor, weights: NormWeights) -> Tensor:
     """Normalise the last dimension, as ``nn.LayerNorm`` does."""
-    return F.layer_norm(x, affine.weight.shape, affine.weight, affine.bias)
+    return F.layer_norm(x, weights.weight.shape, *weights)
+
+
+class LayerForm(NamedTuple):
+    """How the sublayers of a layer are put together."""
+
+    norm_first: bool = False
+    """Layer norm before each sublayer instead of after it."""
+    activation: str = "relu"
+    """Function of the hidden units, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    norm_eps: float = 1e-5
+    """Added to the variance by layer norms."""
 
 
 class AttentionConfig(NamedTuple):
@@ -93,7 +105,11 @@ class AttentionConfig(NamedTuple):
 
 
 class ElasticEncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each with a residual connection and a layer norm (after it, or before)."""
+    """Self-attention and feed-forward, each with a residual connection and a layer norm (after it, or before).
+
+    A ``causal`` layer, in which each position reads itself and earlier ones, is also the decoder layer of a language
+    model, which has nothing else to read.
+    """
 
     def __init__(
         self,
@@ -102,21 +118,30 @@ class ElasticEncoderLayer(nn.Module):
         qkv_dim: int,
         features: int,
         mos: MoSConfig,
-        norm_first: bool = False,
+        form: LayerForm | None = None,
         attention: AttentionConfig | None = None,
+        causal: bool = False,
     ) -> None:
         super().__init__()
-        self.norm_first = norm_first
+        form = form or LayerForm()
+        self.norm_first, self.causal = form.norm_first, causal
         self.self_attn = (attention or AttentionConfig()).self_attention(embed_dim, qkv_dim)
-        self.self_attn_norm = ElasticLayerNorm(embed_dim)
-        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
-        self.ffn_norm = ElasticLayerNorm(embed_dim)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
+        self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
 
     def select(
-        self, embed_dim: int, ffn_dim: int, heads: int, encoding: Tensor | None, kind: str = "softmax"
+        self,
+        embed_dim: int,
+        ffn_dim: int,
+        heads: int,
+        encoding: Tensor | None,
+        kind: str = "softmax",
+        qkv_dim: int | None = None,
     ) -> EncoderLayerWeights:
+        """The weights for these sizes; ``qkv_dim`` is the width of queries, keys and values, default the full one."""
         return EncoderLayerWeights(
-            select_kind(self.self_attn, kind, embed_dim, heads),
+            select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
             self.ffn.select(embed_dim, ffn_dim, encoding),
             self.ffn_norm.select(embed_dim),
@@ -126,8 +151,21 @@ class ElasticEncoderLayer(nn.Module):
         """``x`` (B, S, C) to (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
         first = self.norm_first
         y = norm(x, weights.self_attn_norm) if first else x
-        y = self_attention(y, weights.self_attn, mask, drop.attention)
-        x = _residual(x, y, weights.self_attn_norm, drop, first)
+        y = self_attention(y, weights.self_attn, mask, drop.attention, self.causal)
+        return self._transform(x, y, weights, drop)
+
+    def step(
+        self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
+    ) -> tuple[Tensor, AttentionState]:
+        """The next position of a causal layer: ``x`` (B, 1, C) to (B, 1, C), and what of it to hand in as ``past`` next
+        time."""
+        y = norm(x, weights.self_attn_norm) if self.norm_first else x
+        y, after = self_step(y, weights.self_attn, past)
+        return self._transform(x, y, weights, Dropouts()), after
+
+    def _transform(self, x: Tensor, read: Tensor, weights: EncoderLayerWeights, drop: Dropouts) -> Tensor:
+        first = self.norm_first
+        x = _residual(x, read, weights.self_attn_norm, drop, first)
         y = norm(x, weights.ffn_norm) if first else x
         return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
 
@@ -143,17 +181,18 @@ class ElasticDecoderLayer(nn.Module):
         qkv_dim: int,
         features: int,
         mos: MoSConfig,
-        norm_first: bool = False,
+        form: LayerForm | None = None,
         attention: AttentionConfig | None = None,
     ) -> None:
         super().__init__()
-        self.norm_first, attention = norm_first, attention or AttentionConfig()
+        form, attention = form or LayerForm(), attention or AttentionConfig()
+        self.norm_first = form.norm_first
         self.self_attn = attention.self_attention(embed_dim, qkv_dim)
-        self.self_attn_norm = ElasticLayerNorm(embed_dim)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
         self.cross_attn = attention.cross_attention(embed_dim, memory_dim, qkv_dim)
-        self.cross_attn_norm = ElasticLayerNorm(embed_dim)
-        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
-        self.ffn_norm = ElasticLayerNorm(embed_dim)
+        self.cross_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
+        self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
 
     def select(
         self,
@@ -165,11 +204,14 @@ class ElasticDecoderLayer(nn.Module):
         encoding: Tensor | None,
         self_kind: str = "softmax",
         cross_kind: str = "softmax",
+        qkv_dims: tuple[int | None, int | None] = (None, None),
     ) -> DecoderLayerWeights:
+        """The weights for these sizes; ``qkv_dims`` are the widths of queries, keys and values of self-attention and of
+        that to the encoder, default the full ones."""
         return DecoderLayerWeights(
-            select_kind(self.self_attn, self_kind, embed_dim, self_heads),
+            select_kind(self.self_attn, self_kind, embed_dim, self_heads, qkv_dims[0]),
             self.self_attn_norm.select(embed_dim),
-            select_kind(self.cross_attn, cross_kind, embed_dim, memory_dim, cross_heads),
+            select_kind(self.cross_attn, cross_kind, embed_dim, memory_dim, cross_heads, qkv_dims[1]),
             self.cross_attn_norm.select(embed_dim),
             self.ffn.select(embed_dim, ffn_dim, encoding),
             self.ffn_norm.select(embed_dim),
@@ -221,8 +263,8 @@ class ElasticDecoderLayer(nn.Module):
         return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
 
 
-def _residual(x: Tensor, update: Tensor, affine: Affine, drop: Dropouts, norm_first: bool) -> Tensor:
+def _residual(x: Tensor, update: Tensor, weights: NormWeights, drop: Dropouts, norm_first: bool) -> Tensor:
     if drop.residual:
         update = F.dropout(update, drop.residual)
     x = x + update
-    return x if norm_first else norm(x, affine)
+    return x if norm_first else norm(x, weights)

@@ -25,8 +25,8 @@ from nas_core.layers.attention.projections import (
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
 from nas_core.layers.linear import ElasticLayerNorm, prefix
 from nas_core.layers.mos import MoSConfig
-from nas_core.layers.transformer import Dropouts, norm
-from nas_core.layers.weights import Affine
+from nas_core.layers.transformer import Dropouts, LayerForm, norm
+from nas_core.layers.weights import Affine, NormWeights
 
 __all__ = [
     "ElasticPatchEmbedding",
@@ -42,9 +42,9 @@ class VisionLayerWeights(NamedTuple):
     """The weights of one layer for an architecture."""
 
     self_attn: SelfAttentionWeights
-    self_attn_norm: Affine
+    self_attn_norm: NormWeights
     ffn: FeedForwardWeights
-    ffn_norm: Affine
+    ffn_norm: NormWeights
 
 
 class ElasticPatchEmbedding(nn.Module):
@@ -86,15 +86,17 @@ class ElasticVisionLayer(nn.Module):
         mos: MoSConfig,
         attention: Sequence[str | AttentionKind] = ("softmax",),
         relative: tuple[int, int] | None = None,
+        form: LayerForm | None = None,
     ) -> None:
         super().__init__()
+        form = form or LayerForm(norm_first=True)
         self.self_attn = one_or_several(
             [placed(kind, "image") for kind in attention],
             lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, relative),
         )
-        self.self_attn_norm = ElasticLayerNorm(embed_dim)
-        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos)
-        self.ffn_norm = ElasticLayerNorm(embed_dim)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
+        self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
         self.attn_drop = nn.Identity()
 
     def select(

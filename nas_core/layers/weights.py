@@ -7,14 +7,22 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["Affine", "named_tensors"]
+__all__ = ["Affine", "NormWeights", "named_tensors"]
 
 
 class Affine(NamedTuple):
-    """Weight and bias of a linear layer ``(O, I), (O,)`` or of a layer norm ``(C,), (C,)``."""
+    """Weight and bias of a linear layer, ``(O, I), (O,)``."""
 
     weight: Tensor
     bias: Tensor
+
+
+class NormWeights(NamedTuple):
+    """Weight and bias (C,) of a layer norm, and what is added to its variance."""
+
+    weight: Tensor
+    bias: Tensor
+    eps: float = 1e-5
 
 
 def named_tensors(value: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:

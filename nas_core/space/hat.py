@@ -29,6 +29,7 @@ __all__ = [
     "hat_wmt14_en_de",
     "hat_wmt14_en_fr",
     "hat_wmt19_en_de",
+    "qkv_dims",
     "read_hat_yaml",
     "translation_space",
 ]
@@ -36,6 +37,18 @@ __all__ = [
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
 """Encoder layers that a decoder layer reads, for each option of ``decoder.arbitrary_cross``; also what HAT's latency
 features contain instead of the option."""
+
+
+def qkv_dims(architecture: Architecture, gene: str) -> tuple[int, ...]:
+    """The joint width of queries, keys and values in each layer, for the gene of its heads.
+
+    ``qkv_dim`` of the architecture, whatever the number of heads, as in HAT; with a gene ``head_dim`` that many for
+    each head, so that fewer heads are a smaller layer and each keeps its weights.
+    """
+    heads = architecture.numbers(gene)
+    if "head_dim" in architecture:
+        return tuple(number * architecture.number("head_dim") for number in heads)
+    return (architecture.number("qkv_dim"),) * len(heads)
 
 
 def translation_space(

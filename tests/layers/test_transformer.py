@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nas_core.layers import ElasticDecoderLayer, ElasticEncoderLayer, MoSConfig
 from nas_core.layers.attention import KeysValues
 from nas_core.layers.attention.forward import cross_keys_values
-from nas_core.layers.transformer import DecoderLayerWeights, Dropouts
+from nas_core.layers.transformer import DecoderLayerWeights, Dropouts, LayerForm
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, multihead_names, nested_prefix, waves
 
 C, F, FEATURES = 12, 20, 10
@@ -40,14 +40,14 @@ def rename(state: State) -> State:
 
 
 def encoder_case(mos: MoSConfig, first: bool) -> ElasticCase:
-    layer = ElasticEncoderLayer(C, F, C, FEATURES, mos, first)
+    layer = ElasticEncoderLayer(C, F, C, FEATURES, mos, LayerForm(first))
     return ElasticCase(
         layer=layer,
         sizes=((C, F, 3), (C, 9, 1), (7, F, 2), (5, 3, 4)),
         select=lambda c, f, h: layer.select(c, f, h, ENCODING),
         run=lambda layer, weights, x: layer(x, weights, None, Dropouts()),
         inputs=lambda c, f, h: (waves(2, 5, c),),
-        static=lambda c, f, h: ElasticEncoderLayer(c, f, C, FEATURES, PLAIN, first),
+        static=lambda c, f, h: ElasticEncoderLayer(c, f, C, FEATURES, PLAIN, LayerForm(first)),
         select_static=lambda static, c, f, h: static.select(c, f, h, None),
         plain=lambda: nn.TransformerEncoderLayer(C, 3, F, 0.0, batch_first=True, norm_first=first),
         run_plain=lambda plain, x: plain(x),
@@ -58,7 +58,7 @@ def encoder_case(mos: MoSConfig, first: bool) -> ElasticCase:
 
 
 def decoder_case(mos: MoSConfig, first: bool) -> ElasticCase:
-    layer = ElasticDecoderLayer(C, C, F, C, FEATURES, mos, first)
+    layer = ElasticDecoderLayer(C, C, F, C, FEATURES, mos, LayerForm(first))
 
     def run(layer: ElasticDecoderLayer, weights: DecoderLayerWeights, x: Tensor, memory: Tensor) -> Tensor:
         output: Tensor = layer(x, weights, cross_keys_values(memory, weights.cross_attn), None, Dropouts())
@@ -71,7 +71,7 @@ def decoder_case(mos: MoSConfig, first: bool) -> ElasticCase:
         select=lambda c, m, f, h, x: layer.select(c, m, f, h, x, ENCODING),
         run=run,
         inputs=lambda c, m, *_: (waves(2, 5, c), waves(2, 7, m).flip(1)),
-        static=lambda c, m, f, *_: ElasticDecoderLayer(c, m, f, C, FEATURES, PLAIN, first),
+        static=lambda c, m, f, *_: ElasticDecoderLayer(c, m, f, C, FEATURES, PLAIN, LayerForm(first)),
         select_static=lambda static, *size: static.select(*size, None),
         plain=lambda: nn.TransformerDecoderLayer(C, 3, F, 0.0, batch_first=True, norm_first=first),
         run_plain=lambda plain, x, memory: plain(x, memory, causal, tgt_is_causal=True),
@@ -116,7 +116,7 @@ class TestDecoderLayerLayerWise(ElasticContract):
 @pytest.mark.parametrize("first", [False, True])
 def test_one_position_at_a_time_equals_all_at_once(first: bool) -> None:
     torch.manual_seed(0)
-    layer = ElasticDecoderLayer(C, 9, F, C, FEATURES, PLAIN, first)
+    layer = ElasticDecoderLayer(C, 9, F, C, FEATURES, PLAIN, LayerForm(first))
     weights = layer.select(7, 9, 11, 3, 2, None)
     x, memory = torch.randn(3, 6, 7), cross_keys_values(torch.randn(3, 5, 9), weights.cross_attn)
     mask = torch.rand(3, 1, 1, 5) > 0.3

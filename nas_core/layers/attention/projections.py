@@ -87,9 +87,7 @@ class ElasticSelfAttention(nn.Module):
     def select(self, embed_dim: int, heads: int, qkv_dim: int | None = None) -> SelfAttentionWeights:
         """The weights for these sizes; ``qkv_dim`` is Q, default the full one."""
         used = self.qkv_dim if qkv_dim is None else qkv_dim
-        in_proj = self.in_proj.select(embed_dim, 3 * self.qkv_dim)
-        if used != self.qkv_dim:
-            in_proj = Affine(*(x.view(3, -1, *x.shape[1:])[:, :used].flatten(0, 1) for x in in_proj))
+        in_proj = _first_rows(self.in_proj.select(embed_dim, 3 * self.qkv_dim), 3, used)
         out_proj = self.out_proj.select(used, embed_dim)
         relative = None if self.relative is None else prefix(self.relative, len(self.relative), used // heads)
         return SelfAttentionWeights(in_proj, out_proj, heads, relative, self.kind)
@@ -107,15 +105,23 @@ class ElasticCrossAttention(nn.Module):
         for part in self.kv_proj.weight.detach().chunk(2):
             nn.init.xavier_uniform_(part, _FUSED_GAIN)
 
-    def select(self, embed_dim: int, memory_dim: int, heads: int) -> CrossAttentionWeights:
-        """The weights for these sizes."""
+    def select(self, embed_dim: int, memory_dim: int, heads: int, qkv_dim: int | None = None) -> CrossAttentionWeights:
+        """The weights for these sizes; ``qkv_dim`` is Q, default the full one."""
+        used = self.qkv_dim if qkv_dim is None else qkv_dim
         return CrossAttentionWeights(
-            self.q_proj.select(embed_dim, self.qkv_dim),
-            self.kv_proj.select(memory_dim, 2 * self.qkv_dim),
-            self.out_proj.select(self.qkv_dim, embed_dim),
+            self.q_proj.select(embed_dim, used),
+            _first_rows(self.kv_proj.select(memory_dim, 2 * self.qkv_dim), 2, used),
+            self.out_proj.select(used, embed_dim),
             heads,
             self.kind,
         )
+
+
+def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
+    """The first rows of each of the parts that stand one below the other."""
+    if rows * parts == len(affine.bias):
+        return affine
+    return Affine(*(x.view(parts, -1, *x.shape[1:])[:, :rows].flatten(0, 1) for x in affine))
 
 
 def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:

@@ -21,8 +21,9 @@ from torch.utils.checkpoint import checkpoint
 from nas_core.errors import ConfigError
 from nas_core.layers import ElasticLayerNorm, ElasticLinear
 from nas_core.layers.attention.cosformer.kind import LinearAttention
+from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.linear import prefix
-from nas_core.layers.transformer import Dropouts, norm
+from nas_core.layers.transformer import Dropouts, LayerForm, norm
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
 from nas_core.layers.weights import named_tensors
 from nas_core.models.image.genes import attention_options, check_image_space, widest_layers
@@ -59,13 +60,15 @@ class VisionNet(nn.Module):
         std = self.embed_dim**-0.5
         self.class_token = nn.Parameter(torch.randn(self.embed_dim) * std) if config.class_token else None
         self.positions = nn.Parameter(torch.randn(math.prod(self.grid) + self.prefix_tokens, self.embed_dim) * std)
+        form = LayerForm(True, config.activation, config.norm_eps)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticVisionLayer(
-                self.embed_dim, ffn, qkv, len(space.choices), config.mos, [own.get(k, k) for k in kinds], relative
+                self.embed_dim, ffn, qkv, len(space.choices), config.mos, [own.get(k, k) for k in kinds], relative, form
             )
             for (ffn, qkv), kinds in zip(widest_layers(space), attention_options(space), strict=True)
         )
-        self.norm = ElasticLayerNorm(self.embed_dim)
+        check_order(config.layer_order, len(self.layers))
+        self.norm = ElasticLayerNorm(self.embed_dim, config.norm_eps)
         self.head = ElasticLinear(self.embed_dim, config.classes) if config.classes else None
         self.checkpointing = False
 
@@ -89,12 +92,16 @@ class VisionNet(nn.Module):
             prefix(self.positions, len(self.positions), width),
             tuple(
                 layer.select(width, genes.ffn_dim, genes.heads, genes.qkv_dim, genes.attention, encoding)
-                for layer, genes in zip(self.layers, image_layers(architecture), strict=False)
+                for layer, genes in zip(self.kept_layers(architecture), image_layers(architecture), strict=True)
             ),
             self.norm.select(width),
             None if self.head is None else self.head.select(width, len(self.head.bias)),
             architecture,
         )
+
+    def kept_layers(self, architecture: Architecture) -> list[ElasticVisionLayer]:
+        """The layers that an architecture runs, in the order in which it does."""
+        return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
@@ -156,7 +163,8 @@ class VisionNet(nn.Module):
         positions = self._resized(subnet.positions, self.grid, grid)
         if subnet.class_token is not None:
             x = torch.cat([subnet.class_token.to(x.dtype).expand(x.shape[0], 1, -1), x], 1)
-        x = (x + positions) * math.sqrt(x.shape[2])
+        scale = self.config.embedding_scale
+        x = (x + positions) * (math.sqrt(x.shape[2]) if scale is None else scale)
         return (F.dropout(x, drop.residual) if drop.residual else x), grid
 
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
@@ -183,10 +191,15 @@ class VisionNet(nn.Module):
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass
-        return norm(x, subnet.norm)
+        return x if self.config.norm_after_pool else norm(x, subnet.norm)
+
+    def pooled(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
+        """What :meth:`features` gives to what the classifier reads: (B, C), or all tokens."""
+        x = self.pool(tokens)
+        return norm(x, subnet.norm) if self.config.norm_after_pool else x
 
     def pool(self, tokens: Tensor) -> Tensor:
-        """Tokens (B, N, C) to what the classifier reads: (B, C), or all of them."""
+        """Tokens (B, N, C) to one vector (B, C), or all of them."""
         pool, patches = self.config.pool, tokens[:, self.prefix_tokens :]
         if pool == "avg":
             return patches.mean(1)
@@ -198,5 +211,5 @@ class VisionNet(nn.Module):
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
         """``images`` (B, 3, height, width) to logits (B, K), or to pooled features (B, C) without a classifier."""
-        x = self.pool(self.features(subnet, images))
+        x = self.pooled(subnet, self.features(subnet, images))
         return x if subnet.head is None else F.linear(x, *subnet.head)

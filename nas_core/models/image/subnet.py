@@ -13,7 +13,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers import MoSConfig
 from nas_core.layers.vision import VisionLayerWeights
-from nas_core.layers.weights import Affine
+from nas_core.layers.weights import Affine, NormWeights
 from nas_core.space import Architecture
 
 __all__ = ["POOLS", "VisionConfig", "VisionSubnet"]
@@ -49,6 +49,16 @@ class VisionConfig:
     """On hidden units of feed-forward layers."""
     drop_path: float = 0.0
     """Probability that the last layer's sublayers are skipped for an image; it rises linearly from 0."""
+    activation: str = "relu"
+    """Function of the hidden units of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    norm_eps: float = 1e-5
+    """Added to the variance by layer norms."""
+    embedding_scale: float | None = None
+    """By what tokens are multiplied before the first layer; default: the square root of the subnet's width."""
+    norm_after_pool: bool = False
+    """The last layer norm reads what was pooled, not each token before."""
+    layer_order: tuple[int, ...] = ()
+    """Layers, the one that shallower networks keep longest first; default: they keep the first ones."""
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
 
@@ -68,6 +78,6 @@ class VisionSubnet(NamedTuple):
     positions: Tensor
     """``(N, C)``, the class token's first."""
     layers: tuple[VisionLayerWeights, ...]
-    norm: Affine
+    norm: NormWeights
     head: Affine | None
     architecture: Architecture

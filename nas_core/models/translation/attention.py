@@ -59,5 +59,7 @@ def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: i
     """Farthest distance and largest head dimension of relative positions."""
     if not config.relative_length:
         return None
+    if "head_dim" in space.fixed:
+        return config.relative_length, space.largest().number("head_dim")
     fewest = min(int(heads) for heads in space.choice(f"{side}.self_heads").options[layer])
     return config.relative_length, space.largest().number("qkv_dim") // fewest

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from nas_core.errors import ArchitectureError
 from nas_core.layers.attention.kinds import KINDS, AttentionKind
 from nas_core.space import Architecture
-from nas_core.space.hat import READ_LAYERS
+from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
 __all__ = ["Lengths", "flops", "flops_g", "parameters", "params_m"]
+
+_HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,13 @@ def parameters(
     Raises:
         ArchitectureError: a gene of translation networks is missing.
     """
-    q = architecture.number("qkv_dim")
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
+    encoder, decoder, across = (qkv_dims(architecture, gene) for gene in _HEADS)
     total = 0
-    for ffn in architecture.numbers("encoder.ffn_dim"):
+    for q, ffn in zip(encoder, architecture.numbers("encoder.ffn_dim"), strict=True):
         total += _attention(q, e, e) + _feed_forward(e, ffn) + 2 * _norm(e)
-    for ffn in architecture.numbers("decoder.ffn_dim"):
-        total += _attention(q, d, d) + _attention(q, d, e) + _feed_forward(d, ffn) + 3 * _norm(d)
+    for q, read, ffn in zip(decoder, across, architecture.numbers("decoder.ffn_dim"), strict=True):
+        total += _attention(q, d, d) + _attention(read, d, e) + _feed_forward(d, ffn) + 3 * _norm(d)
     if norm_first:
         total += _norm(e) + _norm(d)
     if share_all_embeddings:
@@ -82,21 +84,21 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
     """
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
-    q = architecture.number("qkv_dim")
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
     macs = t * d * target_vocab
     encoder, decoder, across = (_kinds(architecture, gene) for gene in ATTENTION_GENES)
     sizes = architecture.numbers("encoder.ffn_dim"), architecture.numbers("encoder.self_heads")
-    for ffn, heads, kind in zip(*sizes, encoder, strict=True):
+    for ffn, heads, kind, q in zip(*sizes, encoder, qkv_dims(architecture, _HEADS[0]), strict=True):
         macs += s * (4 * q * e + 2 * e * ffn) + kind.macs(s, s, q, heads)
     names = ("decoder.ffn_dim", "decoder.arbitrary_cross", "decoder.self_heads", "decoder.cross_heads")
-    genes = zip(*(architecture.numbers(name) for name in names), decoder, across, strict=True)
-    for ffn, option, heads, cross_heads, kind, cross in genes:
+    widths = (qkv_dims(architecture, gene) for gene in _HEADS[1:])
+    genes = zip(*(architecture.numbers(name) for name in names), decoder, across, *widths, strict=True)
+    for ffn, option, heads, cross_heads, kind, cross, q, p in genes:
         if option not in READ_LAYERS:
             raise ArchitectureError(f"decoder.arbitrary_cross is {option!r}; expected one of {sorted(READ_LAYERS)}")
         read = s * min(READ_LAYERS[option], architecture.number("encoder.layers"))
         macs += t * (4 * q * d + 2 * d * ffn) + kind.macs(t, t, q, heads, causal=True)
-        macs += t * 2 * q * d + read * 2 * q * e + cross.macs(t, read, q, cross_heads)
+        macs += t * 2 * p * d + read * 2 * p * e + cross.macs(t, read, p, cross_heads)
     return 2 * macs
 
 

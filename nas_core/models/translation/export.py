@@ -11,7 +11,6 @@ Shapes: B batch, S/T source and target length, H heads, D head dim, V vocabulary
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,9 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
-from nas_core.layers import MoSConfig
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
+from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import DecoderCache, Subnet
@@ -39,13 +38,14 @@ def static_net(net: TranslationNet, architecture: Architecture, source: int, tar
     state = net.static_state(architecture)
     subnet = net.select(architecture)
     vocabularies = len(subnet.source_embedding), len(subnet.output)
-    config = replace(net.config, mos=MoSConfig())
-    static = TranslationNet(SearchSpace.of(architecture, like=net.space), *vocabularies, config)
+    static = TranslationNet(SearchSpace.of(architecture, like=net.space), *vocabularies, net.config.static())
     static.load_state_dict(state)
     for side, rows in (("source", source), ("target", target)):
         positions = getattr(static, f"{side}_positions")
         width = architecture.number(f"{'encoder' if side == 'source' else 'decoder'}.embed_dim")
-        positions.table = positions(rows, width)[:rows].clone()
+        if isinstance(positions, SinusoidalPositions):
+            positions.table = net.positions(("source", "target").index(side), rows, width).clone()
+    static.config = replace(static.config, first_position=0)  # its tables begin with the first token
     return static.eval()
 
 
@@ -81,7 +81,7 @@ class DecoderStep(nn.Module):
         self.kinds = list(dict.fromkeys(kinds))
         for index, kind in enumerate(self.kinds):
             self.register_buffer(f"table_{index}", kind.step_table(rows), persistent=False)
-        self.register_buffer("positions", net.target_positions.table, persistent=False)
+        self.register_buffer("positions", net.target_positions.table.detach(), persistent=False)
 
     def forward(self, token: Tensor, position: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         subnet = self.net.select(self.architecture)
@@ -97,7 +97,9 @@ class DecoderStep(nn.Module):
         cache = DecoderCache(cross, [masks.get(reads) for reads in _reads(self.architecture)], None)
         cache.past = [w.self_attn.kind.restored(*taken(w.self_attn.kind, _kept(w.self_attn))) for w in layers]
         table = subnet.target_embedding
-        x = F.embedding(token, table)[:, None] * math.sqrt(table.shape[1]) + F.embedding(position, self.positions)
+        x = F.embedding(token, table)[:, None] * self.net.embedding_scale(1, table) + F.embedding(
+            position, self.positions
+        )
         logits = F.linear(self.net.step_embedded(subnet, x, cache), subnet.output)
         return (F.log_softmax(logits, -1), *_flat([past for past in cache.past if past is not None]))
 

@@ -44,7 +44,9 @@ def check_translation_space(space: SearchSpace) -> None:
     for gene in _HEADS:
         for heads in _options(space, gene):
             for width in widths:
-                if int(width) % int(heads):
+                if "head_dim" in space.fixed:
+                    check_head_dim(space, gene, int(heads), int(width))
+                elif int(width) % int(heads):
                     raise SpaceError(f"space {space.name!r} has {gene} = {heads}, no divisor of qkv_dim {width}")
     for option in _options(space, _CROSS):
         if option not in READ_LAYERS:
@@ -54,6 +56,20 @@ def check_translation_space(space: SearchSpace) -> None:
             if kind not in KINDS.names() or place not in KINDS.get(kind).places:
                 known = [name for name, kind in KINDS.items() if place in kind.places]
                 raise SpaceError(f"space {space.name!r} has {gene} = {kind!r}; expected one of {known}")
+
+
+def check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> None:
+    """Check that so many heads of the space's ``head_dim`` fit into the widest queries.
+
+    Raises:
+        SpaceError: they do not, or the size is no number.
+    """
+    size = space.fixed["head_dim"]
+    if not isinstance(size, int) or size < 1 or heads * size > width:
+        raise SpaceError(
+            f"space {space.name!r} has {gene} = {heads} heads of head_dim {size!r}; expected positive numbers whose"
+            f" product is at most qkv_dim {width}"
+        )
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:

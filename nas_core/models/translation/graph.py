@@ -25,7 +25,7 @@ from nas_core.layers.attention.kinds import KINDS, AttentionKind
 from nas_core.models.translation.genes import PLACES, attention_options
 from nas_core.space import SearchSpace
 from nas_core.space.architecture import Architecture
-from nas_core.space.hat import READ_LAYERS
+from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
 __all__ = ["ATTRIBUTES", "SCALES", "operations", "operations_of", "translation_graph"]
@@ -96,24 +96,26 @@ def translation_graph(architecture: Architecture) -> Graph:
         edges.extend([] if after is None else [(after, node)])
         return node
 
-    qkv = architecture.number("qkv_dim")
+    widths = [qkv_dims(architecture, gene) for gene in (_ENCODER[1], *_DECODER[1:3])]
     width = architecture.number("encoder.embed_dim")
     node = add("source_embedding", width)
     encoder: list[int] = []
     kinds, decoder_kinds, cross_kinds = (_attention(architecture, gene) for gene in ATTENTION_GENES)
-    for (ffn, heads), kind in zip(_layers(architecture, "encoder.layers", _ENCODER), kinds, strict=True):
+    layers = _layers(architecture, "encoder.layers", _ENCODER)
+    for (ffn, heads), kind, qkv in zip(layers, kinds, widths[0], strict=True):
         node = add(kind.operation("encoder"), width, heads, qkv, after=node)
         node = add("encoder_feed_forward", width, 0, 0, ffn, after=node)
         encoder.append(node)
     width = architecture.number("decoder.embed_dim")
     node = add("target_embedding", width)
     layers = _layers(architecture, "decoder.layers", _DECODER)
-    for (ffn, heads, cross_heads, cross), kind, cross_kind in zip(layers, decoder_kinds, cross_kinds, strict=True):
+    genes = zip(layers, decoder_kinds, cross_kinds, *widths[1:], strict=True)
+    for (ffn, heads, cross_heads, cross), kind, cross_kind, qkv, cross_qkv in genes:
         if cross not in READ_LAYERS:
             raise ArchitectureError(f"decoder.arbitrary_cross is {cross!r}; expected one of {sorted(READ_LAYERS)}")
         memories = encoder[-READ_LAYERS[cross] :]
         node = add(kind.operation("decoder"), width, heads, qkv, after=node)
-        node = add(cross_kind.operation("cross"), width, cross_heads, qkv, 0, len(memories), after=node)
+        node = add(cross_kind.operation("cross"), width, cross_heads, cross_qkv, 0, len(memories), after=node)
         edges.extend((memory, node) for memory in memories)
         node = add("decoder_feed_forward", width, 0, 0, ffn, after=node)
     add("output", width, after=node)

@@ -18,14 +18,15 @@ from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, SpaceError
 from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
-from nas_core.layers.positions import SinusoidalPositions
-from nas_core.layers.transformer import Dropouts, norm
-from nas_core.layers.weights import named_tensors
+from nas_core.layers.depth import check_order, kept_layers
+from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
+from nas_core.layers.transformer import Dropouts, LayerForm, norm
 from nas_core.models.translation.attention import decoder_attention, encoder_attention
 from nas_core.models.translation.genes import check_translation_space
+from nas_core.models.translation.static import static_state
 from nas_core.models.translation.subnet import DecoderCache, LayerMemory, Memory, Subnet, TranslationConfig
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.hat import READ_LAYERS
+from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
 __all__ = ["TranslationNet"]
@@ -65,18 +66,22 @@ class TranslationNet(nn.Module):
         self._build_embeddings(source_vocab, target_vocab, source, target)
         widths = reference_widths or (source, target)
         self.register_buffer("reference_widths", torch.tensor(widths))
-        self.source_positions, self.target_positions = SinusoidalPositions(widths[0]), SinusoidalPositions(widths[1])
-        features, mos, first = len(space.choices), config.mos, config.norm_first
+        kind, (longest_source, longest_target) = config.positions, config.stored_positions
+        self.source_positions = positions_of(kind, widths[0], longest_source, source)
+        self.target_positions = positions_of(kind, widths[1], longest_target, target)
+        features, mos, form = len(space.choices), config.mos, LayerForm(config.norm_first, config.activation)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, first, attention)
+            ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, form, attention)
             for ffn, attention in zip(_widest(space, "encoder.ffn_dim"), encoder_attention(space, config), strict=True)
         )
         self.decoder_layers: list[ElasticDecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, first, attention)
+            ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, form, attention)
             for ffn, attention in zip(_widest(space, "decoder.ffn_dim"), decoder_attention(space, config), strict=True)
         )
-        self.encoder_norm = ElasticLayerNorm(source) if first else None
-        self.decoder_norm = ElasticLayerNorm(target) if first else None
+        check_order(config.encoder_order, len(self.encoder_layers), "encoder layers")
+        check_order(config.decoder_order, len(self.decoder_layers), "decoder layers")
+        self.encoder_norm = ElasticLayerNorm(source) if form.norm_first else None
+        self.decoder_norm = ElasticLayerNorm(target) if form.norm_first else None
 
     def _build_embeddings(self, source_vocab: int, target_vocab: int, source: int, target: int) -> None:
         config = self.config
@@ -107,25 +112,28 @@ class TranslationNet(nn.Module):
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         encoder_kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
         encoder = tuple(
-            layer.select(source, ffn, heads, routed, kind)
-            for layer, ffn, heads, kind in zip(
-                self.encoder_layers,
+            layer.select(source, ffn, heads, routed, kind, width)
+            for layer, ffn, heads, kind, width in zip(
+                self.kept_layers("encoder", architecture),
                 architecture.numbers("encoder.ffn_dim"),
                 architecture.numbers("encoder.self_heads"),
                 encoder_kinds,
-                strict=False,
+                qkv_dims(architecture, "encoder.self_heads"),
+                strict=True,
             )
         )
         decoder = tuple(
-            layer.select(target, source, ffn, self_heads, cross_heads, routed, kind, cross)
-            for layer, ffn, self_heads, cross_heads, kind, cross in zip(
-                self.decoder_layers,
+            layer.select(target, source, ffn, self_heads, cross_heads, routed, kind, cross, widths)
+            for layer, ffn, self_heads, cross_heads, kind, cross, *widths in zip(
+                self.kept_layers("decoder", architecture),
                 architecture.numbers("decoder.ffn_dim"),
                 architecture.numbers("decoder.self_heads"),
                 architecture.numbers("decoder.cross_heads"),
                 decoder_kinds,
                 cross_kinds,
-                strict=False,
+                qkv_dims(architecture, "decoder.self_heads"),
+                qkv_dims(architecture, "decoder.cross_heads"),
+                strict=True,
             )
         )
         return Subnet(
@@ -136,6 +144,12 @@ class TranslationNet(nn.Module):
             self.decoder_norm.select(target) if self.decoder_norm is not None else None,
             architecture,
         )
+
+    def kept_layers(self, side: str, architecture: Architecture) -> list[Any]:
+        """The layers of ``encoder`` or ``decoder`` that an architecture runs, in the order in which it does."""
+        order = self.config.encoder_order if side == "encoder" else self.config.decoder_order
+        layers = self.encoder_layers if side == "encoder" else self.decoder_layers
+        return kept_layers(layers, architecture.number(f"{side}.layers"), order)
 
     def _select_embeddings(self, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:
         if self.config.share_all_embeddings:
@@ -148,29 +162,7 @@ class TranslationNet(nn.Module):
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
         ``TranslationNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-        training = self.training
-        self.eval()
-        try:
-            with torch.no_grad():
-                subnet = self.select(architecture)
-        finally:
-            self.train(training)
-        state = {
-            name: tensor.detach().clone().contiguous()
-            for name, tensor in named_tensors(subnet)
-            if not name.endswith("embedding") and name != "output"
-        }
-        if self.config.share_all_embeddings:
-            source, target = subnet.source_embedding, subnet.target_embedding
-            wider = source if source.shape[1] >= target.shape[1] else target
-            state["embedding.weight"] = wider.detach().clone()
-        else:
-            state["source_embedding.weight"] = subnet.source_embedding.detach().clone()
-            state["target_embedding.weight"] = subnet.target_embedding.detach().clone()
-            if not self.config.share_decoder_embeddings:
-                state["output.weight"] = subnet.output.detach().clone()
-        state["reference_widths"] = self.reference_widths.clone()
-        return state
+        return static_state(self, architecture)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         """The table of positions is a function of the supernet's width, which travels with the weights."""
@@ -184,15 +176,27 @@ class TranslationNet(nn.Module):
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
-    def _dropouts(self, features: int, positions: SinusoidalPositions) -> Dropouts:
+    def _dropouts(self, features: int, positions: SinusoidalPositions | StoredPositions) -> Dropouts:
         if not self.training:
             return Dropouts()
         scale = features / positions.width
         config = self.config
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
-    def _embed(self, tokens: Tensor, table: Tensor, positions: Tensor, drop: Dropouts) -> Tensor:
-        x = F.embedding(tokens, table, self.config.padding_idx) * math.sqrt(table.shape[1]) + positions.to(table.dtype)
+    def embedding_scale(self, side: int, table: Tensor) -> float:
+        """By what embeddings of the source (0) or the target (1) are multiplied."""
+        fixed = self.config.embedding_scale
+        return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
+
+    def positions(self, side: int, length: int, features: int) -> Tensor:
+        """The vectors (length, features) of the source's (0) or the target's (1) first positions."""
+        positions, first = (self.source_positions, self.target_positions)[side], self.config.first_position
+        found: Tensor = positions(first + length, features)
+        return found[first:]
+
+    def _embed(self, side: int, tokens: Tensor, table: Tensor, positions: Tensor, drop: Dropouts) -> Tensor:
+        x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(side, table)
+        x = x + positions.to(table.dtype)
         return F.dropout(x, drop.residual) if drop.residual else x
 
     def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Memory:
@@ -200,10 +204,10 @@ class TranslationNet(nn.Module):
         mask = tokens.ne(self.config.padding_idx) if padded else None
         table = subnet.source_embedding
         drop = self._dropouts(table.shape[1], self.source_positions)
-        positions = self.source_positions(tokens.shape[1], table.shape[1])
+        positions = self.positions(0, tokens.shape[1], table.shape[1])
         if mask is not None:
             positions = positions[(mask.cumsum(1, dtype=torch.long) - 1).clamp(min=0)]
-        x = self._embed(tokens, table, positions, drop)
+        x = self._embed(0, tokens, table, positions, drop)
         keys = None if mask is None else mask[:, None, None]
         outputs = [x]
         for layer, weights in zip(self.encoder_layers, subnet.encoder_layers, strict=False):
@@ -231,7 +235,7 @@ class TranslationNet(nn.Module):
         """``tokens`` (B, T), padded on the right if at all, to features before the output projection (B, T, C)."""
         table = subnet.target_embedding
         drop = self._dropouts(table.shape[1], self.target_positions)
-        x = self._embed(tokens, table, self.target_positions(tokens.shape[1], table.shape[1]), drop)
+        x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
         memories = self._memories(subnet, memory)
         for layer, weights, (pair, mask, at) in zip(self.decoder_layers, subnet.decoder_layers, memories, strict=False):
             x = layer(x, weights, pair, mask, drop, at)
@@ -262,8 +266,8 @@ class TranslationNet(nn.Module):
     def step_features(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Do what :meth:`step` does, before the output projection: (B, C)."""
         table = subnet.target_embedding
-        position = self.target_positions(cache.length + 1, table.shape[1])[cache.length]
-        return self.step_embedded(subnet, self._embed(tokens[:, None], table, position, Dropouts()), cache)
+        position = self.positions(1, cache.length + 1, table.shape[1])[cache.length]
+        return self.step_embedded(subnet, self._embed(1, tokens[:, None], table, position, Dropouts()), cache)
 
     def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
         """Do what :meth:`step_features` does, from the token's embedding with its position ``x`` (B, 1, C)."""

@@ -6,7 +6,7 @@ Shapes: B batch, S source length, C channels, H heads, D head dim.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.attention.projections import CrossAttentionWeights
 from nas_core.layers.modes import is_exporting
 from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights
-from nas_core.layers.weights import Affine
+from nas_core.layers.weights import NormWeights
 from nas_core.space import Architecture
 
 __all__ = ["DecoderCache", "LayerMemory", "Memory", "Subnet", "TranslationConfig"]
@@ -42,6 +42,21 @@ class TranslationConfig:
     """On hidden units of feed-forward layers; scaled like ``dropout``."""
     norm_first: bool = False
     """Layer norm before each sublayer instead of after it."""
+    activation: str = "relu"
+    """Function of the hidden units of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    positions: str = "sinusoidal"
+    """One of :data:`nas_core.layers.positions.POSITIONS`."""
+    stored_positions: tuple[int, int] = (1024, 1024)
+    """How many positions of source and target are stored, where they are."""
+    first_position: int = 0
+    """The sinusoid of the first token; 2 in fairseq's own transformer, whose positions begin behind the padding."""
+    embedding_scale: tuple[float, float] | None = None
+    """By what embeddings of source and target are multiplied; default: the square root of the subnet's width, as in
+    HAT. A network that was taken over keeps the scale that it was trained with at every width."""
+    encoder_order: tuple[int, ...] = ()
+    """Encoder layers, the one that shallower networks keep longest first; default: they keep the first ones."""
+    decoder_order: tuple[int, ...] = ()
+    """The same of decoder layers."""
     padding_idx: int = 1
     """Index of the padding token in both vocabularies."""
     mos: MoSConfig = field(default_factory=MoSConfig)
@@ -55,6 +70,10 @@ class TranslationConfig:
     """Farthest distance that self-attention tells apart where its kind can, as softmax (Shaw et al. 2018, added to the
     keys); 0: none."""
 
+    def static(self) -> TranslationConfig:
+        """The settings of a static network: no experts, and layers that were put in order when it was taken out."""
+        return replace(self, mos=MoSConfig(), encoder_order=(), decoder_order=())
+
 
 class Subnet(NamedTuple):
     """The weights of one architecture; field names are the static model's parameter names."""
@@ -64,8 +83,8 @@ class Subnet(NamedTuple):
     output: Tensor
     encoder_layers: tuple[EncoderLayerWeights, ...]
     decoder_layers: tuple[DecoderLayerWeights, ...]
-    encoder_norm: Affine | None
-    decoder_norm: Affine | None
+    encoder_norm: NormWeights | None
+    decoder_norm: NormWeights | None
     architecture: Architecture
 
 
