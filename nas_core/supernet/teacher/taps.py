@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -25,8 +26,8 @@ class Taps(TorchFunctionMode):
 
     A layer is known by its weight, the very tensor that the network multiplies with: a parameter, or what ``select``
     gave (:func:`weights_of`), if the network runs with the same tuple. The network may run several times; under
-    autocast inputs are what the layer was given and outputs what it gave. Nothing is detached: in training a loss of
-    what was recorded has its gradient.
+    autocast inputs are what the layer was given and outputs what it gave. Nothing is detached: gradients can be taken
+    of what was recorded and by it, and inputs without a graph ask for a gradient from then on.
 
     A layer that torch calls inside another function, as those of ``nn.MultiheadAttention``, is not seen.
 
@@ -60,16 +61,22 @@ class Taps(TorchFunctionMode):
     ) -> Any:
         """Call what torch was to call, and record it if it is one of these layers."""
         kwargs = kwargs or {}
+        if func is not F.linear or not (names := self._names.get(_place(_given(args, kwargs, 1, "weight")))):
+            return func(*args, **kwargs)
+        x = _given(args, kwargs, 0, "input")
+        if self.inputs and torch.is_grad_enabled() and not x.requires_grad:
+            x.requires_grad_()
         result = func(*args, **kwargs)
-        if func is F.linear:
-            x = args[0] if args else kwargs["input"]
-            weight = args[1] if len(args) > 1 else kwargs["weight"]
-            for name in self._names.get(_place(weight), ()):
-                if name in self.inputs:
-                    self.inputs[name].append(x)
-                if name in self.outputs:
-                    self.outputs[name].append(result)
+        for name in names:
+            if self.inputs:
+                self.inputs[name].append(x)
+            if self.outputs:
+                self.outputs[name].append(result)
         return result
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str) -> Any:
+    return args[place] if len(args) > place else kwargs[name]
 
 
 def _place(weight: Tensor) -> object:

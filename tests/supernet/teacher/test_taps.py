@@ -82,3 +82,14 @@ def test_experts_that_were_mixed() -> None:
         F.linear(torch.randn(1, 3), mixed)
         F.linear(torch.randn(1, 3), mixed.clone())
     assert len(taps.inputs["mixed"]) == 1
+
+
+def test_gradients_by_what_was_recorded() -> None:
+    layer, x = nn.Linear(3, 2), torch.randn(5, 3)
+    with Taps({"layer": layer.weight}) as taps:
+        loss = layer(x).square().sum()
+    (gradient,) = torch.autograd.grad(loss, taps.inputs["layer"])
+    torch.testing.assert_close(gradient, 2 * layer(x).detach() @ layer.weight.detach())
+    with torch.no_grad(), Taps({"layer": layer.weight}) as taps:
+        layer(torch.randn(5, 3))
+    assert not taps.inputs["layer"][0].requires_grad

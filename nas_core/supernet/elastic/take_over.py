@@ -1,0 +1,148 @@
+"""A trained network becomes the largest subnet of a supernet.
+
+A host reads its checkpoint and offers it as a :class:`Trained`; :func:`take_over` does what is the same everywhere:
+checks that both compute the same, sorts what smaller networks will be cut from, and makes experts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import CheckpointError, ConfigError, unknown_choice
+from nas_core.layers.mos import NONE
+from nas_core.models.elastic import ElasticForm
+from nas_core.space import SearchSpace
+from nas_core.supernet.elastic.depth import depth_order
+from nas_core.supernet.elastic.experts import copy_into_experts
+from nas_core.supernet.elastic.importance import CRITERIA, importance
+from nas_core.supernet.elastic.sorting import sort_axes
+
+__all__ = ["TOLERANCE", "TakenOver", "Trained", "check_settings", "take_over"]
+
+TOLERANCE = 1e-5
+"""Largest difference between the outputs of the trained network and of the largest subnet, over the largest output."""
+
+
+class Trained(Protocol):
+    """A host's trained network, with its weights in an elastic network."""
+
+    net: Any
+    """The elastic network over :attr:`space`, without experts. Its largest subnet has the trained weights."""
+    space: SearchSpace
+    form: ElasticForm
+
+    def difference(self, net: nn.Module) -> float:
+        """The largest difference between the outputs of the host's own model and of the largest subnet of ``net`` on
+        the same random input, over the largest output; both in float32."""
+
+    def calibration(self, count: int) -> Sequence[Any]:
+        """So many batches of training data, or fewer if there are not so many.
+
+        Raises:
+            DataError: there is no data, or not one batch.
+        """
+
+    def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
+        """The mean loss of a subnet of ``net`` on a batch, differentiable."""
+
+    def with_experts(self, mos: str) -> nn.Module:
+        """A network as :attr:`net`, with experts of that kind and random weights."""
+
+    def save(self, path: Path, net: nn.Module) -> None:
+        """Write the host's checkpoint of a supernet, whole or not at all."""
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """What a take-over did."""
+
+    difference: float
+    """How far the supernet's largest subnet is from the trained network, relative to the largest output."""
+    batches: int
+    """How many batches of calibration data were used."""
+    layer_order: dict[str, tuple[int, ...]]
+    """Layers of each side, the one that is kept longest first; empty where they stay in their own order."""
+    sorted_axes: int
+    """Heads, hidden units and channels that were sorted: how many axes."""
+
+
+def check_settings(importance_by: str, calibrate: int) -> None:
+    """Raise before any work where settings cannot work.
+
+    Raises:
+        UnknownChoiceError: no such criterion. ConfigError: it needs data, or a negative number of batches.
+    """
+    if importance_by not in CRITERIA:
+        raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
+    if calibrate < 0:
+        raise ConfigError(f"--calibrate {calibrate}; expected a number of batches, 0 for none")
+    if importance_by in ("activation", "gradient") and not calibrate:
+        raise ConfigError(f"--importance {importance_by} needs calibration data; give --calibrate, e.g. 16")
+
+
+def take_over(
+    trained: Trained, path: Path, *, importance_by: str = "weight", calibrate: int = 0, mos: str = NONE
+) -> TakenOver:
+    """Write the supernet of a trained network.
+
+    Args:
+        path: the new checkpoint.
+        importance_by: what heads, hidden units and channels are sorted by, one of
+            :data:`nas_core.supernet.elastic.importance.CRITERIA`.
+        calibrate: batches of data on which importance and the cost of each layer's absence are measured; 0: layers are
+            left out from the last on.
+        mos: experts of the feed-forward layers: a kind of mixture, or ``none``.
+
+    Raises:
+        ConfigError: see :func:`check_settings`, or a file that exists. DataError: no data for calibration.
+        CheckpointError: the two networks differ, which is a defect of this program.
+    """
+    check_settings(importance_by, calibrate)
+    if path.exists():
+        raise ConfigError(f"{path} exists; give another file with --out, or remove it")
+    batches = trained.calibration(calibrate) if calibrate else ()
+    net, form = trained.net, trained.form
+    _check(trained, net)
+    largest = trained.space.largest()
+    axes = form.axes(net)
+    found = importance(net, axes, importance_by, batches, lambda batch: trained.loss(net, net.select(largest), batch))
+    orders = sort_axes(net, axes, found)
+    layers: dict[str, tuple[int, ...]] = {}
+    if batches and importance_by != "none":
+        layers = depth_order(form.sides(net), lambda kept: _mean_loss(trained, kept, batches))
+        form.set_order(net, layers)
+    if mos != NONE:
+        plain, net = net, trained.with_experts(mos)
+        copy_into_experts(plain, net)
+    difference = _check(trained, net)
+    trained.save(path, net)
+    return TakenOver(difference, len(batches), layers, len(orders))
+
+
+def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
+    net = trained.net
+    training = net.training
+    net.eval()
+    try:
+        with torch.no_grad():
+            subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+            return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
+    finally:
+        net.train(training)
+
+
+def _check(trained: Trained, net: nn.Module) -> float:
+    difference = trained.difference(net)
+    if not math.isfinite(difference) or difference > TOLERANCE:
+        raise CheckpointError(
+            f"the supernet's largest network differs from the trained one by {difference:.1e} of the largest output,"
+            f" more than {TOLERANCE:g}; please report this, with the settings that the network was trained with"
+        )
+    return difference
