@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode  # private: the one way to watch operations
 
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers.attention import LinearAttention
@@ -89,7 +90,7 @@ def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
     net, chosen = network_for(8192, "softmax", "local", "linear")
     largest = 0
 
-    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+    class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             nonlocal largest
             found = func(*args, **(kwargs or {}))
