@@ -144,6 +144,7 @@ KINDS: Registry[ModelKind] = Registry(
     {
         "translation": "nas_core.models.translation.kind:TRANSLATION",
         "image": "nas_core.models.image.kind:IMAGE",
+        "masked_lm": "nas_core.models.masked_lm.kind:MASKED_LM",
     },
     ModelKind,
 )
