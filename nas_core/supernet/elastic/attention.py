@@ -41,7 +41,7 @@ class FitConfig(NamedTuple):
     ridge: float = 1e-3
     """Penalty on the change of the output projection, over the mean variance of what it reads."""
     seed: int = 0
-    """Of the order of batches."""
+    """Decides the order of batches."""
 
 
 class Fitted(NamedTuple):

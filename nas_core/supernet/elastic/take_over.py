@@ -145,7 +145,8 @@ def take_over(
     fitted: tuple[Fitted, ...] = ()
     if fit_steps:
         config = FitConfig(steps=fit_steps)
-        fitted = fit(net, trained.space, batches, lambda subnet, batch: trained.loss(net, subnet, batch), config)
+        found_near = fit(net, trained.space, batches, lambda subnet, batch: trained.loss(net, subnet, batch), config)
+        fitted = tuple(found_near)
     if mos != NONE:
         plain, net = net, trained.with_experts(mos)
         copy_into_experts(plain, net)
