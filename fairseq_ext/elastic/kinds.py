@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
+from omegaconf import OmegaConf
 
 from fairseq_ext.checkpoint import read_state
 from nas_core.errors import CheckpointError
@@ -49,7 +51,7 @@ def open_trained(path: Path, request: Request) -> Trained:
     Raises:
         CheckpointError: it is damaged, or of another model. ConfigError: a part of the network has no elastic form.
     """
-    state = read_state(path, mmap=True)
+    state = _current(read_state(path, mmap=True))
     settings = settings_of(state, path)
     if "search_space_json" in settings:
         raise CheckpointError(f"{path} is a supernet or one of its subnets already; give a model of fairseq's own")
@@ -65,6 +67,15 @@ def open_trained(path: Path, request: Request) -> Trained:
     return trained
 
 
+def _current(state: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint from before 2021, with its settings in groups."""
+    if state.get("cfg") or not hasattr(state.get("args"), "__dict__"):
+        return state
+    state = checkpoint_utils._upgrade_state_dict(state)
+    groups = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    return {**state, "args": None, "cfg": groups}
+
+
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The options of a checkpoint's model by name, however fairseq stored them.
 
@@ -72,7 +83,7 @@ def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
         CheckpointError: there are none.
     """
     config: Any = state.get("cfg")
-    found: Any = config.get("model") if hasattr(config, "get") else state.get("args")
+    found: Any = config.get("model") if hasattr(config, "get") else None
     settings = dict(found) if isinstance(found, Mapping) else dict(vars(found)) if hasattr(found, "__dict__") else {}
     if not settings:
         raise CheckpointError(f"{path} holds no settings of its model; expected a checkpoint written by fairseq-train")
