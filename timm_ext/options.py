@@ -13,6 +13,8 @@ from nas_core.precision import PRECISIONS
 __all__ = ["SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
 
 SAMPLINGS = ("spos", "sandwich")
+_OF_MODEL = ("search_space", "subnet", "mos")
+"""Settings of a network that is built by its name."""
 _FORMER = {"float32": "fp32", "bfloat16": "bf16"}
 """Names of precisions in earlier releases."""
 
@@ -24,8 +26,9 @@ class TrainConfig:
     data: str
     """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
     have those, or an npz of JPEG bytes"""
-    model: str
-    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet"""
+    model: str = ""
+    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet; default: the network of
+    --init"""
     output: str
     """run folder; a run that was interrupted there is continued"""
     val_data: str = ""
@@ -42,7 +45,8 @@ class TrainConfig:
     mos: str = ""
     """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
     init: str = ""
-    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract'"""
+    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of
+    'nas-ext elastic'"""
     sampling: str = "spos"
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     valid_random: int = 2
@@ -135,6 +139,12 @@ class TrainConfig:
     """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
 
     def __post_init__(self) -> None:
+        if not self.model and not self.init:
+            raise ConfigError("neither --model nor --init; give the name of a model, or a checkpoint to go on from")
+        if not self.model and (given := [name for name in _OF_MODEL if getattr(self, name)]):
+            raise ConfigError(
+                f"--{given[0].replace('_', '-')} without --model: the network of --init says it itself; leave it out"
+            )
         if self.sampling not in SAMPLINGS:
             raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
         object.__setattr__(self, "precision", precision_named(self.precision))

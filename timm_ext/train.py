@@ -201,7 +201,7 @@ class Trainer:
         save_checkpoint(
             path,
             self.model,
-            arch=self.config.model,
+            arch=self.config.model or self.model.pretrained_cfg["architecture"],
             epoch=self.epoch,
             optimizer=self.optimizer.state_dict(),
             scaler=self.step.state_dict(),
