@@ -3,244 +3,28 @@
 Annotations are not postponed in this module: fairseq reads the options from the field types.
 """
 
-import logging
-import math
-from argparse import SUPPRESS, ArgumentError, ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-import torch
-from fairseq import metrics
-from fairseq.dataclass import ChoiceEnum
-from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from fairseq_ext.compat import one_line_errors
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.stability import Ranking, exact, stop_when_stable
-from fairseq_ext.validation import KeptSubnets
-from nas_core.errors import ConfigError
-from nas_core.space import Architecture
-from nas_core.supernet.sampling import sandwich, validation_set
-from nas_core.supernet.stability import Stability, StabilityConfig
-
-logger = logging.getLogger(__name__)
-
-_LOSSES = ("loss", "nll_loss")
-_SAMPLING = ChoiceEnum(["spos", "sandwich"])
-_SAMPLING_HELP = (
-    "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
-    " its gradient are the mean of the three, as in the code of Mixture-of-Supernets for translation; the paper's"
-    " equation 2 is their sum"
-)
-_SELECT = ChoiceEnum(["mean", "smallest", "largest"])
+from fairseq_ext.training.supernet_task import SupernetTask, SupernetTaskConfig
 
 
 @dataclass
-class SupernetTranslationConfig(TranslationConfig):  # type: ignore[misc]
-    supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
-        default="spos",
-        metadata={"help": f"same as --sampling: {_SAMPLING_HELP}"},
+class SupernetTranslationConfig(SupernetTaskConfig, TranslationConfig):  # type: ignore[misc]
+    """fairseq's options of translation, and those of a supernet's training."""
+
+
+class SupernetTranslationTask(SupernetTask, TranslationTask):  # type: ignore[misc]
+    """fairseq's translation task for a supernet, trained and validated as :class:`SupernetTask` says."""
+
+    model_type = TranslationModel
+    advice = (
+        "--task supernet_translation needs --arch mos_transformer*, hat_transformer* or mformer*;"
+        " use --task translation for other models"
     )
-    valid_random: int = field(
-        default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
-    )
-    stability_architectures: int = field(
-        default=0,
-        metadata={
-            "help": "stop training when the ranking of so many fixed subnets by validation loss no longer changes"
-            " (RankNAS: 100 to 200); 0: do not"
-        },
-    )
-    stability_tau: float = field(
-        default=0.9, metadata={"help": "stop when Kendall's tau between two validations is above this"}
-    )
-    stability_patience: int = field(
-        default=5, metadata={"help": "stop when that tau has risen more often than this in a row"}
-    )
-    select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
-        default="mean",
-        metadata={
-            "help": "whose validation loss is 'loss' and so selects checkpoint_best.pt; in the code of HAT and of"
-            " Mixture-of-Supernets the smallest"
-        },
-    )
-
-
-class SupernetTranslationTask(TranslationTask):  # type: ignore[misc]
-    """fairseq's translation task for a supernet.
-
-    Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation
-    2) trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, as
-    in the authors' code for translation (the equation, and their code for BERT, sum), so that learning rates, clipping
-    and the reported loss keep their meaning. Which are the largest and the smallest is ``--extremes`` of the model.
-
-    Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
-    ``--select-checkpoint`` says. With ``--stability-architectures`` training stops when subnets keep their order.
-    """
-
-    ranking: Ranking | None = None
-    """The ranking of subnets, where they are ranked; known once there is a model."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.kept = KeptSubnets()
-
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        """``--sampling`` under a name of its own: fairseq writes every option into all groups of settings that have its
-        name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate."""
-        super().add_args(parser)
-        with suppress(ArgumentError):
-            choices = [choice.value for choice in _SAMPLING]
-            parser.add_argument(
-                "--sampling", dest="supernet_sampling", choices=choices, default=SUPPRESS, help=_SAMPLING_HELP
-            )
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        model = super().build_model(cfg, from_checkpoint)
-        with one_line_errors():
-            if not isinstance(model, TranslationModel):
-                raise ConfigError(
-                    "--task supernet_translation needs --arch mos_transformer*, hat_transformer* or mformer*;"
-                    " use --task translation for other models"
-                )
-        if self.cfg.stability_architectures:
-            self.rank(model)
-        names = ", ".join(self.validated(model))
-        logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
-        if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
-            ends = {"space": "the space's own", "hat": "as in HAT's code"}[_extremes(model)]
-            logger.info("sandwich: mean loss of a random subnet, the largest and the smallest (%s)", ends)
-        return model
-
-    def rank(self, model: TranslationModel) -> None:
-        """Compare the ranking of subnets between validations, and stop training by it."""
-        with one_line_errors():
-            settings = StabilityConfig(
-                architectures=self.cfg.stability_architectures,
-                tau=self.cfg.stability_tau,
-                patience=self.cfg.stability_patience,
-            )
-            self.ranking = Ranking(Stability(model.space, settings))
-        stop_when_stable(self.ranking)
-
-    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
-        super().begin_valid_epoch(epoch, model)
-        self.kept.forget()
-        if self.ranking:
-            self.ranking.forget()
-
-    def begin_epoch(self, epoch: int, model: Any) -> None:
-        super().begin_epoch(epoch, model)
-        if self.ranking:
-            self.ranking.epoch = epoch
-
-    def validated(self, model: TranslationModel) -> dict[str, Architecture]:
-        """The fixed architectures that are validated, by name; one if the space holds only one."""
-        return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
-
-    def train_step(
-        self,
-        sample: dict[str, Any],
-        model: Any,
-        criterion: Any,
-        optimizer: Any,
-        update_num: int,
-        ignore_grad: bool = False,
-    ) -> tuple[Any, Any, dict[str, Any]]:
-        self.kept.forget()
-        supernet = _unwrap(model)
-        if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
-            result: tuple[Any, Any, dict[str, Any]] = super().train_step(
-                sample, model, criterion, optimizer, update_num, ignore_grad
-            )
-            return result
-        model.train()
-        model.set_num_updates(update_num)
-        named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
-        outputs = {}
-        total, size = 0.0, 0
-        for index, (name, architecture) in enumerate(named.items()):
-            last = index == len(named) - 1
-            with supernet.using(architecture), nullcontext() if last else _no_sync(model):
-                with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
-                    loss, size, outputs[name] = criterion(model, sample)
-                loss = loss / len(named) * (0 if ignore_grad else 1)
-                optimizer.backward(loss)
-            total = total + loss.detach()
-        return total, size, _combine(outputs, "mean")
-
-    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        supernet = _unwrap(model)
-        outputs = {}
-        loss, size = None, 0
-        for name, architecture in self.validated(supernet).items():
-            model.eval()
-            step = super().valid_step if name == "largest" else _criterion_only
-            with self.kept.using(supernet, architecture):
-                loss, size, outputs[name] = step(sample, model, criterion)
-        combined = _combine(outputs, self.cfg.select_checkpoint)
-        for name, architecture in self.ranking.architectures().items() if self.ranking else ():
-            model.eval()
-            with self.kept.using(supernet, architecture):
-                combined[name] = _criterion_only(sample, model, criterion)[2]["loss"]
-        return loss, size, combined
-
-    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """fairseq's own metrics, and ``<architecture>_loss`` in bits per token like its ``loss``."""
-        super().reduce_metrics(logging_outputs, criterion)
-        if self.ranking:
-            self.ranking.add(logging_outputs)
-        total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
-        names = {key for log in logging_outputs for key in log if key.startswith("subnet:")}
-        for key in sorted(names):
-            value = sum(exact(log.get(key, 0)) for log in logging_outputs)
-            metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / math.log(2), total, round=3)
-
-
-def _extremes(model: TranslationModel) -> str:
-    return str(getattr(model.args, "extremes", "space"))
-
-
-def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-    with torch.no_grad():
-        result: tuple[Any, Any, dict[str, Any]] = criterion(model, sample)
-    return result
-
-
-def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
-    """One logging output of several: counts of one of them (the tokens are the same), the losses by ``select``, and
-    each architecture's loss under its own key."""
-    combined = dict(outputs.get("largest") or next(iter(outputs.values())))
-    for key in _LOSSES:
-        values = {name: output[key] for name, output in outputs.items() if key in output}
-        if values:
-            combined[key] = values[select] if select in values else sum(values.values()) / len(values)
-    for name, output in outputs.items():
-        combined[f"subnet:{name}"] = output["loss"]
-    return combined
-
-
-def _unwrap(model: Any) -> TranslationModel:
-    while not isinstance(model, TranslationModel) and hasattr(model, "module"):
-        model = model.module
-    assert isinstance(model, TranslationModel)
-    return model
-
-
-@contextmanager
-def _no_sync(model: Any) -> Iterator[None]:
-    """Gradients of the sandwich are exchanged between workers once, with its last part."""
-    with model.no_sync() if hasattr(model, "no_sync") else nullcontext():
-        yield
-
-
-def _device_type(sample: dict[str, Any]) -> str:
-    return str(sample["target"].device.type)
 
 
 if "supernet_translation" not in TASK_REGISTRY:

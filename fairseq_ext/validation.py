@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
-from fairseq_ext.model import TranslationModel
 from nas_core.layers.weights import named_tensors
-from nas_core.models.translation.subnet import Subnet
 from nas_core.space import Architecture
+from nas_core.supernet.active import SubnetHolder
 
 __all__ = ["KeptSubnets"]
 
@@ -23,8 +23,8 @@ class KeptSubnets:
     """
 
     def __init__(self) -> None:
-        self._model: TranslationModel | None = None
-        self._kept: dict[Architecture, Subnet] = {}
+        self._model: SubnetHolder[Any] | None = None
+        self._kept: dict[Architecture, Any] = {}
         self._bytes = 0
 
     def forget(self) -> None:
@@ -32,7 +32,7 @@ class KeptSubnets:
         self._model, self._kept, self._bytes = None, {}, 0
 
     @contextmanager
-    def using(self, model: TranslationModel, architecture: Architecture) -> Iterator[None]:
+    def using(self, model: SubnetHolder[Any], architecture: Architecture) -> Iterator[None]:
         """Run the model, which is in evaluation mode, with this architecture inside the block."""
         if self._model is not model:
             self.forget()
@@ -49,7 +49,7 @@ class KeptSubnets:
             yield
 
 
-def _bytes_beside(model: TranslationModel, subnet: Subnet) -> int:
+def _bytes_beside(model: SubnetHolder[Any], subnet: Any) -> int:
     """Memory of the weights that are no part of the model's own."""
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     storages = [tensor.untyped_storage() for _, tensor in named_tensors(subnet)]

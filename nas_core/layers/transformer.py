@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.forward import cross_attention, cross_step, self_attention, self_step
+from nas_core.layers.attention.forward import cross_attention, cross_step, self_attention, self_read, self_step
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState
 from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
@@ -154,6 +154,12 @@ class ElasticEncoderLayer(nn.Module):
         y = self_attention(y, weights.self_attn, mask, drop.attention, self.causal)
         return self._transform(x, y, weights, drop)
 
+    def read(self, x: Tensor, weights: EncoderLayerWeights) -> tuple[Tensor, AttentionState]:
+        """The first positions of a causal layer: ``x`` (B, T, C) to (B, T, C), and what :meth:`step` takes for the
+        next."""
+        y, after = self_read(norm(x, weights.self_attn_norm) if self.norm_first else x, weights.self_attn)
+        return self._transform(x, y, weights, Dropouts()), after
+
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
     ) -> tuple[Tensor, AttentionState]:
@@ -183,13 +189,14 @@ class ElasticDecoderLayer(nn.Module):
         mos: MoSConfig,
         form: LayerForm | None = None,
         attention: AttentionConfig | None = None,
+        cross_qkv_dim: int | None = None,
     ) -> None:
         super().__init__()
         form, attention = form or LayerForm(), attention or AttentionConfig()
         self.norm_first = form.norm_first
         self.self_attn = attention.self_attention(embed_dim, qkv_dim)
         self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
-        self.cross_attn = attention.cross_attention(embed_dim, memory_dim, qkv_dim)
+        self.cross_attn = attention.cross_attention(embed_dim, memory_dim, cross_qkv_dim or qkv_dim)
         self.cross_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
         self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
         self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)

@@ -144,6 +144,7 @@ KINDS: Registry[ModelKind] = Registry(
     {
         "translation": "nas_core.models.translation.kind:TRANSLATION",
         "image": "nas_core.models.image.kind:IMAGE",
+        "language": "nas_core.models.language.kind:LANGUAGE",
     },
     ModelKind,
 )

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError, ConfigError
+from nas_core.errors import CheckpointError, ConfigError, unknown_choice
 from nas_core.layers.mos import NONE
 from nas_core.models.elastic import ElasticForm
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
-from nas_core.supernet.elastic.importance import importance
+from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.sorting import sort_axes
 
 __all__ = ["TOLERANCE", "TakenOver", "Trained", "check_settings", "take_over"]
@@ -77,8 +77,10 @@ def check_settings(importance_by: str, calibrate: int) -> None:
     """Raise before any work where settings cannot work.
 
     Raises:
-        ConfigError: a criterion without the data that it needs, or a negative number of batches.
+        UnknownChoiceError: no such criterion. ConfigError: it needs data, or a negative number of batches.
     """
+    if importance_by not in CRITERIA:
+        raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
     if calibrate < 0:
         raise ConfigError(f"--calibrate {calibrate}; expected a number of batches, 0 for none")
     if importance_by in ("activation", "gradient") and not calibrate:

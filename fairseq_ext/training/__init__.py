@@ -1,0 +1,1 @@
+"""Training of supernets through fairseq, whichever task it is."""
