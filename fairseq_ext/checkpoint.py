@@ -94,16 +94,30 @@ def write_subnet(
     own = f"hat_transformer{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
     static = own if own in ARCH_MODEL_REGISTRY else "hat_transformer"  # all options are stored, the name adds none
     vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    vars(args).update(encoder_order=None, decoder_order=None)
     args.task = "translation"
     task = settings.get("task")
     if isinstance(task, dict):
         task["_name"] = "translation"
         for option in _TASK_OPTIONS:
             task.pop(option, None)
-    subnet = {
+    write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
+
+
+def write_network(
+    state: dict[str, Any], settings: dict[str, Any], weights: dict[str, torch.Tensor], path: Path
+) -> None:
+    """A checkpoint from which training begins anew: no optimizer state.
+
+    Args:
+        state: what it was made from.
+        settings: the groups of settings, as under ``cfg``.
+        weights: of the model.
+    """
+    content = {
         "args": None,
         "cfg": settings,
-        "model": {f"net.{name}": tensor.cpu() for name, tensor in weights.items()},
+        "model": {name: tensor.detach().cpu() for name, tensor in weights.items()},
         "criterion": None,
         "optimizer_history": state.get("optimizer_history", [])[-1:],
         "task_state": {},
@@ -111,4 +125,4 @@ def write_subnet(
         "last_optimizer_state": None,
     }
     with atomic_output(path) as temporary:
-        torch.save(subnet, temporary)
+        torch.save(content, temporary)

@@ -23,6 +23,7 @@ from nas_core.supernet.host import Report
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
+    from nas_core.supernet.elastic import Trained
     from nas_core.supernet.exportable import ExportableModel
 
 _LOG2 = float(np.log(2))
@@ -172,14 +173,15 @@ class FairseqHost:
     training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
-        """fairseq writes torch's zip format, with settings under ``cfg``; only the archive's pickle is looked at."""
+        """fairseq writes torch's zip format, with settings under ``cfg``, before 2021 under ``args``; only the
+        archive's pickle is looked at."""
         try:
             with zipfile.ZipFile(checkpoint) as archive:
                 record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
                 content = archive.read(record)
         except (*DAMAGED_ARCHIVE, StopIteration):
             return False
-        return b"optimizer_history" in content and b"cfg" in content
+        return b"optimizer_history" in content and b"args" in content
 
     def open(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
         """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
@@ -194,6 +196,13 @@ class FairseqHost:
 
         path = Path(checkpoint)
         return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
+
+    def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
+        """Open a trained network of fairseq's own; see :class:`nas_core.supernet.elastic.opening.ElasticHost`."""
+        _prepare()
+        from fairseq_ext.elastic.kinds import Request, open_trained
+
+        return open_trained(Path(checkpoint), Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
         """Count the entries of both dictionaries; see :class:`nas_core.supernet.vocabularies.DataHost`."""

@@ -25,6 +25,8 @@ _INHERITED = (
     "share_all_embeddings",
     "share_decoder_input_output_embed",
     "normalize_before",
+    "activation_fn",
+    "positions",
     "max_relative_length",
     "linear_max_length",
     "linear_encoder_length",
@@ -32,8 +34,14 @@ _INHERITED = (
     "max_source_positions",
     "max_target_positions",
 )
-_NAMED = (*_INHERITED, "mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
-"""What an error names; experts are what an architecture's name stands for, so they are not taken from a file."""
+_EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
+"""What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
+_NAMED = (*_INHERITED, *_EXPERTS)
+"""What an error names."""
+_TAKEN_OVER = ("taken_over", "embedding_scale", "encoder_order", "decoder_order")
+"""What follows from the trained network that a supernet was made of; none has an option."""
+_SILENT = (None, False, 0, "relu", "sinusoidal")
+"""Values that a log need not tell."""
 _SCALES = ("linear_max_length", "linear_encoder_length")
 """What follows from the data when a training begins, and must not follow from other data, or other releases, when it is
 continued."""
@@ -57,10 +65,13 @@ def inherit(args: Namespace) -> None:
         return
     continues = not getattr(args, "finetune_from_model", None) and _restored(args) == _LAST
     names = _SCALES if continues else _INHERITED  # all else the same command says again
+    if getattr(stored, "taken_over", False):
+        names = (*names, *_EXPERTS)
     taken = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
-    for name in taken:
-        setattr(args, name, getattr(stored, name))
-    said = [_option(name, stored) for name in taken if getattr(stored, name) not in (None, False, 0)]
+    for name in (*taken, *_TAKEN_OVER):
+        if hasattr(stored, name):
+            setattr(args, name, getattr(stored, name))
+    said = [_option(name, stored) for name in taken if getattr(stored, name) not in _SILENT]
     if continues:
         return
     if getattr(args, "search_space", None) is None:

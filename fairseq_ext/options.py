@@ -10,6 +10,8 @@ from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
+from nas_core.layers.feed_forward import ACTIVATIONS
+from nas_core.layers.positions import POSITIONS
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.supernet.sampling import DRAWS, EXTREMES
@@ -36,6 +38,8 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
     add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
     add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
+    add("--activation-fn", choices=ACTIVATIONS, help="function of the hidden units of feed-forward layers")
+    add("--positions", choices=POSITIONS[:2], help="computed sinusoids, or a table that is trained")
     add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
     sharing = "one table for source, target and output; needs a joined dictionary"
     add("--share-all-embeddings", action=BooleanOptionalAction, default=None, help=sharing)
@@ -96,13 +100,20 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
     )
     if args.max_relative_length < 0:
         raise ConfigError(f"--max-relative-length is {args.max_relative_length}; expected 0 (none) or more")
-    return TranslationConfig(
+    scale = args.embedding_scale
+    config = TranslationConfig(
         share_all_embeddings=args.share_all_embeddings,
         share_decoder_embeddings=args.share_decoder_input_output_embed,
         dropout=args.dropout,
         attention_dropout=args.attention_dropout,
         activation_dropout=args.activation_dropout,
         norm_first=args.normalize_before,
+        activation=args.activation_fn,
+        positions=args.positions,
+        stored_positions=(args.max_source_positions, args.max_target_positions),
+        embedding_scale=None if scale is None else (float(scale[0]), float(scale[1])),
+        encoder_order=tuple(args.encoder_order or ()),
+        decoder_order=tuple(args.decoder_order or ()),
         padding_idx=padding_idx,
         mos=mos,
         linear=LinearAttention(
@@ -111,6 +122,7 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         linear_encoder_length=args.linear_encoder_length,
         relative_length=args.max_relative_length,
     )
+    return config.static() if static else config
 
 
 def keep_trained_scale(args: Namespace) -> None:

@@ -124,6 +124,7 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
         mean=data["mean"],
         std=data["std"],
         crop_pct=data["crop_pct"],
+        crop_mode=data["crop_mode"],
         num_workers=config.workers,
         distributed=several,
         pin_memory=config.pin_mem,

@@ -48,18 +48,40 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise DataError(f"no file {path}; give a checkpoint of timm_ext.train or of timm's trainer")
     if path.suffix == ".safetensors":
-        return _read_safetensors(path)
-    try:
-        with _namespace_allowed():
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
-    if not isinstance(state, dict) or not isinstance(state.get("state_dict"), dict):
+        try:
+            weights, metadata = read_file(path)
+        except CheckpointError as error:
+            raise CheckpointError(f"this is no subnet written by 'nas-ext extract': {error}") from None
+        if KEY not in metadata:
+            raise CheckpointError(f"{path} is no subnet written by 'nas-ext extract': it has no settings of one")
+        return {"state_dict": weights, KEY: _decoded(metadata[KEY], path)}
+    state, _ = read_file(path)
+    if not isinstance(state.get("state_dict"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
     if KEY not in state:
         state[KEY] = _settings_of_timm(state, path)
     return state
+
+
+def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The content of a file that torch or safetensors wrote, and the metadata of the latter.
+
+    Raises:
+        CheckpointError: it is damaged, holds forbidden objects, or no dictionary.
+    """
+    try:
+        if path.suffix == ".safetensors":
+            with safe_open(path, "pt") as file:
+                metadata = dict(file.metadata() or {})
+            return safetensors.torch.load_file(path), metadata
+        with _namespace_allowed():
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except (*DAMAGED_ARCHIVE, SafetensorError, pickle.UnpicklingError) as error:
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+    return state, {}
 
 
 @contextlib.contextmanager
@@ -72,15 +94,11 @@ def _namespace_allowed() -> Iterator[None]:
         yield
 
 
-def _read_safetensors(path: Path) -> dict[str, Any]:
+def _decoded(settings: str, path: Path) -> Any:
     try:
-        with safe_open(path, "pt") as file:
-            settings = json.loads((file.metadata() or {})[KEY])
-        return {"state_dict": safetensors.torch.load_file(path), KEY: settings}
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise CheckpointError(
-            f"{path} is no subnet written by 'nas-ext extract' ({error}); it may be damaged"
-        ) from None
+        return json.loads(settings)
+    except ValueError as error:
+        raise CheckpointError(f"{path} has damaged settings of a subnet ({error}); extract it again") from None
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -139,13 +157,18 @@ def load_model(path: str | Path, ema: bool = True) -> VisionModel:
     return build(read_checkpoint(Path(path)), Path(path), ema).eval()
 
 
+def static_settings(settings: dict[str, Any], space: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a static network: its space in place of the supernet's, and layers in their own order."""
+    return {"space": space, "arguments": {**settings["arguments"], "layer_order": ()}}
+
+
 def write_subnet(model: VisionModel, architecture: Architecture, path: str | Path, arch: str = "") -> int:
     """Write the collapsed subnet as a static model, as safetensors if the name ends so; its number of parameters.
 
     ``arch`` is the registered name whose ``subnet=`` it is.
     """
     space = space_to_dict(static_image_space(architecture))
-    static = VisionModel.from_settings({**model.settings(), "space": space})
+    static = VisionModel.from_settings(static_settings(model.settings(), space))
     static.net.load_state_dict(model.net.static_state(architecture))
     path = Path(path)
     if path.suffix == ".safetensors":

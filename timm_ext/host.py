@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,10 +19,13 @@ from timm_ext.training_log import training_curves, training_logs
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
+    from nas_core.supernet.elastic.take_over import Trained
 
 __all__ = ["HOST", "ImageSupernet", "TimmHost", "place_of"]
 
 _MARK = b"nas_ext_image"
+_OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")
+"""Names in any vision transformer of timm; whether it can be taken over is told in a sentence."""
 _KEPT_BYTES = 2**30
 """Prepared images are kept in the host's memory up to this size."""
 _SHARE = 4
@@ -84,7 +87,7 @@ class ImageSupernet:
             config = resolve_data_config(
                 {"input_size": (self._model.in_chans, height, width)}, pretrained_cfg=self._statistics(height)
             )
-            wanted = ("input_size", "interpolation", "mean", "std", "crop_pct")
+            wanted = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
             chosen_config = {name: config[name] for name in wanted}
             size = 4 * len(images) * self._model.in_chans * height * width
             where = place_of(size, _free_memory(self.device))
@@ -124,9 +127,11 @@ class ImageSupernet:
         raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
 
     def _statistics(self, size: int) -> dict[str, Any]:
-        """How images were prepared in training: by the registered model's configuration."""
+        """How images were prepared in training: as the model says itself, or by the registered one's configuration."""
         import timm
 
+        if own := self._model.arguments["prepared"]:
+            return dict(own)
         name = str(self._state.get("arch"))
         if timm.is_model(name):
             return timm.get_pretrained_cfg(name).to_dict()
@@ -180,12 +185,27 @@ def _free_memory(device: Any) -> int | None:
     return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else None
 
 
-def _has_settings(path: Path) -> bool:
+def _header(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return _MARK in file.read(min(int.from_bytes(file.read(8), "little"), _LARGEST_HEADER))
+            return file.read(min(int.from_bytes(file.read(8), "little"), _LARGEST_HEADER))
     except OSError:
-        return False
+        return b""
+
+
+def _is_ours(content: bytes) -> bool:
+    return _MARK in content or (b"net.patch_embed.weight" in content and b"state_dict" in content)
+
+
+def _content(checkpoint: Path) -> bytes:
+    """What names a file's tensors: of torch's zip format the archive's pickle, of safetensors the header."""
+    if checkpoint.suffix == ".safetensors":
+        return _header(checkpoint)
+    try:
+        with zipfile.ZipFile(checkpoint) as archive:
+            return archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
+    except (*DAMAGED_ARCHIVE, StopIteration):
+        return b""
 
 
 class TimmHost:
@@ -196,17 +216,10 @@ class TimmHost:
     training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
-        """torch's zip format with our settings, or timm's keys; only the archive's pickle is looked at. Of safetensors,
-        only the header."""
-        if checkpoint.suffix == ".safetensors":
-            return _has_settings(checkpoint)
-        try:
-            with zipfile.ZipFile(checkpoint) as archive:
-                record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
-                content = archive.read(record)
-        except (*DAMAGED_ARCHIVE, StopIteration):
-            return False
-        return _MARK in content or (b"net.patch_embed.weight" in content and b"state_dict" in content)
+        """torch's zip format with our settings or timm's keys, also of timm's own vision transformers; only the
+        archive's pickle is looked at. Of safetensors, only the header."""
+        content = _content(checkpoint)
+        return _is_ours(content) or all(name in content for name in _OF_TIMM)
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
         """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
@@ -219,7 +232,32 @@ class TimmHost:
         """Open what can be exported; see :class:`nas_core.supernet.exportable.ExportingHost`."""
         import timm_ext  # noqa: F401  registers models
 
+        if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
+            raise CheckpointError(
+                f"{checkpoint} is a model that timm has trained; make a supernet of it with 'nas-ext elastic'"
+            )
         return ImageSupernet(Path(checkpoint), **options)
+
+    def open_trained(
+        self,
+        checkpoint: Path,
+        *,
+        data: str | None = None,
+        space: str = "auto",
+        attention: Sequence[str] = (),
+        calibrate: int = 0,
+        device: str = "cpu",
+    ) -> Trained:
+        """Open a model that timm has trained, to make a supernet of it.
+
+        Raises:
+            NasExtError: it cannot be taken over; the message says why.
+        """
+        from timm_ext.trained.taking import open_trained
+
+        return open_trained(
+            Path(checkpoint), data=data, space=space, attention=attention, calibrate=calibrate, device=device
+        )
 
 
 HOST = TimmHost()

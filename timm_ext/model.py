@@ -5,7 +5,7 @@ Shapes: B batch, N tokens, C channels, K classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError, unknown_choice
-from nas_core.layers import MoSConfig, transformer
+from nas_core.layers import MoSConfig
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
@@ -47,6 +47,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             ``mos_router_dropout`` as in :class:`nas_core.layers.MoSConfig`.
         architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
         linear_form: how linear attention is computed, with the same results; ``auto`` chooses by device and length.
+        activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, layer_order: as in
+            :class:`nas_core.models.image.VisionConfig`, for networks that were trained elsewhere.
+        prepared: how images are prepared, by the names of timm's data configuration (``mean``, ``std``, ``crop_pct``,
+            ..); default: the registered model's.
     """
 
     def __init__(
@@ -71,6 +75,14 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
         linear_form: str = "auto",
+        activation: str = "relu",
+        norm_eps: float = 1e-5,
+        embedding_scale: float | None = None,
+        norm_embedding: bool = False,
+        norm_after_pool: bool = False,
+        registers: int = 0,
+        layer_order: Sequence[int] = (),
+        prepared: Mapping[str, Any] | None = None,
         **unknown: Any,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in _NO_ARGUMENTS}
@@ -98,9 +110,20 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             attention_dropout=attn_drop_rate,
             activation_dropout=act_drop_rate,
             drop_path=drop_path_rate,
+            activation=activation,
+            norm_eps=norm_eps,
+            embedding_scale=embedding_scale,
+            norm_embedding=norm_embedding,
+            norm_after_pool=norm_after_pool,
+            registers=registers,
+            layer_order=tuple(layer_order),
             mos=experts if self.is_supernet else MoSConfig(),
         )
         self.net = VisionNet(space, config)
+        if prepared is not None:
+            size = config.image_size or (space.largest().number("image_size"),) * 2
+            known = {name: tuple(value) if isinstance(value, list) else value for name, value in prepared.items()}
+            self.pretrained_cfg = self.default_cfg = {**known, "input_size": (in_chans, *size)}
         self.start(space, architecture_seed, architecture_draw)
         if self.is_supernet:
             self.register_buffer("updates", torch.zeros((), dtype=torch.long))
@@ -119,6 +142,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """What :meth:`from_settings` builds an equal model from, as JSON-able data."""
         config = self.net.config
         now = {"num_classes": config.classes, "global_pool": config.pool, "img_size": config.image_size}
+        now["layer_order"] = config.layer_order
         return {"space": space_to_dict(self.space), "arguments": {**self.arguments, **now}}
 
     @classmethod
@@ -170,7 +194,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
 
     def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor:
         """Tokens (B, N, C) to logits (B, K), or to what the classifier reads."""
-        x = self.net.pool(x)
+        x = self.net.pooled(x, self.net.norm.select(x.shape[-1]))
         head = self.net.head
         return x if pre_logits or head is None else F.linear(x, *head.select(x.shape[-1], self.num_classes))
 
@@ -199,7 +223,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         first, intermediates, last = self.net.prefix_tokens, [], x
         for index, (last, grid) in enumerate(self.net.outputs(subnet, x)):
             if index in taken:
-                tokens = transformer.norm(last, subnet.norm) if norm else last
+                tokens = self.net.normalised(subnet, last) if norm else last
                 patches = tokens[:, first:]
                 if output_fmt == "NCHW":
                     patches = patches.transpose(1, 2).unflatten(2, grid).contiguous()
@@ -207,12 +231,14 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
                 intermediates.append((patches, tokens[:, :first]) if prefix else patches)
             if stop_early and index == deepest:
                 break
-        return intermediates if intermediates_only else (transformer.norm(last, subnet.norm), intermediates)
+        return intermediates if intermediates_only else (self.net.normalised(subnet, last), intermediates)
 
     def prune_intermediate_layers(
         self, indices: int | list[int] = 1, prune_norm: bool = False, prune_head: bool = True
     ) -> list[int]:
         """Drop the layers after the last one listed; the indices that were kept."""
+        if self.net.config.layer_order:
+            raise ConfigError("layers in an order of their own cannot be dropped from the end; extract a subnet")
         taken, deepest = taken_layers(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
@@ -240,11 +266,13 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         self.net.checkpointing = enable
 
     def no_weight_decay(self) -> set[str]:
-        return {"net.positions", "net.class_token", *(n for n, _ in self.named_parameters() if n.endswith("relative"))}
+        names = [name for name, _ in self.named_parameters()]
+        own = ("net.positions", "net.class_token", "net.registers")
+        return {name for name in names if name in own or name.endswith("relative")}
 
     def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
         return {
-            "stem": r"^net\.(?:class_token|positions|patch_embed)",
+            "stem": r"^net\.(?:class_token|registers|positions|embedding_norm|patch_embed)",
             "blocks": [(r"^net\.layers\.(\d+)", None), (r"^net\.norm", (99999,))],
         }
 

@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    job = Job(options.bin, options.work, SPACE, options.updates, 0, options.threads, 0)
+    job = Job(options.bin, options.work, options.threads, SPACE, options.updates, 0, 0)
     measured = Measured(job, options.out, command(__file__, argv))
     for title in PLACES:
         for seed in options.seeds if title in MAIN else options.seeds[:1]:

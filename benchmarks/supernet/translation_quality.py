@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from nas_core.files import read_json, write_json
+from benchmarks.parts.translation_runs import USER_DIR, TranslationRuns
+from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
@@ -30,88 +26,26 @@ RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(TranslationRuns):
     """Where things are and how long trainings last."""
 
-    bin: Path
-    """Preprocessed corpus."""
-    work: Path
-    """Everything made on the way."""
     space: str
     """Search space; its largest network is compared with a standalone one."""
     updates: int
     """Updates of every supernet and every standalone network."""
     further: int
     """Updates when an inherited subnet is trained further."""
-    threads: int
-    """Processor threads of each command."""
     sentences: int
     """Validation sentences a search evaluates an architecture on."""
 
-    def run(self, name: str, command: str, *arguments: object) -> str:
-        """One command with its log; returns the log."""
-        log = self.work / "logs" / f"{name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        line = [str(Path(sys.executable).parent / command), *map(str, arguments)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
-        start = time.monotonic()
-        with open(log, "w", encoding="utf-8") as file:
-            file.write("$ " + " ".join(line) + "\n")
-            file.flush()
-            code = subprocess.run(line, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode
-        content = log.read_text(encoding="utf-8")
-        if code:
-            raise SystemExit(f"{name} failed, see {log}:\n{content[-800:]}")
-        times = self.work / "seconds" / f"{name}.json"
-        write_json(times, {"seconds": round(time.monotonic() - start, 1), "threads": self.threads})
-        return content
-
     def train(self, name: str, updates: int, lr: float, *arguments: object) -> Path:
         """A training with the shared schedule; the checkpoint."""
-        folder = self.work / name
-        done = folder / "done"
-        if not done.exists():
-            user_dir = Path(__file__).parents[2] / "fairseq_ext"
-            self.run(
-                name, "fairseq-train", self.bin, "--cpu", "--user-dir", user_dir, "--share-all-embeddings",
-                "--dropout", 0.1, "--criterion", "fused_label_smoothed_cross_entropy", "--label-smoothing", 0.1,
-                "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--lr", lr,
-                "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(400, updates // 3),
-                "--total-num-update", updates, "--max-update", updates, "--max-tokens", 4096,
-                "--no-epoch-checkpoints", "--num-workers", 0, "--seed", 1, "--log-format", "simple",
-                "--log-interval", 50, "--save-dir", folder, "--search-space", self.space, *arguments,
-            )  # fmt: skip
-            done.touch()
-        return folder / "checkpoint_last.pt"
-
-    def bleu(self, name: str, checkpoint: Path) -> float:
-        """Test BLEU (beam 4, length penalty 0.6)."""
-        from sacrebleu.metrics import BLEU
-
-        result = self.work / "bleu" / f"{name}.json"
-        if not result.exists():
-            user_dir = Path(__file__).parents[2] / "fairseq_ext"
-            output = self.run(
-                f"generate-{name}", "fairseq-generate", self.bin, "--user-dir", user_dir, "--path", checkpoint,
-                "--beam", 4, "--lenpen", 0.6, "--remove-bpe", "sentencepiece", "--max-tokens", 4000, "--cpu",
-                "--max-len-a", 1.5, "--max-len-b", 10,
-            )  # fmt: skip
-            targets = dict(re.findall(r"^T-(\d+)\t(.*)$", output, re.M))
-            found = {key: text for key, _, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.M)}
-            metric = BLEU()
-            score = metric.corpus_score([found[key] for key in targets], [[targets[key] for key in targets]])
-            content = {"bleu": score.score, "sentences": len(targets), "signature": str(metric.get_signature())}
-            write_json(result, content)
-        return float(read_json(result)["bleu"])
-
-    def subnet(self, name: str, checkpoint: Path, architecture: Path) -> Path:
-        out = self.work / "subnets" / f"{name}.pt"
-        if not out.exists():
-            self.run(
-                f"extract-{name}", "nas-ext", "extract", "--checkpoint", checkpoint, "--data", self.bin,
-                "--arch", architecture, "--out", out,
-            )  # fmt: skip
-        return out
+        return self.fairseq_train(
+            name, "--user-dir", USER_DIR, "--criterion", "fused_label_smoothed_cross_entropy", "--lr", lr,
+            "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(400, updates // 3),
+            "--total-num-update", updates, "--max-update", updates, "--seed", 1, "--search-space", self.space,
+            *arguments,
+        )  # fmt: skip
 
 
 def latency_model(job: Job) -> Path:
@@ -213,7 +147,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.bin is None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks translation_quality --help")
         return
-    job = Job(args.bin, args.work, args.space, args.updates, args.further, args.threads, args.sentences)
+    job = Job(args.bin, args.work, args.threads, args.space, args.updates, args.further, args.sentences)
     content = report(job, args.kinds, args.parts)
     write_result(args.out, content, command(__file__, argv))
     print(json.dumps(content["rows"], indent=1))

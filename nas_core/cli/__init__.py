@@ -44,6 +44,7 @@ COMMANDS = (
     Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
     Command("search", "nas_core.cli.search", "Search architectures under constraints."),
     Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
+    Command("elastic", "nas_core.cli.elastic", "Make a trained network the largest subnet of a supernet."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
     Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),
     Command("report", "nas_core.cli.report", "Pages about searches, measured latencies and predictors."),

@@ -22,10 +22,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": lambda x: F.relu(x, inplace=not torch.is_grad_enabled()),
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
     "silu": F.silu,
     "tanh": torch.tanh,
 }
-"""Functions of the hidden units by name; ``gelu_tanh`` is the approximation that fairseq calls ``gelu_accurate``."""
+"""Functions of the hidden units by name; ``gelu_tanh`` is the approximation that fairseq calls ``gelu_accurate``,
+``quick_gelu`` the one of CLIP's first networks."""
 
 
 class FeedForwardWeights(NamedTuple):

@@ -189,13 +189,14 @@ class ElasticDecoderLayer(nn.Module):
         mos: MoSConfig,
         form: LayerForm | None = None,
         attention: AttentionConfig | None = None,
+        cross_qkv_dim: int | None = None,
     ) -> None:
         super().__init__()
         form, attention = form or LayerForm(), attention or AttentionConfig()
         self.norm_first = form.norm_first
         self.self_attn = attention.self_attention(embed_dim, qkv_dim)
         self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
-        self.cross_attn = attention.cross_attention(embed_dim, memory_dim, qkv_dim)
+        self.cross_attn = attention.cross_attention(embed_dim, memory_dim, cross_qkv_dim or qkv_dim)
         self.cross_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
         self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
         self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)

@@ -5,13 +5,10 @@ Shapes: B batch, K classes.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
-from nas_core.layers import MoSConfig
 from nas_core.models.image.net import VisionNet
 from nas_core.space import Architecture, static_image_space
 
@@ -31,7 +28,7 @@ class ImageModel(nn.Module):
 
 def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:
     """``model`` of the subnet, for images of this size."""
-    static = VisionNet(static_image_space(architecture), replace(net.config, mos=MoSConfig()))
+    static = VisionNet(static_image_space(architecture), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     module = ImageModel(static.eval(), architecture)
     images = Value("images", ("batch", net.config.channels, height, width))

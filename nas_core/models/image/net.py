@@ -25,7 +25,7 @@ from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.linear import prefix
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
-from nas_core.layers.weights import named_tensors
+from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.image.genes import attention_options, check_image_space, widest_layers
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
 from nas_core.space import Architecture, SearchSpace
@@ -55,11 +55,14 @@ class VisionNet(nn.Module):
         relative = (clip, head_dim) if clip else None
         linear = LinearAttention(None, config.normalize, config.linear_form)
         own = {linear.name: linear}
-        self.prefix_tokens = int(config.class_token)
+        self.prefix_tokens = int(config.class_token) + config.registers
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
         std = self.embed_dim**-0.5
         self.class_token = nn.Parameter(torch.randn(self.embed_dim) * std) if config.class_token else None
+        registers = config.registers
+        self.registers = nn.Parameter(torch.randn(registers, self.embed_dim) * std) if registers else None
         self.positions = nn.Parameter(torch.randn(math.prod(self.grid) + self.prefix_tokens, self.embed_dim) * std)
+        self.embedding_norm = ElasticLayerNorm(self.embed_dim, config.norm_eps) if config.norm_embedding else None
         form = LayerForm(True, config.activation, config.norm_eps)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticVisionLayer(
@@ -89,10 +92,12 @@ class VisionNet(nn.Module):
         return VisionSubnet(
             self.patch_embed.select(width),
             None if self.class_token is None else prefix(self.class_token, width),
+            None if self.registers is None else prefix(self.registers, len(self.registers), width),
             prefix(self.positions, len(self.positions), width),
+            None if self.embedding_norm is None else self.embedding_norm.select(width),
             tuple(
                 layer.select(width, genes.ffn_dim, genes.heads, genes.qkv_dim, genes.attention, encoding)
-                for layer, genes in zip(self.kept_layers(architecture), image_layers(architecture), strict=True)
+                for layer, genes in zip(self.kept_layers(architecture), image_layers(architecture), strict=False)
             ),
             self.norm.select(width),
             None if self.head is None else self.head.select(width, len(self.head.bias)),
@@ -161,11 +166,13 @@ class VisionNet(nn.Module):
         grid = self._grid_of((images.shape[2], images.shape[3]))
         x = F.conv2d(images, *subnet.patch_embed, stride=self.patch_size).flatten(2).transpose(1, 2)
         positions = self._resized(subnet.positions, self.grid, grid)
-        if subnet.class_token is not None:
-            x = torch.cat([subnet.class_token.to(x.dtype).expand(x.shape[0], 1, -1), x], 1)
+        own = [token for token in (subnet.class_token, subnet.registers) if token is not None]
+        if own:
+            x = torch.cat([*(token.to(x.dtype).expand(x.shape[0], _rows(token), -1) for token in own), x], 1)
         scale = self.config.embedding_scale
         x = (x + positions) * (math.sqrt(x.shape[2]) if scale is None else scale)
-        return (F.dropout(x, drop.residual) if drop.residual else x), grid
+        x = F.dropout(x, drop.residual) if drop.residual else x
+        return (x if subnet.embedding_norm is None else norm(x, subnet.embedding_norm)), grid
 
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
         """After each layer: tokens (B, N, C) without the last norm, and the grid of patches."""
@@ -191,12 +198,17 @@ class VisionNet(nn.Module):
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass
-        return x if self.config.norm_after_pool else norm(x, subnet.norm)
+        return self.normalised(subnet, x)
 
-    def pooled(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
-        """What :meth:`features` gives to what the classifier reads: (B, C), or all tokens."""
+    def normalised(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
+        """Tokens (B, N, C) after the last norm, unless that one reads what is pooled of them."""
+        return tokens if self.config.norm_after_pool else norm(tokens, subnet.norm)
+
+    def pooled(self, tokens: Tensor, weights: NormWeights) -> Tensor:
+        """What :meth:`features` gives to what the classifier reads: (B, C), or all tokens. ``weights`` are those of the
+        last norm."""
         x = self.pool(tokens)
-        return norm(x, subnet.norm) if self.config.norm_after_pool else x
+        return norm(x, weights) if self.config.norm_after_pool else x
 
     def pool(self, tokens: Tensor) -> Tensor:
         """Tokens (B, N, C) to one vector (B, C), or all of them."""
@@ -211,5 +223,10 @@ class VisionNet(nn.Module):
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
         """``images`` (B, 3, height, width) to logits (B, K), or to pooled features (B, C) without a classifier."""
-        x = self.pooled(subnet, self.features(subnet, images))
+        x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)
+
+
+def _rows(token: Tensor) -> int:
+    """How many tokens a tensor (C,) or (number, C) holds."""
+    return 1 if token.ndim == 1 else len(token)

@@ -5,7 +5,7 @@ Shapes: N tokens, C channels, K classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from torch import Tensor
@@ -35,6 +35,9 @@ class VisionConfig:
     """Height and width in pixels for which positions are stored; default: the space's."""
     class_token: bool = True
     """A learned token before the patches'. With ``avg`` it takes part in attention only."""
+    registers: int = 0
+    """Learned tokens between the class token and the patches', which only take part in attention (Darcet et al. 2024,
+    "Vision Transformers Need Registers")."""
     pool: str = "avg"
     """One of :data:`POOLS`."""
     normalize: str = "denominator"
@@ -55,6 +58,8 @@ class VisionConfig:
     """Added to the variance by layer norms."""
     embedding_scale: float | None = None
     """By what tokens are multiplied before the first layer; default: the square root of the subnet's width."""
+    norm_embedding: bool = False
+    """A layer norm between the embedding and the first layer, as in CLIP."""
     norm_after_pool: bool = False
     """The last layer norm reads what was pooled, not each token before."""
     layer_order: tuple[int, ...] = ()
@@ -67,6 +72,12 @@ class VisionConfig:
             raise unknown_choice("pooling (global_pool)", self.pool, [pool or "'' (every token)" for pool in POOLS])
         if self.pool == "token" and not self.class_token:
             raise ConfigError("pooling 'token' without a class token; use 'avg' or switch the class token on")
+        if self.registers < 0:
+            raise ConfigError(f"{self.registers} register tokens; expected 0 or more")
+
+    def static(self) -> VisionConfig:
+        """The settings of a static network: no experts, and layers that were put in order when it was taken out."""
+        return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class VisionSubnet(NamedTuple):
@@ -75,8 +86,11 @@ class VisionSubnet(NamedTuple):
     patch_embed: Affine
     class_token: Tensor | None
     """``(C,)``"""
+    registers: Tensor | None
+    """``(number of registers, C)``"""
     positions: Tensor
-    """``(N, C)``, the class token's first."""
+    """``(N, C)``, those of the class token and the registers first."""
+    embedding_norm: NormWeights | None
     layers: tuple[VisionLayerWeights, ...]
     norm: NormWeights
     head: Affine | None

@@ -8,7 +8,7 @@ from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["GENES", "PLACES", "attention_options", "bounded", "check_translation_space"]
+__all__ = ["GENES", "PLACES", "attention_options", "bounded", "check_translation_space", "widest_queries"]
 
 PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
 """Gene of an attention -> where it stands, as :data:`nas_core.layers.attention.PLACES` has it."""
@@ -70,6 +70,13 @@ def check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> Non
             f"space {space.name!r} has {gene} = {heads} heads of head_dim {size!r}; expected positive numbers whose"
             f" product is at most qkv_dim {width}"
         )
+
+
+def widest_queries(space: SearchSpace, gene: str) -> list[int]:
+    """The largest joint width of queries that the heads of each layer may have, for the gene of their number."""
+    if "head_dim" not in space.fixed:
+        return [max(int(width) for width in _options(space, "qkv_dim"))] * len(space.choice(gene).options)
+    return [max(int(heads) for heads in row) * int(space.fixed["head_dim"]) for row in space.choice(gene).options]
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:

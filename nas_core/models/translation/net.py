@@ -22,7 +22,7 @@ from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
 from nas_core.models.translation.attention import decoder_attention, encoder_attention
-from nas_core.models.translation.genes import check_translation_space
+from nas_core.models.translation.genes import check_translation_space, widest_queries
 from nas_core.models.translation.static import static_state
 from nas_core.models.translation.subnet import DecoderCache, LayerMemory, Memory, Subnet, TranslationConfig
 from nas_core.space import Architecture, SearchSpace
@@ -62,7 +62,6 @@ class TranslationNet(nn.Module):
         check_translation_space(space)
         largest = space.largest()
         source, target = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
-        self.qkv_dim = largest.number("qkv_dim")
         self._build_embeddings(source_vocab, target_vocab, source, target)
         widths = reference_widths or (source, target)
         self.register_buffer("reference_widths", torch.tensor(widths))
@@ -71,12 +70,23 @@ class TranslationNet(nn.Module):
         self.target_positions = positions_of(kind, widths[1], longest_target, target)
         features, mos, form = len(space.choices), config.mos, LayerForm(config.norm_first, config.activation)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(source, ffn, self.qkv_dim, features, mos, form, attention)
-            for ffn, attention in zip(_widest(space, "encoder.ffn_dim"), encoder_attention(space, config), strict=True)
+            ElasticEncoderLayer(source, ffn, width, features, mos, form, attention)
+            for ffn, width, attention in zip(
+                _widest(space, "encoder.ffn_dim"),
+                widest_queries(space, "encoder.self_heads"),
+                encoder_attention(space, config),
+                strict=True,
+            )
         )
         self.decoder_layers: list[ElasticDecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticDecoderLayer(target, source, ffn, self.qkv_dim, features, mos, form, attention)
-            for ffn, attention in zip(_widest(space, "decoder.ffn_dim"), decoder_attention(space, config), strict=True)
+            ElasticDecoderLayer(target, source, ffn, width, features, mos, form, attention, cross)
+            for ffn, width, cross, attention in zip(
+                _widest(space, "decoder.ffn_dim"),
+                widest_queries(space, "decoder.self_heads"),
+                widest_queries(space, "decoder.cross_heads"),
+                decoder_attention(space, config),
+                strict=True,
+            )
         )
         check_order(config.encoder_order, len(self.encoder_layers), "encoder layers")
         check_order(config.decoder_order, len(self.decoder_layers), "decoder layers")

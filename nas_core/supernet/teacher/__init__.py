@@ -1,0 +1,27 @@
+"""Learning from another network: losses, what a teacher said kept on disk, and what its layers compute."""
+
+from nas_core.supernet.teacher.cache import TeacherCache
+from nas_core.supernet.teacher.cache_files import CacheSettings, weights_digest
+from nas_core.supernet.teacher.losses import (
+    TopK,
+    distillation_loss,
+    hidden_loss,
+    naive_distillation_loss,
+    top_k,
+    top_k_distillation_loss,
+)
+from nas_core.supernet.teacher.taps import Taps, weights_of
+
+__all__ = [
+    "CacheSettings",
+    "Taps",
+    "TeacherCache",
+    "TopK",
+    "distillation_loss",
+    "hidden_loss",
+    "naive_distillation_loss",
+    "top_k",
+    "top_k_distillation_loss",
+    "weights_digest",
+    "weights_of",
+]

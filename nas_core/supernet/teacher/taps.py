@@ -1,54 +1,85 @@
-"""What flows through a network's linear layers, read without touching its layers."""
+"""What linear layers read and give, recorded while a network runs and without touching it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["Taps"]
+from nas_core.layers.weights import named_tensors
+
+__all__ = ["Taps", "weights_of"]
+
+
+def weights_of(subnet: Any, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
+    """Weights by name of what a network's ``select`` gave, those of a name that is ``wanted``: names are those of the
+    static network, ``encoder_layers.0.self_attn.out_proj.weight``."""
+    return {name: tensor for name, tensor in named_tensors(subnet) if wanted(name)}
 
 
 class Taps(TorchFunctionMode):
-    """Records inputs and outputs of the linear layers that use these very weights, inside a ``with`` block.
+    """Records the inputs and outputs of linear layers inside a ``with`` block.
 
-    Layers of this project compute with weights that ``select`` hands them; a weight is known by being the same object,
-    so name those of the subnet that is run (see :func:`nas_core.layers.weights.named_tensors`). What is recorded is
-    part of the graph: gradients can be taken of it and by it. Input without a graph asks for a gradient from then on.
+    A layer is known by its weight, the very tensor that the network multiplies with: a parameter, or what ``select``
+    gave (:func:`weights_of`), if the network runs with the same tuple. The network may run several times; under
+    autocast inputs are what the layer was given and outputs what it gave. Nothing is detached: gradients can be taken
+    of what was recorded and by it, and inputs without a graph ask for a gradient from then on.
+
+    A layer that torch calls inside another function, as those of ``nn.MultiheadAttention``, is not seen.
 
     Args:
-        weights: the weights (out, in) by any name.
-        inputs, outputs: which of both to keep.
+        weights: tensors (out, in) by the name under which the layer is recorded; one tensor may have several names.
+        inputs: record what the layers read.
+        outputs: record what they give.
     """
 
-    def __init__(self, weights: Mapping[str, Tensor], inputs: bool = False, outputs: bool = False) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], inputs: bool = True, outputs: bool = False) -> None:
         super().__init__()
-        self._names = {id(weight): name for name, weight in weights.items()}
-        self._keep = inputs, outputs
         self.inputs: dict[str, list[Tensor]] = {}
-        """For each weight that was used, its inputs (.., in), one for each use."""
+        """(.., in) of each call of a layer, by its name."""
         self.outputs: dict[str, list[Tensor]] = {}
-        """The same of outputs (.., out)."""
+        """(.., out) of each call of a layer, by its name."""
+        self._records = inputs, outputs
+        self._weights = dict(weights)  # kept, so that no other tensor takes the place of one in memory
+        self._names: dict[object, list[str]] = {}
+        for name, weight in self._weights.items():
+            self._names.setdefault(_place(weight), []).append(name)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was recorded so far."""
+        inputs, outputs = self._records
+        self.inputs = {name: [] for name in self._weights} if inputs else {}
+        self.outputs = {name: [] for name in self._weights} if outputs else {}
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        """Call what torch was to call, and record it if it is one of these layers."""
         kwargs = kwargs or {}
-        if func is not torch.nn.functional.linear or (name := self._names.get(id(_weight(args, kwargs)))) is None:
+        if func is not F.linear or not (names := self._names.get(_place(_given(args, kwargs, 1, "weight")))):
             return func(*args, **kwargs)
-        x = args[0] if args else kwargs["input"]
-        if self._keep[0]:
-            if torch.is_grad_enabled() and not x.requires_grad:
-                x.requires_grad_()
-            self.inputs.setdefault(name, []).append(x)
-        out = func(*args, **kwargs)
-        if self._keep[1]:
-            self.outputs.setdefault(name, []).append(out)
-        return out
+        x = _given(args, kwargs, 0, "input")
+        if self.inputs and torch.is_grad_enabled() and not x.requires_grad:
+            x.requires_grad_()
+        result = func(*args, **kwargs)
+        for name in names:
+            if self.inputs:
+                self.inputs[name].append(x)
+            if self.outputs:
+                self.outputs[name].append(result)
+        return result
 
 
-def _weight(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    return args[1] if len(args) > 1 else kwargs.get("weight")
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str) -> Any:
+    return args[place] if len(args) > place else kwargs[name]
+
+
+def _place(weight: Tensor) -> object:
+    """Where the numbers of a tensor lie, the same for two views of the same part of a parameter."""
+    address = weight.data_ptr() if weight.device.type != "meta" else 0
+    return (address, weight.device, tuple(weight.shape), weight.stride()) if address else id(weight)

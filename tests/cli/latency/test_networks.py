@@ -12,7 +12,7 @@ import pytest
 from tqdm import tqdm
 
 from nas_core.cli import main
-from nas_core.cli.latency_networks import shown_in
+from nas_core.cli.latency.networks import shown_in
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import load_latency_model

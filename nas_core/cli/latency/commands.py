@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli import latency_networks
 from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
-from nas_core.cli.latency_dataset import dataset as dataset_
+from nas_core.cli.latency import networks
+from nas_core.cli.latency.dataset import dataset as dataset_
 from nas_core.cli.options import flags_named, parameters_of, with_options
 from nas_core.cli.workload import (
     Batch,
@@ -57,8 +57,8 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
 app.command("dataset")(dataset_)
-app.command("train")(latency_networks.train)
-app.command("predict")(latency_networks.predict)
+app.command("train")(networks.train)
+app.command("predict")(networks.predict)
 
 _TIMING = [option.name for option in options_of(TimingConfig)]
 

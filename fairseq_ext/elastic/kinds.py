@@ -1,0 +1,96 @@
+"""Models of fairseq's that can be taken over: each name under which fairseq registers one, and what opens it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairseq import checkpoint_utils
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
+from omegaconf import OmegaConf
+
+from fairseq_ext.checkpoint import read_state
+from nas_core.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from nas_core.supernet.elastic.take_over import Trained
+
+__all__ = ["SOURCES", "Request", "model_name", "open_trained", "settings_of"]
+
+SOURCES = {
+    "transformer": "fairseq_ext.elastic.translation:open_translation",
+    "transformer_lm": "fairseq_ext.elastic.language:open_language",
+    "roberta": "fairseq_ext.elastic.masked_lm:open_masked_lm",
+}
+"""Name of ``register_model`` -> ``module:function`` of (path, content of the checkpoint, :class:`Request`), which gives
+a ``Trained``, or a ``ConfigError`` that names what has no elastic form, before it builds anything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asks of a supernet around a trained network."""
+
+    data: str | None = None
+    """The data folder, if it moved since training."""
+    space: str = "auto"
+    """``auto``, or the name or file of a space whose largest network is the trained one."""
+    attention: tuple[str, ...] = ("softmax",)
+    """Kinds of attention that each layer may choose from, softmax among them."""
+    calibrate: int = 0
+    """Batches of data on which importance is measured; 0: there need be none."""
+    device: str = "cpu"
+    """Where it is computed."""
+
+
+def open_trained(path: Path, request: Request) -> Trained:
+    """Open a checkpoint that fairseq-train wrote of one of :data:`SOURCES`.
+
+    Raises:
+        CheckpointError: it is damaged, or of another model. ConfigError: a part of the network has no elastic form.
+    """
+    state = _current(read_state(path, mmap=True))
+    settings = settings_of(state, path)
+    if "search_space_json" in settings:
+        raise CheckpointError(f"{path} is a supernet or one of its subnets already; give a model of fairseq's own")
+    name = model_name(settings)
+    source = SOURCES.get(name)
+    if source is None:
+        raise CheckpointError(
+            f"{path} was trained with --arch {settings.get('arch') or settings.get('_name')}, a model {name!r};"
+            f" expected one of {', '.join(SOURCES)}, others have no elastic form"
+        )
+    module, function = source.split(":")
+    trained: Trained = getattr(importlib.import_module(module), function)(path, state, request)
+    return trained
+
+
+def _current(state: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint from before 2021, with its settings in groups."""
+    if state.get("cfg") or not hasattr(state.get("args"), "__dict__"):
+        return state
+    state = checkpoint_utils._upgrade_state_dict(state)
+    groups = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    return {**state, "args": None, "cfg": groups}
+
+
+def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The options of a checkpoint's model by name, however fairseq stored them.
+
+    Raises:
+        CheckpointError: there are none.
+    """
+    config: Any = state.get("cfg")
+    found: Any = config.get("model") if hasattr(config, "get") else None
+    settings = dict(found) if isinstance(found, Mapping) else dict(vars(found)) if hasattr(found, "__dict__") else {}
+    if not settings:
+        raise CheckpointError(f"{path} holds no settings of its model; expected a checkpoint written by fairseq-train")
+    return settings
+
+
+def model_name(settings: Mapping[str, Any]) -> str:
+    """The name under which fairseq registers the model of these settings."""
+    arch = str(settings.get("arch") or settings.get("_name"))
+    return arch if arch in MODEL_REGISTRY else str(ARCH_MODEL_NAME_REGISTRY.get(arch, arch))

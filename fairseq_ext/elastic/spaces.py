@@ -1,0 +1,49 @@
+"""The space that a trained network becomes the largest one of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nas_core.errors import SpaceError
+from nas_core.space import SearchSpace, get_space
+
+__all__ = ["AUTO", "space_around"]
+
+AUTO = "auto"
+
+
+def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
+    """``auto``, or the space of that name or file if its largest network is the trained one.
+
+    Args:
+        wanted: ``auto`` or a space.
+        trained: the genes of the trained network; kinds of attention are softmax, which is not said.
+
+    Raises:
+        SpaceError: the space lacks a gene, or its largest network is another one.
+    """
+    if wanted == AUTO:
+        return auto()
+    space = get_space(wanted)
+    largest = space.largest()
+    for gene, value in trained.items():
+        if gene not in largest and gene != "head_dim":
+            raise SpaceError(f"space {wanted} has no gene {gene!r}, which the trained network has; give it, or auto")
+        if gene in largest and largest[gene] != value:
+            raise _differs(wanted, gene, largest[gene], value)
+    for gene, value in largest.items():
+        if gene.endswith("attention") and set(value if isinstance(value, tuple) else (value,)) != {"softmax"}:
+            raise _differs(wanted, gene, value, "softmax")
+    return space
+
+
+def _differs(wanted: str, gene: str, got: Any, expected: Any) -> SpaceError:
+    return SpaceError(
+        f"the largest network of space {wanted} has {gene} = {_shown(got)}, the trained one {_shown(expected)}; its"
+        " largest network has to be the trained one"
+    )
+
+
+def _shown(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

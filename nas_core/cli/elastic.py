@@ -1,0 +1,72 @@
+"""``nas-ext elastic``: a supernet around a trained network."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nas_core.errors import ConfigError
+
+__all__ = ["command"]
+
+
+def command(
+    checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's.")],
+    out: Annotated[Path, typer.Option(help="Checkpoint of the supernet to write; it must not exist.")],
+    space: Annotated[str, typer.Option(help="auto, or a space whose largest network is the trained one.")] = "auto",
+    mos: Annotated[str, typer.Option(help="Experts of feed-forward layers: none, layer, neuron, ..")] = "none",
+    importance: Annotated[
+        str | None,
+        typer.Option(
+            help="What heads, hidden units and channels are sorted by: activation, weight, gradient or none;"
+            " default: activation with --calibrate, weight without."
+        ),
+    ] = None,
+    calibrate: Annotated[int, typer.Option(help="Batches of data by which importance is measured.")] = 0,
+    attention: Annotated[
+        str, typer.Option(help="Kinds of attention that layers may choose from, such as softmax,linear.")
+    ] = "softmax",
+    data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
+    device: Annotated[str, typer.Option(help="Device to compute on.")] = "cpu",
+) -> None:
+    """Make a trained network the largest subnet of a supernet, sorted so that smaller ones keep what matters."""
+    from nas_core.errors import unknown_choice
+    from nas_core.layers.mos import mixtures
+    from nas_core.models.kind import kind_of
+    from nas_core.supernet.elastic import CRITERIA, take_over
+    from nas_core.supernet.elastic.opening import open_trained
+    from nas_core.supernet.elastic.take_over import check_settings
+
+    by = importance or ("activation" if calibrate else "weight")
+    if by not in CRITERIA:
+        raise unknown_choice("criterion of --importance", by, CRITERIA)
+    if mos not in mixtures():
+        raise unknown_choice("--mos", mos, mixtures())
+    check_settings(by, calibrate)
+    if out.exists():
+        raise ConfigError(f"--out {out} exists; give another file, or remove it")
+    kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
+    begun = time.perf_counter()
+    trained = open_trained(
+        checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device
+    )  # fmt: skip
+    done = take_over(trained, out, importance_by=by, calibrate=calibrate, mos=mos)
+    seconds = time.perf_counter() - begun
+    found, kind = trained.space, kind_of(trained.space)
+    smallest, largest = (kind.params_m(each) for each in (found.smallest(), found.largest()))
+    typer.echo(f"{out}: {_about(found.cardinality())} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
+    if done.sorted_axes:
+        typer.echo(f"{done.sorted_axes} axes sorted by {by}" + (f" on {done.batches} batches" * bool(done.batches)))
+    for side, order in done.layer_order.items():
+        last = ", ".join(str(layer + 1) for layer in reversed(order))
+        typer.echo(f"{f'{side} ' if side else ''}layers, the first to be left out first: {last}")
+    typer.echo(f"largest network: at most {done.difference:.1e} from the trained one, of the largest output")
+    typer.echo(f"{seconds:.1f} s")
+
+
+def _about(number: int) -> str:
+    return str(number) if number < 10**6 else f"10^{math.log10(number):.1f}"

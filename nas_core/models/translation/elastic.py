@@ -1,0 +1,105 @@
+"""What of a translation network may be sorted, so that a trained one can become the largest subnet of a supernet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from torch import nn
+
+from nas_core.layers.positions import StoredPositions
+from nas_core.models.elastic import Axis, Part, channel_parts, layer_axes
+from nas_core.models.translation.net import TranslationNet
+from nas_core.models.translation.subnet import Subnet
+from nas_core.space import Architecture
+
+__all__ = ["TRANSLATION_ELASTIC"]
+
+
+class _TranslationElastic:
+    """What is sorted in a :class:`TranslationNet` without experts, over a space that has a fixed ``head_dim``.
+
+    Without that gene the number of heads changes no weight, and heads stay as they are. Sinusoids that are computed
+    have a meaning per channel, so that channels stay as they are too: see ``positions`` of the network's settings.
+    """
+
+    def sides(self, net: TranslationNet) -> dict[str, int]:
+        return {"encoder": len(net.encoder_layers), "decoder": len(net.decoder_layers)}
+
+    def axes(self, net: TranslationNet) -> tuple[Axis, ...]:
+        head_dim = net.space.fixed.get("head_dim")
+        found = []
+        for name, layer in _layers(net):
+            axes = layer_axes(name, f"{name.replace('.', '_layers.')}.", layer, int(head_dim or 1))
+            found += [axis for axis in _of_all_kinds(axes) if head_dim or axis.name.endswith(".ffn")]
+        if all(isinstance(each, StoredPositions) for each in (net.source_positions, net.target_positions)):
+            found += _channels(net)
+        return tuple(found)
+
+    def running(self, net: TranslationNet, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
+        genes = subnet.architecture.to_dict()
+        indices = {side: sorted(kept.get(side, range(count))) for side, count in self.sides(net).items()}
+        for gene, value in genes.items():
+            side = gene.split(".")[0]
+            if isinstance(value, list):
+                genes[gene] = [value[index] for index in indices[side]]
+        genes |= {f"{side}.layers": len(each) for side, each in indices.items()}
+        return subnet._replace(
+            encoder_layers=tuple(subnet.encoder_layers[index] for index in indices["encoder"]),
+            decoder_layers=tuple(subnet.decoder_layers[index] for index in indices["decoder"]),
+            architecture=Architecture(genes),
+        )
+
+    def set_order(self, net: TranslationNet, order: Mapping[str, Sequence[int]]) -> None:
+        encoder, decoder = (tuple(order.get(side, ())) for side in ("encoder", "decoder"))
+        net.config = replace(net.config, encoder_order=encoder, decoder_order=decoder)
+
+
+TRANSLATION_ELASTIC = _TranslationElastic()
+
+
+def _layers(net: TranslationNet) -> list[tuple[str, nn.Module]]:
+    every = (("encoder", net.encoder_layers), ("decoder", net.decoder_layers))
+    return [(f"{side}.{index}", layer) for side, layers in every for index, layer in enumerate(layers)]
+
+
+def _of_all_kinds(axes: Sequence[Axis]) -> list[Axis]:
+    """The axes with one for each attention, whatever kinds it may be of: their heads keep one order, so that a kind
+    which begins as a copy of another one loses the same heads."""
+    joined: dict[str, Axis] = {}
+    for axis in axes:
+        name = ".".join(axis.name.split(".")[:3])  # side, layer, attention
+        first = joined.get(name, replace(axis, name=name, parts=(), read_by=()))
+        joined[name] = replace(first, parts=(*first.parts, *axis.parts), read_by=(*first.read_by, *axis.read_by))
+    return list(joined.values())
+
+
+def _channels(net: TranslationNet) -> list[Axis]:
+    """The channels of both sides: one axis where one table of embeddings serves both."""
+    parts: dict[str, list[Part]] = {"encoder": [], "decoder": []}
+    read_by: dict[str, list[str]] = {"encoder": [], "decoder": []}
+    for name, layer in _layers(net):
+        side, prefix = name.split(".")[0], f"{name.replace('.', '_layers.')}."
+        found, readers = channel_parts(prefix, layer)
+        parts[side] += found
+        read_by[side] += readers
+        memory = [f"{prefix}{n}" for n, _ in layer.named_parameters() if n.endswith(".kv_proj.weight")]
+        parts["encoder"] += [Part(weight, 1) for weight in memory]
+        read_by["encoder"] += memory
+    for side, words in (("encoder", "source"), ("decoder", "target")):
+        if getattr(net, f"{side}_norm") is not None:
+            parts[side] += [Part(f"{side}_norm.{kind}", 0) for kind in ("weight", "bias")]
+        parts[side].append(Part(f"{words}_positions.table", 1))
+    widths = {"encoder": net.source_positions.table.shape[1], "decoder": net.target_positions.table.shape[1]}
+    config = net.config
+    if config.share_all_embeddings:
+        if widths["encoder"] != widths["decoder"]:
+            return []  # the narrower side reads a prefix of the table: no order is free
+        both = (*parts["encoder"], *parts["decoder"], Part("embedding.weight", 1))
+        return [Axis("channels", widths["encoder"], both, 1, (*read_by["encoder"], *read_by["decoder"],
+                                                              "embedding.weight"))]  # fmt: skip
+    output = "target_embedding.weight" if config.share_decoder_embeddings else "output.weight"
+    parts["encoder"].append(Part("source_embedding.weight", 1))
+    parts["decoder"] += [Part(name, 1) for name in dict.fromkeys(("target_embedding.weight", output))]
+    read_by["decoder"].append(output)
+    return [Axis(f"{side}.channels", widths[side], tuple(parts[side]), 1, tuple(read_by[side])) for side in parts]

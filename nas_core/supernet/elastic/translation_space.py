@@ -1,0 +1,77 @@
+"""The space around a trained translation network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nas_core.errors import ConfigError
+from nas_core.space import Choice, SearchSpace
+from nas_core.space.mformer import with_attention
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
+
+__all__ = ["SideSizes", "auto_space", "rounding", "trained_genes"]
+
+_LAST_LAYER = -1
+"""The option of ``decoder.arbitrary_cross`` that reads the last encoder layer alone, as trained networks do."""
+_WORDS = 16
+"""Smaller widths are multiples of this where the trained one is wide enough."""
+
+
+class SideSizes(NamedTuple):
+    """Sizes of a trained encoder or decoder, the same in all its layers."""
+
+    layers: int
+    embed_dim: int
+    ffn_dim: int
+    heads: int
+
+
+def auto_space(
+    name: str, encoder: SideSizes, decoder: SideSizes, head_dim: int, attention: Sequence[str] = ("softmax",)
+) -> SearchSpace:
+    """Networks of the trained one's sizes and of smaller ones, each size of each layer for itself; the decoder may have
+    a single layer. The largest is the trained one.
+
+    Args:
+        head_dim: numbers of each head; queries have that many for each head that is left.
+        attention: kinds that each layer may choose from, softmax among them.
+
+    Raises:
+        ConfigError: softmax is not among the kinds.
+    """
+    if "softmax" not in attention:
+        raise ConfigError(f"attention {', '.join(attention)}: softmax must be among them, the trained network has it")
+    fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
+    shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
+    choices = []
+    for side, sizes in (("encoder", encoder), ("decoder", decoder)):
+        width = around(sizes.embed_dim, WIDTHS, rounding(sizes.embed_dim))
+        choices += [Choice.make(f"{side}.embed_dim", width), Choice.make(f"{side}.layers", shallow[side])]
+        layered = {"ffn_dim": around(sizes.ffn_dim, FFN, rounding(sizes.ffn_dim))}
+        heads = around(sizes.heads, HEADS)
+        layered |= {"self_heads": heads} if side == "encoder" else {"self_heads": heads, "cross_heads": heads}
+        choices += [Choice.make(f"{side}.{n}", o, f"{side}.layers", sizes.layers) for n, o in layered.items()]
+    choices.append(Choice.make("decoder.arbitrary_cross", (_LAST_LAYER,), "decoder.layers", decoder.layers))
+    kinds = tuple(dict.fromkeys(attention))
+    return with_attention(SearchSpace(name, choices, fixed), name, kinds, kinds, kinds)
+
+
+def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict[str, Any]:
+    """The genes of a trained network, by name, without kinds of attention."""
+    genes: dict[str, Any] = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
+    for side, sizes in (("encoder", encoder), ("decoder", decoder)):
+        genes |= {f"{side}.embed_dim": sizes.embed_dim, f"{side}.layers": sizes.layers}
+        genes |= {f"{side}.ffn_dim": (sizes.ffn_dim,) * sizes.layers}
+        genes |= {f"{side}.self_heads": (sizes.heads,) * sizes.layers}
+    cross = {"decoder.cross_heads": decoder.heads, "decoder.arbitrary_cross": _LAST_LAYER}
+    return genes | {gene: (value,) * decoder.layers for gene, value in cross.items()}
+
+
+def rounding(size: int) -> int:
+    """What sizes below a trained one are multiples of: small numbers for small networks, never more than its own
+    factors of two."""
+    multiple = 1
+    while multiple < _WORDS and size % (2 * multiple) == 0 and 16 * multiple <= size:
+        multiple *= 2
+    return multiple

@@ -1,0 +1,179 @@
+"""Losses that let a network learn from another: from its probabilities, and from what its layers compute.
+
+Shapes: N rows (tokens, images), V classes or words, K of them that are kept, C channels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.modes import without_autocast
+
+__all__ = [
+    "TopK",
+    "check_temperature",
+    "distillation_loss",
+    "hidden_loss",
+    "naive_distillation_loss",
+    "naive_top_k_distillation_loss",
+    "top_k",
+    "top_k_distillation_loss",
+]
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+class TopK(NamedTuple):
+    """The most probable words of a teacher; all others together have what is left of 1."""
+
+    probabilities: Tensor
+    """(.., K), those of the teacher at the temperature at which they are compared."""
+    indices: Tensor
+    """(.., K) of the words; a type that indexes tensors."""
+
+
+def check_temperature(temperature: float) -> float:
+    """Give the temperature back if logits can be divided by it.
+
+    Raises:
+        ConfigError: it is not above 0.
+    """
+    if not 0 < temperature < float("inf"):
+        raise ConfigError(f"the temperature of distillation is {temperature}; expected more than 0, such as 1 or 2")
+    return temperature
+
+
+def distillation_loss(
+    student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """``KL(teacher || student) * T^2`` of each row, both softened by the temperature T (Hinton et al. 2015, section 2).
+
+    ``student_logits`` and ``teacher_logits`` (.., V); no gradient reaches the teacher. The softmax is float32 for
+    halves as well. ``reduction`` is ``mean`` over rows, ``sum``, or ``none``: (..).
+
+    Raises:
+        ConfigError: the two differ in shape, or the temperature is not above 0. UnknownChoiceError: no such reduction.
+    """
+    check_temperature(temperature)
+    if student_logits.shape != teacher_logits.shape:
+        raise ConfigError(
+            f"logits of the student are {tuple(student_logits.shape)}, of the teacher {tuple(teacher_logits.shape)};"
+            " both must be of the same rows and words"
+        )
+    with without_autocast(student_logits):
+        student = F.log_softmax(_exact(student_logits) / temperature, -1)
+        teacher = F.log_softmax(_exact(teacher_logits.detach()) / temperature, -1)
+        rows = F.kl_div(student, teacher.to(student.dtype), reduction="none", log_target=True).sum(-1)
+        return _reduced(rows * temperature**2, reduction)
+
+
+def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0) -> Tensor:
+    """The same by its definition, in float32, as a mean over rows: the reference."""
+    p = (teacher_logits.float() / temperature).softmax(-1)
+    q = (student_logits.float() / temperature).softmax(-1)
+    return ((p * (p.log() - q.log())).sum(-1) * temperature**2).mean()
+
+
+def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
+    """The ``k`` most probable words of each row of ``teacher_logits`` (.., V), most probable first.
+
+    Raises:
+        ConfigError: there are fewer than ``k`` words, or the temperature is not above 0.
+    """
+    words = teacher_logits.shape[-1]
+    if not 1 <= k <= words:
+        raise ConfigError(f"the {k} most probable words of a teacher are asked for; expected 1 to its {words} words")
+    check_temperature(temperature)
+    logits = _exact(teacher_logits.detach()) / temperature
+    kept, indices = logits.topk(k, -1)
+    return TopK((kept - logits.logsumexp(-1, keepdim=True)).exp(), indices)
+
+
+def top_k_distillation_loss(
+    student_logits: Tensor, teacher: TopK, temperature: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """The loss of :func:`distillation_loss` over K + 1 events: each of the teacher's K words, and any other word.
+
+    With K = V it is the whole loss. ``student_logits`` (.., V); the teacher's probabilities are of this temperature.
+
+    Raises:
+        ConfigError: the rows differ, or the temperature is not above 0. UnknownChoiceError: no such reduction.
+    """
+    check_temperature(temperature)
+    if student_logits.shape[:-1] != teacher.indices.shape[:-1]:
+        raise ConfigError(
+            f"logits of the student are {tuple(student_logits.shape)}, the teacher's words"
+            f" {tuple(teacher.indices.shape)}; both must be of the same rows"
+        )
+    with without_autocast(student_logits):
+        logits = _exact(student_logits) / temperature
+        norm = logits.logsumexp(-1)
+        p, p_rest = kept_and_rest(teacher, logits.shape[-1])
+        log_q = logits.gather(-1, teacher.indices) - norm[..., None]
+        rows = torch.xlogy(p, p).sum(-1) - (p * log_q).sum(-1)
+        if p.shape[-1] < logits.shape[-1]:
+            rest = logits.scatter(-1, teacher.indices, float("-inf"))
+            rows = rows + torch.xlogy(p_rest, p_rest) - p_rest * (rest.logsumexp(-1) - norm)
+        return _reduced(rows * temperature**2, reduction)
+
+
+def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, temperature: float = 1.0) -> Tensor:
+    """The same by its definition, in float32, as a mean over rows: the reference."""
+    q = (student_logits.float() / temperature).softmax(-1)
+    q_top = q.gather(-1, teacher.indices)
+    p_top = teacher.probabilities.float()
+    events = torch.cat([p_top, 1 - p_top.sum(-1, keepdim=True)], -1).clamp(min=1e-12)
+    student = torch.cat([q_top, 1 - q_top.sum(-1, keepdim=True)], -1).clamp(min=1e-12)
+    return ((events * (events.log() - student.log())).sum(-1) * temperature**2).mean()
+
+
+def kept_and_rest(teacher: TopK, words: int) -> tuple[Tensor, Tensor]:
+    """Probabilities (.., K) of the kept words and (..) of all others, in float32 or better; those of all words are
+    made to sum to 1, which they miss by rounding."""
+    p = _exact(teacher.probabilities)
+    total = p.sum(-1)
+    if p.shape[-1] == words:
+        return p / total[..., None], torch.zeros_like(total)
+    over = total.clamp(min=1.0)
+    return p / over[..., None], (1 - total).clamp(min=0.0)
+
+
+def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None, normalised: bool = True) -> Tensor:
+    """Mean squared difference of hidden states over the channels that both have: the first ones.
+
+    ``student`` (.., C), ``teacher`` (.., C') of the same rows and in the same order of channels, as a subnet's and the
+    whole network's are; no gradient reaches the teacher. Both are brought to mean 0 and variance 1 over these channels
+    first, row by row, if ``normalised``. ``mask`` (..) is True at rows that count. Computed in float32.
+
+    Raises:
+        ConfigError: they are of different rows.
+    """
+    if student.shape[:-1] != teacher.shape[:-1]:
+        raise ConfigError(
+            f"hidden states of the student are {tuple(student.shape)}, of the teacher {tuple(teacher.shape)}; both must"
+            " be of the same rows"
+        )
+    shared = min(student.shape[-1], teacher.shape[-1])
+    with without_autocast(student):
+        own, other = _exact(student[..., :shared]), _exact(teacher[..., :shared].detach())
+        if normalised:
+            own, other = F.layer_norm(own, (shared,)), F.layer_norm(other, (shared,))
+        rows = (own - other.to(own.dtype)).square().mean(-1)
+        if mask is None:
+            return rows.mean()
+        return (rows * mask).sum() / mask.sum().clamp(min=1)
+
+
+def _exact(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _reduced(rows: Tensor, reduction: str) -> Tensor:
+    if reduction not in _REDUCTIONS:
+        raise unknown_choice("reduction", reduction, _REDUCTIONS)
+    return rows if reduction == "none" else rows.mean() if reduction == "mean" else rows.sum()

@@ -1,0 +1,163 @@
+"""A network is taken over: it stays what it was, and smaller networks are cut from what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError
+from nas_core.layers.attention.forward import self_attention
+from nas_core.layers.feed_forward import ElasticFeedForward
+from nas_core.layers.transformer import norm
+from nas_core.supernet.elastic import CRITERIA, importance, take_over
+from nas_core.supernet.elastic.depth import depth_order
+from nas_core.supernet.elastic.experts import copy_into_experts
+from nas_core.supernet.elastic.sorting import sort_axes
+from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, TrainedStack, channels, trained_stack
+
+
+@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_largest_network_is_the_trained_one(criterion: str, mos: str, tmp_path: Path) -> None:
+    trained, path = trained_stack(), tmp_path / "supernet"
+    done = take_over(trained, path, importance_by=criterion, calibrate=3, mos=mos)
+    assert path.exists() and done.difference <= 1e-5 and done.batches == 3
+    net = trained.saved["net"]
+    assert torch.allclose(trained.output(net), trained.y, rtol=1e-5, atol=1e-6)
+    assert (done.layer_order == {}) == (criterion == "none")
+    assert done.sorted_axes == (0 if criterion == "none" else 6)
+
+
+@pytest.mark.parametrize("criterion", ["activation", "weight", "gradient"])
+def test_what_does_nothing_is_sorted_last(criterion: str) -> None:
+    trained = trained_stack()
+    net, layer = trained.net, trained.net.layers[1]
+    with torch.no_grad():  # the first head and the first unit of a layer are silenced, as pruning would
+        for tensor in (layer.ffn.fc1.weight[0], layer.ffn.fc1.bias[:1], layer.ffn.fc2.weight[:, 0]):
+            tensor.zero_()
+        layer.self_attn.out_proj.weight[:, :D] = 0
+        layer.self_attn.in_proj.weight.view(3, HEADS, D, C)[:, 0] = 0
+    trained.__post_init__()
+    axes = STACK_FORM.axes(net)
+    scores = importance(net, axes, criterion, trained.calibration(2), lambda x: trained.loss(
+        net, net.select(trained.space.largest()), x))  # fmt: skip
+    orders = sort_axes(net, axes, scores)
+    assert int(orders["layers.1.ffn"][-1]) == 0 and int(orders["layers.1.self_attn"][-1]) == 0
+    assert trained.difference(net) <= 1e-5
+    smaller = {**trained.space.largest(), "heads": (3, 2, 3)}
+    cut = net(net.select(type(trained.space.largest())(smaller)), trained.x)
+    assert torch.allclose(cut, trained.y, atol=1e-5), "the head that was cut did nothing"
+
+
+def test_channels_keep_their_order_in_every_tensor() -> None:
+    net, axis = trained_stack().net, channels(trained_stack().net)
+    net.head.weight.data[:, 5] += 100  # by far the heaviest channel
+    before = {part.name: net.state_dict()[part.name].clone() for part in axis.parts}
+    order = sort_axes(net, [axis], importance(net, [axis], "weight"))["channels"]
+    assert int(order[0]) == 5 and sorted(order.tolist()) == list(range(C))
+    for part in axis.parts:
+        assert torch.equal(net.state_dict()[part.name], before[part.name].index_select(part.dim, order))
+
+
+def test_activation_is_that_of_the_data_times_the_weights_that_read_it() -> None:
+    trained = trained_stack()
+    net, batches, layer = trained.net, trained.calibration(3), trained.net.layers[0]
+    weights = net.select(trained.space.largest()).layers[0]
+    axis = next(axis for axis in STACK_FORM.axes(net) if axis.name == "layers.0.ffn")
+    total = torch.zeros(F)
+    for x in batches:
+        x = norm(x + self_attention(x, weights.self_attn), weights.self_attn_norm)
+        total += torch.relu(x @ layer.ffn.fc1.weight.T + layer.ffn.fc1.bias).square().mean((0, 1)).detach()
+    expected = (total * layer.ffn.fc2.weight.square().sum(0)).sqrt()
+    scores = importance(net, [axis], "activation", batches, lambda x: net(net.select(trained.space.largest()), x).sum())
+    assert torch.allclose(scores["layers.0.ffn"], expected, rtol=1e-4)
+
+
+def test_the_gradient_criterion_is_the_change_of_the_loss() -> None:
+    """Of a unit that is silenced little by little, the loss changes as the criterion says."""
+    trained = trained_stack()
+    net, (x,) = trained.net, trained.calibration(1)
+    axis = next(axis for axis in STACK_FORM.axes(net) if axis.name == "layers.2.ffn")
+
+    def loss(batch: torch.Tensor) -> torch.Tensor:
+        return net(net.select(trained.space.largest()), batch).sum()
+
+    scores = importance(net, [axis], "gradient", [x[:1]], loss)["layers.2.ffn"]
+    column = net.layers[2].ffn.fc2.weight.data[:, 4]
+    with torch.no_grad():
+        whole = loss(x[:1])
+        column *= 1 - 1e-2
+        less = loss(x[:1])
+    assert float(abs(whole - less)) * 1e2 == pytest.approx(float(scores[4]), rel=0.05, abs=1e-3)
+
+
+def test_layers_are_left_out_by_what_their_absence_costs(tmp_path: Path) -> None:
+    trained = trained_stack()
+    for tensor in trained.net.layers[0].self_attn.out_proj.parameters():
+        tensor.data.zero_()
+    for tensor in trained.net.layers[0].ffn.fc2.parameters():
+        tensor.data.zero_()  # all that is left of the first layer is its norms of what is normalised already
+    trained.__post_init__()
+    done = take_over(trained, tmp_path / "supernet", importance_by="activation", calibrate=3)
+    assert sorted(done.layer_order[""]) == [0, 1, 2] and trained.net.order == done.layer_order[""]
+    assert done.layer_order[""][-1] == depth_order({"": 3}, lambda kept: absent_cost(trained, kept[""]))[""][-1]
+
+
+def absent_cost(trained: TrainedStack, kept: Sequence[int]) -> float:
+    net = trained.net
+    subnet = STACK_FORM.running(net, net.select(trained.space.largest()), {"": kept})
+    with torch.no_grad():
+        return float(sum(trained.loss(net, subnet, batch) for batch in trained.calibration(3))) / 3
+
+
+def test_the_order_of_layers_is_greedy() -> None:
+    costs = {(0, 1): 3.0, (0, 2): 1.0, (1, 2): 2.0, (0,): 5.0, (2,): 4.0}
+    assert depth_order({"": 3}, lambda kept: costs[tuple(kept[""])]) == {"": (2, 0, 1)}
+
+
+def test_of_many_layers_each_is_judged_once() -> None:
+    calls = []
+
+    def loss(kept: Mapping[str, Sequence[int]]) -> float:
+        (absent,) = set(range(14)) - set(kept["x"])
+        calls.append(absent)
+        return float(absent % 7)
+
+    order = depth_order({"x": 14}, loss)["x"]
+    assert len(calls) == 14 and order[:2] == (6, 13) and set(order[-2:]) == {0, 7}
+
+
+def test_experts_begin_alike_and_can_part() -> None:
+    trained = trained_stack()
+    mixed = trained.with_experts("layer")
+    copy_into_experts(trained.net, mixed)
+    got = trained.x
+    for architecture in (trained.space.largest(), trained.space.smallest()):
+        got, wanted = (net(net.select(architecture), trained.x) for net in (mixed, trained.net))
+        assert torch.allclose(got, wanted, atol=1e-5)
+    got.square().sum().backward()
+    routers = [layer.routers[0].out for layer in mixed.modules() if isinstance(layer, ElasticFeedForward)]
+    assert all(float(router.weight.grad.abs().max()) > 0 for router in routers[:1])
+    first = mixed.layers[0].ffn.fc1.weight
+    assert not torch.equal(first[0], first[1])
+
+
+def test_wrong_settings_are_told_before_work_begins(tmp_path: Path) -> None:
+    trained, path = trained_stack(), tmp_path / "supernet"
+    with pytest.raises(ConfigError, match="activation needs calibration data; give --calibrate"):
+        take_over(trained, path, importance_by="activation")
+    with pytest.raises(UnknownChoiceError, match="criterion of importance"):
+        take_over(trained, path, importance_by="magic")
+    path.write_text("mine")
+    with pytest.raises(ConfigError, match="exists; give another file"):
+        take_over(trained, path)
+    assert path.read_text() == "mine" and not trained.saved
+
+
+def test_a_network_that_differs_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="differs from the trained one by"):
+        take_over(trained_stack(off=0.01), tmp_path / "supernet")
+    assert not list(tmp_path.iterdir())

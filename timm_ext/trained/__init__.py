@@ -1,0 +1,1 @@
+"""Models that timm has trained, as supernets and as teachers."""

@@ -1,0 +1,159 @@
+"""Trained models as timm and others store them: checkpoints of timm's trainer, and files of weights."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+from timm.data import resolve_data_config
+from torch import Tensor, nn
+
+from nas_core.errors import CheckpointError, DataError, NasExtError
+from timm_ext.checkpoint import KEY, read_file
+from timm_ext.trained.support import check_supported
+
+__all__ = ["PREPARED", "Source", "prepared_by", "read_source", "source_of"]
+
+PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
+"""What is kept of timm's data configuration."""
+_WEIGHTS = ("state_dict_ema", "model_ema", "state_dict", "model")
+"""Where weights stand in a checkpoint, first choice first, as for timm."""
+_PREFIXES = ("module.", "_orig_mod.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trained model, and what is known of it."""
+
+    model: nn.Module
+    """One of timm's, in evaluation mode."""
+    name: str
+    """By which timm builds it."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What else timm builds it with."""
+    prepared: Mapping[str, Any] = field(default_factory=dict)
+    """How its images are prepared: timm's names in :data:`PREPARED`."""
+    data: str = ""
+    """What it was trained on, if the checkpoint says so."""
+    where: str = ""
+    """What it was read from, for people."""
+
+
+def source_of(model: nn.Module, name: str = "") -> Source:
+    """A model that is there already.
+
+    Raises:
+        CheckpointError: it has no elastic form.
+    """
+    known = getattr(model, "pretrained_cfg", None) or {}
+    name = name or str(known.get("architecture") or type(model).__name__)
+    check_supported(model, name)
+    return Source(model.eval(), name, dict(getattr(model, "_model_args", {})), prepared_by(model), where=name)
+
+
+def prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """How images are prepared for a model; ``options`` of its training come first."""
+    config = resolve_data_config(dict(options or {}), model=model)
+    return {name: list(value) if isinstance(value := config[name], tuple) else value for name in PREPARED}
+
+
+def read_source(path: Path, elastic: bool = True) -> Source:
+    """The model of a checkpoint of timm's trainer (its moving averages, if there are any), or of a file of weights.
+
+    Such a file says by which name timm builds it: by a ``config.json`` beside it, as on the Hugging Face hub, by the
+    metadata of ``nas-ext extract --plain``, or by its own name (``vit_small_patch16_224.pth``).
+
+    Args:
+        elastic: whether it has to have an elastic form, which is looked at before the weights are read into a network.
+
+    Raises:
+        DataError: no such file. CheckpointError: it is damaged, does not say what it is, does not fit timm's model, or
+            has no elastic form.
+    """
+    if not path.is_file():
+        raise DataError(f"no file {path}; give a checkpoint of timm's trainer, or a file of weights")
+    content, metadata = read_file(path)
+    if KEY in content or KEY in metadata:
+        raise CheckpointError(f"{path} is of timm_ext already; expected a model that timm has trained")
+    weights = _weights(content, path)
+    name, arguments, options = _description(content, metadata, path)
+    if not timm.is_model(name):
+        raise CheckpointError(f"{path} is of model {name!r}, which timm does not know; see timm.list_models()")
+    if (head := weights.get("head.weight")) is not None:
+        arguments.setdefault("num_classes", len(head))
+    where = f"{path} ({name})"
+    if elastic:
+        with torch.device("meta"):
+            check_supported(_built(name, arguments, path), where)
+    model = _built(name, arguments, path)
+    try:
+        model.load_state_dict({key: tensor.float() for key, tensor in weights.items()})
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} does not fit timm's {name} ({reason}); it may be of other settings") from None
+    data = str(options.get("data_dir") or options.get("data") or "")
+    return Source(model.eval(), name, arguments, prepared_by(model, _stated(options)), data, where)
+
+
+def _stated(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in PREPARED if options.get(name) is not None}
+
+
+def _built(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
+    try:
+        model: nn.Module = timm.create_model(name, **arguments)
+    except NasExtError:
+        raise
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
+    return model
+
+
+def _weights(content: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
+    found = next((content[key] for key in _WEIGHTS if isinstance(content.get(key), Mapping)), content)
+    if not found or not all(isinstance(tensor, Tensor) for tensor in found.values()):
+        raise CheckpointError(f"{path} holds no weights; expected a checkpoint of timm's trainer, or a state dict")
+    for prefix in _PREFIXES:
+        found = {key.removeprefix(prefix): tensor for key, tensor in found.items()}
+    return found
+
+
+def _description(
+    content: Mapping[str, Any], metadata: Mapping[str, str], path: Path
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The model's name, the arguments timm builds it with, and the options of its training."""
+    args = content.get("args")
+    if isinstance(args, argparse.Namespace) or isinstance(content.get("arch"), str):
+        options = vars(args) if isinstance(args, argparse.Namespace) else {}
+        given = content.get("model_kwargs") or options.get("model_kwargs") or {}
+        trained = {"img_size": options.get("img_size"), "in_chans": options.get("in_chans")}
+        trained["global_pool"] = options.get("gp")
+        stated = {key: value for key, value in trained.items() if value is not None}
+        return str(content.get("arch") or options.get("model")), {**stated, **given}, dict(options)
+    if "arch" in metadata:
+        return metadata["arch"], dict(json.loads(metadata.get("model_kwargs", "{}"))), {}
+    if (config := path.with_name("config.json")).is_file():
+        return _of_hub(config)
+    name = path.name.split(".")[0]
+    if timm.is_model(name):
+        return name, {}, {}
+    raise CheckpointError(
+        f"{path} holds weights and not the name of their model; give a checkpoint of timm's trainer, lay the model's"
+        " config.json beside it, or name the file after the model (vit_small_patch16_224.pth)"
+    )
+
+
+def _of_hub(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    try:
+        content = json.loads(config.read_text(encoding="utf-8"))
+        name = str(content["architecture"])
+        known = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
+        return name, {**known, **(content.get("model_args") or {})}, dict(content.get("pretrained_cfg") or {})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{config} is no description of a model of timm ({error})") from None
