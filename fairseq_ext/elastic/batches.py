@@ -20,8 +20,8 @@ _SENTENCES, _TOKENS = 64, 4096
 
 
 def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
-    """``count`` batches, or as many as there are, of random samples of the first split that is there; the same each
-    time.
+    """Collate ``count`` batches, or as many as there are, of random samples of the first split that is there; the same
+    each time.
 
     Args:
         task: set up as for the network.

@@ -8,7 +8,8 @@ closed form, is computed in the same pass.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from nas_core.layers.modes import without_autocast
 
-__all__ = ["naive_smoothed_loss", "projected_smoothed_loss"]
+__all__ = ["RowLosses", "Smoothed", "naive_smoothed_loss", "projected", "projected_smoothed_loss", "row_chunks"]
 
 _CHUNK_ELEMENTS = 1 << 21
 """Logits held at a time on a CPU, about what its cache holds; an accelerator takes 64 times as many in one launch."""
@@ -26,50 +27,84 @@ _FP16_SCALE = 1024.0
 """By which gradients of logits are larger in float16, whose smallest number is above the probability of a rare word."""
 
 
+class RowLosses(Protocol):
+    """What a loss makes of the logits of some rows."""
+
+    @property
+    def sums(self) -> int:
+        """How many sums it gives; the first is the loss, which alone has a gradient."""
+
+    def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
+        """The sums over the rows, and the gradient (n, V) of the first by the logits (n, V) if it is asked for.
+
+        The logits are float32 or better, and may be overwritten.
+        """
+
+
 class _ProjectedLoss(torch.autograd.Function):
     """The loss, and its gradients in the working type of the sums; products are in the type of ``kind``."""
 
     @staticmethod
-    def forward(
-        ctx: Any, features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int, kind: torch.dtype
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, features: Tensor, table: Tensor, each: RowLosses, kind: torch.dtype) -> tuple[Tensor, ...]:
         ctx.types = features.dtype, table.dtype
         needs_grad = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         features, table = features.to(kind), table.to(kind)
-        vocab = table.shape[0]
-        spread = smoothing / (vocab - 1)
-        on_target = 1.0 - smoothing - spread
-        loss = features.new_zeros((), dtype=torch.float)
-        nll = torch.zeros_like(loss)
+        sums = tuple(features.new_zeros((), dtype=torch.float) for _ in range(each.sums))
         grads = _Gradients(features, table) if needs_grad else None
-        elements = _CHUNK_ELEMENTS * (1 if features.device.type == "cpu" else 64)
-        chunk = max(1, elements // vocab)
-        for start in range(0, len(features), chunk):
-            rows = slice(start, start + chunk)
+        for rows in row_chunks(len(features), table):
             logits = (features[rows] @ table.t()).float()
-            wanted = target[rows].unsqueeze(1)
-            keep = wanted.ne(padding_idx)
-            at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
-            norm = logits.logsumexp(1, keepdim=True)
-            row_nll = norm - at_target
-            row_loss = on_target * row_nll + spread * (vocab * norm - total)
-            loss += (row_loss * keep).sum()
-            nll += (row_nll * keep).sum()
-            if grads is not None:
-                grad = logits.sub_(norm).exp_().sub_(spread)
-                grad.scatter_add_(1, wanted, torch.full_like(at_target, -on_target))
-                grads.add(rows, grad.mul_(keep))
+            values, of_logits = each(rows, logits, needs_grad)
+            for total, value in zip(sums, values, strict=True):
+                total += value
+            if grads is not None and of_logits is not None:
+                grads.add(rows, of_logits)
         if grads is not None:
             ctx.save_for_backward(grads.of_features, grads.of_table)
-        ctx.mark_non_differentiable(nll)
-        return loss, nll
+        ctx.mark_non_differentiable(*sums[1:])
+        return sums
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         found = [
             (saved * grads[0].to(saved)).to(kind) for saved, kind in zip(ctx.saved_tensors, ctx.types, strict=True)
         ]
-        return (*found, None, None, None, None)
+        return (*found, None, None)
+
+
+def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
+    """Rows whose logits are computed at a time with a table (V, C)."""
+    elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
+    chunk = max(1, elements // table.shape[0])
+    for start in range(0, rows, chunk):
+        yield slice(start, start + chunk)
+
+
+class Smoothed(NamedTuple):
+    """Label-smoothed cross entropy and negative log-likelihood of rows of logits."""
+
+    target: Tensor
+    """(N,)"""
+    smoothing: float
+    padding_idx: int
+    sums: int = 2
+
+    def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
+        """See :class:`RowLosses`."""
+        vocab = logits.shape[1]
+        spread = self.smoothing / (vocab - 1)
+        on_target = 1.0 - self.smoothing - spread
+        wanted = self.target[rows].unsqueeze(1)
+        keep = wanted.ne(self.padding_idx)
+        at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
+        norm = logits.logsumexp(1, keepdim=True)
+        row_nll = norm - at_target
+        row_loss = on_target * row_nll + spread * (vocab * norm - total)
+        sums = (row_loss * keep).sum(), (row_nll * keep).sum()
+        if not gradient:
+            return sums, None
+        grad = logits.sub_(norm).exp_().sub_(spread)
+        grad.scatter_add_(1, wanted, torch.full_like(at_target, -on_target))
+        return sums, grad.mul_(keep)
 
 
 class _Gradients:
@@ -131,12 +166,18 @@ def projected_smoothed_loss(
     V - 1 words. Only the loss has a gradient. Under autocast the three products are of its type, as a linear layer's
     would be; softmax, loss and the sums of gradients are float32.
     """
+    loss, nll = projected(features, table, Smoothed(target, smoothing, padding_idx))
+    return loss, nll
+
+
+def projected(features: Tensor, table: Tensor, each: RowLosses) -> tuple[Tensor, ...]:
+    """The sums of a loss over the logits of ``features`` (N, C) by ``table`` (V, C), which are never held together."""
     if not torch.is_grad_enabled():  # a custom function is told what requires gradients even where none are recorded
         features, table = features.detach(), table.detach()
     kind = product_type(features)
     with without_autocast(features):
-        loss, nll = _ProjectedLoss.apply(features, table, target, smoothing, padding_idx, kind)  # type: ignore[no-untyped-call]
-    return loss, nll
+        sums: tuple[Tensor, ...] = _ProjectedLoss.apply(features, table, each, kind)  # type: ignore[no-untyped-call]
+    return sums
 
 
 def naive_smoothed_loss(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.forward import cross_attention, cross_step, self_attention, self_step
+from nas_core.layers.attention.forward import cross_attention, cross_step, self_attention, self_read, self_step
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState
 from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
@@ -153,6 +153,12 @@ class ElasticEncoderLayer(nn.Module):
         y = norm(x, weights.self_attn_norm) if first else x
         y = self_attention(y, weights.self_attn, mask, drop.attention, self.causal)
         return self._transform(x, y, weights, drop)
+
+    def read(self, x: Tensor, weights: EncoderLayerWeights) -> tuple[Tensor, AttentionState]:
+        """The first positions of a causal layer: ``x`` (B, T, C) to (B, T, C), and what :meth:`step` takes for the
+        next."""
+        y, after = self_read(norm(x, weights.self_attn_norm) if self.norm_first else x, weights.self_attn)
+        return self._transform(x, y, weights, Dropouts()), after
 
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None

@@ -8,6 +8,8 @@ from nas_core.search.registry import STRATEGIES
 from nas_core.search.run import SearchResult, search
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
+from nas_core.search.strategies.milp import MILP
+from nas_core.search.strategies.milp_config import MILPConfig
 from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
 from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
@@ -15,6 +17,7 @@ from nas_core.search.strategies.ranknas import RankNAS
 from nas_core.search.strategies.ranknas_config import RankNASConfig
 
 __all__ = [
+    "MILP",
     "STRATEGIES",
     "BoostedRanker",
     "Constraint",
@@ -24,6 +27,7 @@ __all__ = [
     "Finalist",
     "HATEvolution",
     "InfeasibleError",
+    "MILPConfig",
     "MultiObjectiveConfig",
     "MultiObjectiveEvolution",
     "ParetoArchive",

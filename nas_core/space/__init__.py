@@ -6,6 +6,8 @@ from nas_core.space.files import load_space, save_space, space_from_dict, space_
 from nas_core.space.hat import hat_draw, hat_extremes, read_hat_yaml, translation_space
 from nas_core.space.image import image_space, static_image_space
 from nas_core.space.image_found import image_architecture, list_image_architectures
+from nas_core.space.language import language_space
+from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import found_translation, with_attention
 from nas_core.space.registry import get_space, list_spaces, register_space
 from nas_core.space.space import SearchSpace
@@ -22,9 +24,11 @@ __all__ = [
     "hat_extremes",
     "image_architecture",
     "image_space",
+    "language_space",
     "list_image_architectures",
     "list_spaces",
     "load_space",
+    "masked_lm_space",
     "read_hat_yaml",
     "register_space",
     "save_space",

@@ -9,9 +9,11 @@ from typing import Any
 
 from nas_core.jobs import JobsConfig
 from nas_core.search import (
+    MILP,
     DeviceExecutor,
     EvolutionConfig,
     HATEvolution,
+    MILPConfig,
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
     RandomConfig,
@@ -35,6 +37,9 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
         [limit(value)],
         RankNASConfig(samples=20, rankings=2, per_ranking=6, candidates=50, generations=2),
         seed=1,
+    ),
+    "milp": lambda value: MILP(
+        SPACE, [limit(value)], MILPConfig(evaluations=36, single_changes=15, per_round=8, solves=3), seed=1
     ),
     "multi-objective": lambda value: MultiObjectiveEvolution(
         SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, population=8, mutations=5, crossovers=5), seed=1

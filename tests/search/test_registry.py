@@ -23,21 +23,25 @@ SMALL: dict[str, dict[str, Any]] = {
     "ranknas": {"samples": 16, "rankings": 2, "per_ranking": 6, "candidates": 60, "generations": 2, "children": 20},
     "multi-objective": {"iterations": 3, "population": 10},
 }
+NEW: dict[str, dict[str, Any]] = {"milp": {"evaluations": 30, "single_changes": 10, "per_round": 5}}
+"""Those that no earlier release had."""
 
 
 def made(name: str, seed: int = 7, **given: Any) -> Strategy:
-    config = config_of(name, {**SMALL[name], **given})
+    config = config_of(name, {**SMALL, **NEW}[name] | given)
     return STRATEGIES.get(name).made(SPACE, [limit(3000.0)], config, ["loss", "latency_ms"], seed=seed)
 
 
 def test_each_strategy_has_its_own_defaults() -> None:
-    budgets = {name: config_of(name, {}) for name in SMALL}
-    strategies = {name: STRATEGIES.get(name).made(SPACE, [], budgets[name], ["loss", "x"], seed=7) for name in SMALL}
+    budgets = {name: config_of(name, {}) for name in (*SMALL, *NEW)}
+    strategies = {
+        name: STRATEGIES.get(name).made(SPACE, [], config, ["loss", "x"], seed=7) for name, config in budgets.items()
+    }
     assert {name: one.budget for name, one in strategies.items()} == {
-        "evolution": 3025, "random": 3025, "ranknas": 300, "multi-objective": 3000,
+        "evolution": 3025, "random": 3025, "ranknas": 300, "multi-objective": 3000, "milp": 300,
     }  # fmt: skip
     probabilities = {name: one.describe().get("mutation_prob") for name, one in strategies.items()}
-    assert probabilities == {"evolution": 0.3, "random": None, "ranknas": 0.3, "multi-objective": 0.1}
+    assert probabilities == {"evolution": 0.3, "random": None, "ranknas": 0.3, "multi-objective": 0.1, "milp": None}
     assert all(one.seed == 7 for one in strategies.values())
     assert {name: one.objectives for name, one in strategies.items() if len(one.objectives) > 1} == {
         "multi-objective": ("loss", "x")
@@ -70,6 +74,8 @@ def test_what_a_space_cannot_do_is_said_when_it_is_known() -> None:
         ("ranknas", {"keep_genes": -1}, "--keep-genes is -1;"),
         ("ranknas", {"per_ranking": 0}, "--per-ranking is 0;"),
         ("ranknas", {"prune_by": "tau"}, "unknown --prune-by 'tau'"),
+        ("milp", {"single_changes": 300}, "--single-changes is 300 and --evaluations 300,"),
+        ("milp", {"gap": 2.0}, "--gap is 2.0;"),
     ],
 )
 def test_errors_name_options(strategy: str, given: dict[str, Any], typed: str) -> None:

@@ -13,7 +13,7 @@ from nas_core.errors import ConfigError
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights, joined, split_heads
 
-__all__ = ["attend", "cross_attention", "cross_keys_values", "cross_step", "self_attention", "self_step"]
+__all__ = ["attend", "cross_attention", "cross_keys_values", "cross_step", "self_attention", "self_read", "self_step"]
 
 
 def attend(
@@ -51,6 +51,13 @@ def self_attention(
     """``x`` (B, T, C) to (B, T, C)."""
     q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
     return attend(q, k, v, weights, mask, dropout, causal)
+
+
+def self_read(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, AttentionState]:
+    """The first positions of causal self-attention: ``x`` (B, T, C) to (B, T, C), and what :func:`self_step` takes for
+    the next."""
+    q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
+    return attend(q, k, v, weights, None, causal=True), weights.kind.after(k, v)
 
 
 def self_step(x: Tensor, weights: SelfAttentionWeights, past: AttentionState | None) -> tuple[Tensor, AttentionState]:

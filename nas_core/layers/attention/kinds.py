@@ -135,6 +135,16 @@ class AttentionKind(ABC):
         ``past`` is the state before it, None at the first position.
         """
 
+    def after(self, k: Tensor, v: Tensor) -> AttentionState:
+        """The state of causal self-attention after keys and values (B, H, S, D) of its first positions, one at least:
+        that of as many steps."""
+        state: AttentionState | None = None
+        for position in range(k.shape[2]):
+            here = slice(position, position + 1)
+            _, state = self.step(k[:, :, here], k[:, :, here], v[:, :, here], state)
+        assert state is not None, "no position"
+        return state
+
     @abstractmethod
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> AttentionState:
         """What decoding keeps of another sequence's keys and values (B, H, S, D), made once."""

@@ -149,6 +149,14 @@ class LocalAttention(AttentionKind):
         keys, values = torch.where(here, k, keys), torch.where(here, v, values)
         return _mixed(q, keys, values, places <= length), Ring(keys, values, length + 1)
 
+    def after(self, k: Tensor, v: Tensor) -> Ring:
+        """The last of them, each in its place."""
+        places, last = torch.arange(self.window, device=k.device), k.shape[2] - 1
+        at = last - torch.remainder(last - places, self.window)
+        picked, filled = at.clamp(min=0), (at >= 0)[:, None]
+        keys, values = (torch.where(filled, x.index_select(2, picked), x.new_zeros(())) for x in (k, v))
+        return Ring(keys, values, k.shape[2])
+
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> AttentionState:
         """Not offered."""
         raise ConfigError("local attention reads its own sequence; expected softmax or linear attention to the source")

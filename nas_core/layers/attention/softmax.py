@@ -85,6 +85,10 @@ class SoftmaxAttention(AttentionKind):
             bias = relative_bias(q, relative, k.shape[2], None, False, k.shape[2] - 1)
         return F.scaled_dot_product_attention(q, k, v, bias), KeysValues(k, v)
 
+    def after(self, k: Tensor, v: Tensor) -> KeysValues:
+        """All of them."""
+        return KeysValues(k, v)
+
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> KeysValues:
         """Keep them as they are; each step masks them."""
         return KeysValues(k, v)

@@ -14,6 +14,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "samples": 80, "rankings": 4, "per_ranking": 20, "candidates": 200, "generations": 3, "parents": 20,
         "children": 40,
     },
+    "milp": {"evaluations": 200, "single_changes": 60, "per_round": 20, "solves": 4},
     "multi-objective": {"iterations": 10, "population": 40, "mutations": 20, "crossovers": 20},
 }  # fmt: skip
 """Strategy -> options with which it asks for 200 to 400 architectures; one that is missing here is run as it is."""

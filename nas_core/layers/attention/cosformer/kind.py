@@ -104,6 +104,10 @@ class LinearAttention(AttentionKind):
         state = past or CosformerState.empty(k, v.shape[-1], self._decoded, self.normalize)
         return state.step(q, k, v), state
 
+    def after(self, k: Tensor, v: Tensor) -> CosformerState:
+        """The sums over all of them."""
+        return CosformerState.of(k, v, self._decoded, normalize=self.normalize)
+
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:
         """The sums over all keys that may be read."""
         tokens = None if mask is None else mask[:, 0, 0]

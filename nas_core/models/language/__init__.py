@@ -1,0 +1,19 @@
+"""Decoder-only transformers for language modelling, with softmax, local or linear attention in each layer."""
+
+from nas_core.models.language.costs import flops, parameters
+from nas_core.models.language.graph import language_graph
+from nas_core.models.language.net import LanguageNet
+from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
+from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig
+
+__all__ = [
+    "LanguageCache",
+    "LanguageConfig",
+    "LanguageNet",
+    "LanguageSubnet",
+    "LanguageWorkload",
+    "LanguageWorkloadConfig",
+    "flops",
+    "language_graph",
+    "parameters",
+]

@@ -1,0 +1,113 @@
+"""The workload of a language architecture: a prompt is read all at once, then tokens are written one by one.
+
+What attention keeps grows with the prompt where it is softmax and does not where it is linear or local, so
+``prompt_length`` is also the position at which decoding is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from nas_core.errors import ConfigError
+from nas_core.models.language.net import LanguageNet, length_limit
+from nas_core.models.language.subnet import LanguageCache
+from nas_core.random_streams import own_streams
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["LanguageWorkload", "LanguageWorkloadConfig", "check_lengths"]
+
+_FIRST_WORD = 4
+"""Smaller token numbers are fairseq's special symbols."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageWorkloadConfig:
+    """What is read and written while the clock runs."""
+
+    vocab: int = 32000
+    """Rows of the embedding and of the output projection."""
+    prompt_length: int = 128
+    """Tokens that are read all at once; the first new token is written at this position."""
+    new_tokens: int = 32
+    """Tokens that are written, a step for each."""
+    batch: int = 1
+    """Sequences at a time."""
+
+    def __post_init__(self) -> None:
+        if self.vocab <= _FIRST_WORD:
+            raise ConfigError(f"vocab is {self.vocab}, expected more than {_FIRST_WORD} (special symbols)")
+        for name in ("prompt_length", "new_tokens", "batch"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+
+
+def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
+    """Check that the network can read the prompt and what is written behind it.
+
+    Raises:
+        ConfigError: it is made for shorter sequences.
+    """
+    length, limit = config.prompt_length + config.new_tokens, length_limit(net.space, net.config)
+    if limit is not None and length > limit:
+        raise ConfigError(
+            f"prompt_length {config.prompt_length} and new_tokens {config.new_tokens} are {length} tokens, this network"
+            f" reads {limit} (context_length); make them fewer, or take a space with a longer context"
+        )
+
+
+class LanguageWorkload:
+    """A static network of ``architecture``, with random weights, and the parts ``prompt`` and ``decoding``.
+
+    Raises:
+        ArchitectureError: the architecture lies outside the space. ConfigError: the sequence is longer than the network
+            can read.
+    """
+
+    def __init__(
+        self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, device: str = "cpu"
+    ) -> None:
+        architecture = space.validate(architecture)
+        with own_streams(0):  # the same weights and words each time; the caller's draws untouched
+            net = LanguageNet(SearchSpace.of(architecture, like=space), config.vocab)
+            tokens = torch.randint(_FIRST_WORD, config.vocab, (config.prompt_length + config.new_tokens, config.batch))
+        check_lengths(net, config)
+        self._net = net.to(device).eval()
+        self._prompt = tokens[: config.prompt_length].T.contiguous().to(device)  # (batch, prompt_length)
+        self._words = list(tokens[config.prompt_length :].to(device))  # new_tokens x (batch,)
+        self._architecture = architecture
+        self._cache: LanguageCache | None = None
+        self._select()
+
+    def _select(self) -> None:
+        with torch.inference_mode():
+            self._subnet = self._net.select(self._architecture)
+        self._cache = None
+
+    def convert(self, dtype: torch.dtype) -> None:
+        self._net.to(dtype)
+        self._select()
+
+    @property
+    def modules(self) -> Sequence[nn.Module]:
+        return [self._net]
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"prompt": self.read, "decoding": self.decode}
+
+    def read(self) -> torch.Tensor:
+        """The prompt; gives the logits ``(batch, vocab)`` of the first new token."""
+        features, self._cache = self._net.read(self._subnet, self._prompt)
+        return nn.functional.linear(features, self._subnet.output)
+
+    def decode(self) -> torch.Tensor:
+        """The new tokens behind the last prompt that was read; gives the last logits ``(batch, vocab)``."""
+        assert self._cache is not None, "the prompt is read first"
+        cache, logits = self._cache.copy(), torch.empty(0)
+        for tokens in self._words:
+            logits = self._net.step(self._subnet, tokens, cache)
+        return logits

@@ -1,0 +1,158 @@
+"""Additive models of a search space: each option of each gene adds its part, whatever the other genes are.
+
+Letters: n architectures, V variables (one for each option of each gene of each layer, 1 where it is chosen).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.search.constraints import Constraint
+from nas_core.space import SearchSpace
+from nas_core.space.slots import ABSENT, Rows
+
+__all__ = ["AdditiveFit", "LinearCosts", "Variables"]
+
+Numbers = NDArray[np.float64]
+
+PENALTIES = tuple(10.0**power for power in range(-4, 4))
+"""Of the ridge; the one with the least error on what is left out, one result at a time, is taken."""
+REFUSED = 10.0
+"""A prediction that is no number counts as so many times the limit."""
+
+
+class Variables:
+    """The binary variables of a space, in the order of its slots and their options."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self.space, self.slots = space, space.slots
+        self.starts = np.concatenate([[0], np.cumsum(self.slots.sizes)])
+        self.count = int(self.starts[-1])
+        self.slot_of = np.repeat(np.arange(self.slots.count), self.slots.sizes)
+        self.option_of = np.arange(self.count) - self.starts[self.slot_of]
+
+    def of(self, rows: Rows) -> Numbers:
+        """The variables ``(n, V)`` of rows ``(n, slots)``."""
+        chosen: Numbers = (rows[:, self.slot_of] == self.option_of).astype(np.float64)
+        return chosen
+
+    def row(self, values: Numbers) -> Rows:
+        """The row ``(1, slots)`` of variables ``(V,)``."""
+        row = np.full((1, self.slots.count), ABSENT, np.int16)
+        chosen = np.flatnonzero(values > 0.5)
+        row[0, self.slot_of[chosen]] = self.option_of[chosen]
+        return self.slots.canonical(np.where(row == ABSENT, 0, row).astype(np.int16))
+
+    def steps(self) -> Numbers:
+        """Directions ``(V, slots + genes)`` in which effects are alike: along the sizes of a slot's options, and along
+        those of a gene in all layers."""
+        codes = self.slots.codes(self.option_rows())[np.arange(self.count), self.slot_of].astype(np.float64)
+        columns = np.zeros((self.count, self.slots.count))
+        for slot in range(self.slots.count):
+            own = slice(self.starts[slot], self.starts[slot + 1])
+            spread = np.ptp(codes[own])
+            if spread:
+                columns[own, slot] = (codes[own] - codes[own].mean()) / spread
+        genes = [columns[:, where].sum(1) for where in self.slots.columns if where.stop - where.start > 1]
+        return np.column_stack([columns, *genes])
+
+    def option_rows(self) -> Rows:
+        """A row for each variable ``(V, slots)`` that holds its option, and 0 elsewhere; not canonical."""
+        rows = np.zeros((self.count, self.slots.count), np.int16)
+        rows[np.arange(self.count), self.slot_of] = self.option_of
+        return rows
+
+
+class AdditiveFit:
+    """Parts of a metric for each variable, by ridge regression on results.
+
+    Options of one gene, and one gene in all layers, share their slope along the size of the options; what deviates from
+    it is learned for each variable. So results for some layers tell of the others.
+
+    Args:
+        rows: ``(n, slots)``, n >= 2. values: ``(n,)``, not all equal.
+    """
+
+    def __init__(self, variables: Variables, rows: Rows, values: Numbers) -> None:
+        steps = variables.steps()
+        self._back = np.hstack([np.eye(variables.count), steps])
+        features = variables.of(rows) @ self._back
+        self._scale = float(values.std())
+        left, self._singular, right = np.linalg.svd(features - features.mean(0), full_matrices=False)
+        self._right = right.T
+        target = left.T @ ((values - values.mean()) / self._scale)
+        self._penalty, self._noise = self._chosen(left, (values - values.mean()) / self._scale, target)
+        shrunk = self._singular / (self._singular**2 + self._penalty)
+        self._mean = self._right @ (shrunk * target)
+
+    def _chosen(self, left: Numbers, values: Numbers, target: Numbers) -> tuple[float, float]:
+        """The penalty, and the standard deviation of what the model leaves unexplained."""
+        errors = []
+        for penalty in PENALTIES:
+            kept = self._singular**2 / (self._singular**2 + penalty)
+            leverage = np.minimum((left**2) @ kept + 1 / len(values), 0.999)
+            errors.append(float((((values - left @ (kept * target)) / (1 - leverage)) ** 2).mean()))
+        best = int(np.argmin(errors))
+        return PENALTIES[best], float(np.sqrt(errors[best]))
+
+    @property
+    def parts(self) -> Numbers:
+        """What each variable adds ``(V,)``, in the metric's unit."""
+        parts: Numbers = self._scale * (self._back @ self._mean)
+        return parts
+
+    def drawn(self, rng: np.random.Generator) -> Numbers:
+        """Parts ``(V,)`` drawn from those that the results allow (the posterior of the ridge's prior)."""
+        spread = self._noise / np.sqrt(self._singular**2 + self._penalty)
+        away = rng.standard_normal(len(self._mean)) * (self._noise / np.sqrt(self._penalty))
+        inside = self._right @ (self._right.T @ away)  # where results tell nothing, the prior's spread is left
+        known = self._right @ (rng.standard_normal(len(spread)) * spread)
+        parts: Numbers = self._scale * (self._back @ (self._mean + known + away - inside))
+        return parts
+
+
+@dataclass(frozen=True)
+class LinearCosts:
+    """The limited metrics as sums of parts, right at an anchor and one change away from it."""
+
+    parts: Numbers
+    """``(limits, V)``, in the metrics' units; 0 for the anchor's own options."""
+    constant: Numbers
+    """``(limits,)``: the metrics of the anchor."""
+
+    @classmethod
+    def around(cls, variables: Variables, anchor: Rows, constraints: Sequence[Constraint]) -> LinearCosts:
+        """From predictions for the anchor and for every single change of it, by each metric's own model.
+
+        Genes of layers that the anchor lacks are changed at its greatest depth.
+
+        Args:
+            anchor: ``(1, slots)`` with an option in every slot, also of layers that do not exist.
+        """
+        slots = variables.slots
+        here = slots.canonical(anchor)
+        deepest = anchor.copy()
+        for gene in sorted(slots.depth_genes):
+            column = slots.depth_column(gene)
+            deepest[0, column] = int(np.argmax(variables.space.choice(gene).options[0]))
+        changed = np.repeat(anchor, variables.count, axis=0)
+        absent = here[0, variables.slot_of] == ABSENT
+        changed[absent] = deepest
+        changed[np.arange(variables.count), variables.slot_of] = variables.option_of
+        rows = np.concatenate([here, slots.canonical(deepest), slots.canonical(changed)])
+        parts, constants = [], []
+        for constraint in constraints:
+            values = np.nan_to_num(constraint.values(rows), nan=REFUSED * constraint.limit, posinf=np.inf)
+            values = np.minimum(values, REFUSED * constraint.limit)
+            parts.append(values[2:] - np.where(absent, values[1], values[0]))
+            constants.append(values[0])
+        return cls(np.array(parts).reshape(-1, variables.count), np.array(constants))
+
+    def values(self, chosen: Numbers) -> Numbers:
+        """The metrics ``(limits,)`` of variables ``(V,)``."""
+        result: Numbers = self.constant + self.parts @ chosen
+        return result

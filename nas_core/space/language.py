@@ -1,0 +1,143 @@
+"""Decoder-only language models: their genes and registered spaces.
+
+Genes of the network: ``layers``, ``embed_dim``, and fixed ``head_dim`` and ``context_length``, the longest sequence in
+tokens. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention``, a kind of :mod:`nas_core.layers.attention`
+(absent where all layers use softmax). Queries, keys and values have width ``heads * head_dim``, whatever ``embed_dim``
+is, so that fewer heads are a smaller layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nas_core.errors import ArchitectureError
+from nas_core.space.architecture import Architecture, Option
+from nas_core.space.attention_codes import attention_codes
+from nas_core.space.choice import Choice
+from nas_core.space.registry import register_space
+from nas_core.space.space import SearchSpace
+
+__all__ = ["LanguageLayer", "language_layers", "language_space", "with_context"]
+
+_CODES = {"softmax": 1.0, "linear": 0.0}
+"""The largest architecture is all softmax, the smallest all linear."""
+_KINDS = ("softmax", "local", "linear")
+
+
+class LanguageLayer(NamedTuple):
+    """One layer of a language model."""
+
+    ffn_dim: int
+    heads: int
+    qkv_dim: int
+    attention: str
+
+
+def language_layers(architecture: Architecture) -> tuple[LanguageLayer, ...]:
+    """The layers of an architecture, first to last.
+
+    Raises:
+        ArchitectureError: a gene of language models is missing, or has not one option per layer.
+    """
+    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
+    kinds = _per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
+    sizes = (_per_layer(architecture, gene, depth) for gene in ("ffn_dim", "heads"))
+    layers = zip(*sizes, kinds, strict=True)
+    return tuple(LanguageLayer(int(f), int(h), int(h) * head_dim, str(kind)) for f, h, kind in layers)
+
+
+def _per_layer(architecture: Architecture, gene: str, depth: int) -> Sequence[Option]:
+    value = architecture[gene]
+    if not isinstance(value, tuple):
+        return [value] * depth
+    if len(value) != depth or not depth:
+        raise ArchitectureError(f"architecture has {gene} = {list(value)}, expected {depth} options, one per layer")
+    return value
+
+
+def language_space(
+    name: str,
+    *,
+    layers: Sequence[int],
+    embed_dims: Sequence[int],
+    ffn_dims: Sequence[int],
+    heads: Sequence[int],
+    head_dim: int,
+    context_length: int,
+    attention: Sequence[str] = ("softmax",),
+) -> SearchSpace:
+    """A space of language models; the options of each gene are the same in all layers.
+
+    A single kind of attention, by the name that ``nas_core.layers.attention.KINDS`` has, becomes a fixed gene, several
+    a choice of each layer. ``context_length`` is also what linear attention is scaled by: far above the lengths that
+    occur, its cosine weighs nothing.
+    """
+    depth = max(layers)
+    fixed: dict[str, Option] = {"head_dim": head_dim, "context_length": context_length}
+    choices = [
+        Choice.make("layers", layers),
+        Choice.make("embed_dim", embed_dims),
+        Choice.make("ffn_dim", ffn_dims, "layers", depth),
+        Choice.make("heads", heads, "layers", depth),
+    ]
+    if len(attention) > 1:
+        choices.append(Choice.make("attention", attention, "layers", depth, attention_codes(attention, _CODES)))
+    elif tuple(attention) != ("softmax",):
+        fixed["attention"] = attention[0]
+    return SearchSpace(name, choices, fixed)
+
+
+def with_context(space: SearchSpace, context_length: int) -> SearchSpace:
+    """That space of language models, for sequences of so many tokens at most."""
+    return SearchSpace(space.name, space.choices, {**space.fixed, "context_length": context_length})
+
+
+def _base(name: str, attention: Sequence[str]) -> SearchSpace:
+    return language_space(
+        name,
+        layers=(12, 10, 8, 6),
+        embed_dims=(768, 640, 512),
+        ffn_dims=(3072, 2304, 1536),
+        heads=(12, 9, 6),
+        head_dim=64,
+        context_length=1024,
+        attention=attention,
+    )
+
+
+def _small(name: str, attention: Sequence[str]) -> SearchSpace:
+    return language_space(
+        name,
+        layers=(4, 3, 2),
+        embed_dims=(128, 96),
+        ffn_dims=(512, 384, 256),
+        heads=(4, 2),
+        head_dim=32,
+        context_length=2048,
+        attention=attention,
+    )
+
+
+@register_space
+def language_base() -> SearchSpace:
+    """Around the size of GPT-2 small (Radford et al. 2019): at most 12 layers of 768 channels, 1,024 tokens."""
+    return _base("language_base", ("softmax",))
+
+
+@register_space
+def mformer_language_base() -> SearchSpace:
+    """The same with softmax, local or linear attention in each layer."""
+    return _base("mformer_language_base", _KINDS)
+
+
+@register_space
+def language_small() -> SearchSpace:
+    """A size that two processor cores train in minutes: at most 4 layers of 128 channels, 2,048 tokens."""
+    return _small("language_small", ("softmax",))
+
+
+@register_space
+def mformer_language_small() -> SearchSpace:
+    """The same with softmax, local or linear attention in each layer."""
+    return _small("mformer_language_small", _KINDS)

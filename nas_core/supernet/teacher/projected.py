@@ -1,0 +1,204 @@
+"""A network's own loss and that of its teacher in one operation with the output projection.
+
+As in :mod:`nas_core.layers.smoothed_loss`, rows are processed in chunks and the gradient is computed in the same pass:
+logits of the student are never held for the whole batch, and a teacher costs little beside its own forward.
+
+Shapes: N rows (tokens), V words, K of them that are kept, C channels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nas_core.layers.modes import without_autocast
+from nas_core.layers.smoothed_loss import naive_smoothed_loss, product_type, projected, row_chunks
+from nas_core.supernet.teacher.losses import (
+    TopK,
+    check_temperature,
+    distillation_loss,
+    kept_and_rest,
+    top_k_distillation_loss,
+)
+
+__all__ = [
+    "DistilledSums",
+    "Probabilities",
+    "naive_distilled_loss",
+    "probabilities_of",
+    "projected_distilled_loss",
+    "projected_probabilities",
+]
+
+
+class Probabilities(NamedTuple):
+    """A teacher's probabilities of all words, at the temperature at which they are compared."""
+
+    probabilities: Tensor
+    """(N, V)"""
+    negative_entropy: Tensor
+    """(N,): the sum of p log p."""
+
+
+class DistilledSums(NamedTuple):
+    """Sums over the rows that are not padding; only ``loss`` has a gradient."""
+
+    loss: Tensor
+    """(1 - w) times the own loss and w times the distillation loss."""
+    own: Tensor
+    """Label-smoothed cross entropy."""
+    nll: Tensor
+    """Negative log-likelihood."""
+    distilled: Tensor
+    """``KL(teacher || student) * T^2``."""
+
+
+def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
+    """The probabilities of logits (N, V), in float32 for halves as well.
+
+    Raises:
+        ConfigError: the temperature is not above 0.
+    """
+    check_temperature(temperature)
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    found = torch.empty_like(logits, dtype=exact)
+    entropy = logits.new_empty(len(logits), dtype=exact)
+    with torch.no_grad(), without_autocast(logits):
+        for rows in row_chunks(len(logits), logits.t()):
+            found[rows], entropy[rows] = _softmax(logits[rows].to(exact), temperature)
+    return Probabilities(found, entropy)
+
+
+def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
+    """The same of the logits that features (N, C) have by the table (V, C), without holding these as well.
+
+    Raises:
+        ConfigError: the temperature is not above 0.
+    """
+    check_temperature(temperature)
+    kind = product_type(features)
+    exact = torch.promote_types(kind, torch.float32)
+    with torch.no_grad(), without_autocast(features):
+        features, table = features.to(kind), table.to(kind)
+        found = features.new_empty((len(features), len(table)), dtype=exact)
+        entropy = features.new_empty(len(features), dtype=exact)
+        for rows in row_chunks(len(features), table):
+            logits = (features[rows] @ table.t()).to(exact)
+            found[rows], entropy[rows] = _softmax(logits, temperature)
+    return Probabilities(found, entropy)
+
+
+def _softmax(logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    if temperature != 1:
+        logits = logits / temperature
+    norm = logits.logsumexp(1, keepdim=True)
+    p = (logits - norm).exp_()
+    return p, (p * logits).sum(1) - norm[:, 0]
+
+
+def projected_distilled_loss(
+    features: Tensor,
+    table: Tensor,
+    target: Tensor,
+    teacher: Probabilities | TopK,
+    *,
+    weight: float,
+    temperature: float = 1.0,
+    smoothing: float = 0.0,
+    padding_idx: int,
+) -> DistilledSums:
+    """``(1 - weight)`` times the label-smoothed loss and ``weight`` times the distillation loss of a batch of tokens.
+
+    ``features`` (N, C), ``table`` (V, C), ``target`` (N,); ``teacher`` says something about each row, which is not read
+    where the target is padding, and is at this temperature. Types are those of
+    :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
+
+    Raises:
+        ConfigError: the temperature is not above 0.
+    """
+    check_temperature(temperature)
+    each = _Distilled(target, teacher, weight, temperature, smoothing, padding_idx)
+    return DistilledSums(*projected(features, table, each))
+
+
+def naive_distilled_loss(
+    features: Tensor,
+    table: Tensor,
+    target: Tensor,
+    teacher: Probabilities | TopK,
+    *,
+    weight: float,
+    temperature: float = 1.0,
+    smoothing: float = 0.0,
+    padding_idx: int,
+) -> DistilledSums:
+    """The same by its definition, in float32: the reference."""
+    own, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
+    logits = features.float() @ table.float().t()
+    if isinstance(teacher, TopK):
+        rows = top_k_distillation_loss(logits, teacher, temperature, "none")
+    else:
+        rows = distillation_loss(logits, teacher.probabilities.log() * temperature, temperature, "none")
+    distilled = (rows * target.ne(padding_idx)).sum()
+    return DistilledSums((1 - weight) * own + weight * distilled, own, nll, distilled)
+
+
+class _Distilled(NamedTuple):
+    """The losses of rows of logits, as :class:`nas_core.layers.smoothed_loss.RowLosses` says."""
+
+    target: Tensor
+    teacher: Probabilities | TopK
+    weight: float
+    temperature: float
+    smoothing: float
+    padding_idx: int
+    sums: int = 4
+
+    def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
+        vocab = logits.shape[1]
+        spread = self.smoothing / (vocab - 1)
+        on_target = 1.0 - self.smoothing - spread
+        wanted = self.target[rows].unsqueeze(1)
+        keep = wanted.ne(self.padding_idx)
+        at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
+        norm = logits.logsumexp(1, keepdim=True)
+        row_nll = norm - at_target
+        row_own = on_target * row_nll + spread * (vocab * norm - total)
+        soft, soft_norm, share = logits, norm, self.weight
+        if self.temperature != 1:
+            soft, share = logits / self.temperature, 1.0
+            soft_norm = soft.logsumexp(1, keepdim=True)
+        row_kl, grad = self._against(rows, soft, soft_norm, share, gradient)
+        distilled = (row_kl * self.temperature**2 * keep[:, 0]).sum()
+        own, nll = (row_own * keep).sum(), (row_nll * keep).sum()
+        sums = (1 - self.weight) * own + self.weight * distilled, own, nll, distilled
+        if grad is None:
+            return sums, None
+        rest = 1 - self.weight
+        if self.temperature != 1:
+            grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=rest)
+        grad.sub_(rest * spread).scatter_add_(1, wanted, torch.full_like(at_target, -on_target * rest))
+        return sums, grad.mul_(keep)
+
+    def _against(
+        self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """KL(teacher || student) of rows, of logits divided by the temperature, and the student's probabilities less
+        that share of the teacher's, which are its gradient by these logits if all are taken."""
+        if isinstance(self.teacher, Probabilities):
+            p = self.teacher.probabilities[rows]
+            cross = torch.linalg.vecdot(p, logits)
+            row_kl = self.teacher.negative_entropy[rows] - cross + norm[:, 0]
+            return row_kl, (logits - norm).exp_().sub_(p, alpha=share) if gradient else None
+        kept = TopK(self.teacher.probabilities[rows], self.teacher.indices[rows])
+        p, p_rest = kept_and_rest(kept, logits.shape[1])
+        log_q = logits.gather(1, kept.indices) - norm
+        q = (logits - norm).exp_().scatter_(1, kept.indices, 0.0)
+        q_rest = q.sum(1).clamp_(min=torch.finfo(q.dtype).tiny)
+        row_kl = torch.xlogy(p, p).sum(1) - (p * log_q).sum(1) + torch.xlogy(p_rest, p_rest) - p_rest * q_rest.log()
+        if not gradient:
+            return row_kl, None
+        factor = 1 - share * p_rest / q_rest
+        return row_kl, q.mul_(factor[:, None]).scatter_(1, kept.indices, log_q.exp() - share * p)

@@ -1,0 +1,241 @@
+"""Language models: what each position reads, all positions and step by step, extraction, depth and positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode  # private: the one way to watch operations
+
+from nas_core.errors import CheckpointError, ConfigError
+from nas_core.layers.attention import LinearAttention
+from nas_core.models.language import LanguageConfig, LanguageNet, parameters
+from nas_core.models.language.export import static_net
+from nas_core.models.language.net import length_limit
+from nas_core.space import Architecture, SearchSpace, get_space
+from tests.models.language.tiny import (
+    KINDS,
+    MIXTURES,
+    SPACE,
+    VOCAB,
+    architecture,
+    architectures,
+    build,
+    close,
+    network_for,
+    sentences,
+)
+
+every_kind = pytest.mark.parametrize("kinds", KINDS)
+CONFIGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "norm first": {"norm_first": True, "tied_output": False, "positions": "learned"},
+    "stored": {"first_position": 2, "embedding_scale": 1.0, "activation": "gelu", "final_norm": True,
+               "positions": "stored"},
+}  # fmt: skip
+
+
+def stepped(net: LanguageNet, chosen: Architecture, tokens: Tensor, prompt: int = 0) -> Tensor:
+    """Logits (B, T - prompt + 1 or T, V), one position after the other behind a prompt that is read at once."""
+    subnet = net.select(chosen)
+    found, cache = [], net.start(subnet)
+    if prompt:
+        features, cache = net.read(subnet, tokens[:, :prompt])
+        found = [F.linear(features, subnet.output)]
+    found += [net.step(subnet, tokens[:, at], cache) for at in range(prompt, tokens.shape[1])]
+    assert cache.length == tokens.shape[1]
+    return torch.stack(found, 1)
+
+
+@pytest.mark.parametrize(("kinds", "mos"), [*((kinds, "none") for kinds in KINDS), ("mixed", "layer"),
+                                            ("mixed", "neuron")])  # fmt: skip
+@torch.no_grad()
+def test_steps_equal_all_positions_at_once(kinds: str, mos: str) -> None:
+    net, chosen, tokens = build(mos).eval(), architecture(kinds), sentences(3, 45)
+    whole = net(net.select(chosen), tokens)
+    close(stepped(net, chosen, tokens), whole, 2e-5)
+    for prompt in (1, 20, 44):
+        close(stepped(net, chosen, tokens, prompt), whole[:, prompt - 1 :], 2e-5)
+
+
+@pytest.mark.parametrize("kinds", [("linear",), ("linear", "local")], ids="-".join)
+@torch.no_grad()
+def test_steps_at_position_8192(kinds: tuple[str, ...]) -> None:
+    """The state of a network without softmax is as large there as after one position."""
+    net, chosen = network_for(8200, *kinds)
+    net.eval()
+    tokens = sentences(1, 8200)
+    subnet = net.select(chosen)
+    whole = net(subnet, tokens)
+    features, cache = net.read(subnet, tokens[:, :8192])
+    close(F.linear(features, subnet.output), whole[:, 8191], 1e-4)
+    for at in range(8192, 8200):
+        close(net.step(subnet, tokens[:, at], cache), whole[:, at], 1e-4)
+    short = net.start(subnet)
+    net.step(subnet, tokens[:, 0], short)
+    sizes = [[t.shape for past in each.past if past for t in past.tensors()] for each in (short, cache)]
+    assert sizes[0] == sizes[1]
+    if kinds == ("linear",):  # steps alone, from the first position on
+        slow = net.start(subnet)
+        for at in range(8192):
+            found = net.step(subnet, tokens[:, at], slow)
+        close(found, whole[:, 8191], 1e-4)
+
+
+def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
+    """Of softmax, local and linear attention, training too."""
+    net, chosen = network_for(8192, "softmax", "local", "linear")
+    largest = 0
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            nonlocal largest
+            found = func(*args, **(kwargs or {}))
+            tensors = found if isinstance(found, tuple | list) else [found]
+            largest = max(largest, *(t.numel() for t in tensors if isinstance(t, Tensor)), 0)
+            return found
+
+    with Watch():
+        net(net.select(chosen), sentences(1, 8192)).sum().backward()
+    assert largest < 8192 * 8192 / 16
+
+
+@every_kind
+@torch.no_grad()
+def test_later_tokens_change_nothing_before(kinds: str) -> None:
+    net, chosen, tokens = build().eval(), architecture(kinds), sentences(2, 40)
+    changed = tokens.clone()
+    changed[:, 25:] = sentences(2, 15, seed=1)
+    subnet = net.select(chosen)
+    before, after = net(subnet, tokens), net(subnet, changed)
+    close(after[:, :25], before[:, :25])
+    assert (after[:, 25:] - before[:, 25:]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("name", architectures())
+@pytest.mark.parametrize(("config", "mos"), zip(CONFIGS, MIXTURES, strict=True))
+def test_extracted_networks_are_the_subnets(name: str, config: str, mos: str) -> None:
+    """Outputs and gradients, and the numbers that the formula counts."""
+    chosen, net = architectures()[name], build(mos, **CONFIGS[config]).eval()
+    static = LanguageNet(SearchSpace.of(chosen, like=SPACE), VOCAB, net.config.static())
+    static.load_state_dict(net.static_state(chosen), strict=True)
+    static.eval()
+    tokens, weighting = sentences(2, 30), torch.randn(2, 30, VOCAB)
+    first, second = net(net.select(chosen), tokens), static(static.select(chosen), tokens)
+    close(second, first)
+    for each in (first, second):
+        (each * weighting).sum().backward()
+    own = dict(static.named_parameters())
+    rows = (net.config.positions == "learned") * (net.config.first_position + 60)
+    counted = parameters(chosen, VOCAB, net.config.tied_output, net.config.has_final_norm)
+    assert sum(p.numel() for p in own.values()) == counted + rows * chosen.number("embed_dim")
+    width = chosen.number("embed_dim")
+    assert net.embedding.weight.grad is not None and own["embedding.weight"].grad is not None
+    close(own["embedding.weight"].grad, net.embedding.weight.grad[:, :width], 1e-4)
+    if mos == "none":
+        mine, theirs = (dict(each.layers.named_parameters()) for each in (static, net))
+        compared = [name for name in mine if "norm" in name or "fc" in name]
+        for name in compared:
+            whole = next(p for n, p in theirs.items() if n == name)
+            assert whole.grad is not None and mine[name].grad is not None
+            cut = whole.grad[tuple(slice(size) for size in mine[name].shape)]
+            close(mine[name].grad, cut, 1e-4)  # type: ignore[arg-type]
+        assert len(compared) == 8 * chosen.number("layers")
+
+
+def test_a_layer_is_torchs_own() -> None:
+    """A network of softmax alone is torch's encoder with a causal mask."""
+    space = get_space("language_small")
+    net = LanguageNet(SearchSpace.of(space.smallest(), like=space), VOCAB, LanguageConfig(norm_first=True)).eval()
+    subnet, tokens = net.select(space.smallest()), sentences(2, 11)
+    width, heads = space.smallest().number("embed_dim"), space.smallest().numbers("heads")[0]
+    x = F.embedding(tokens, subnet.embedding) * width**0.5 + net.positions_at(0, 11, width)
+    for weights in subnet.layers:
+        q, k, v = (
+            part.view(2, 11, heads, 32).transpose(1, 2)
+            for part in F.linear(F.layer_norm(x, (width,), *weights.self_attn_norm), *weights.self_attn.in_proj).chunk(
+                3, -1
+            )
+        )
+        scores = (q @ k.mT / 32**0.5).masked_fill(torch.ones(11, 11).triu(1) > 0, float("-inf"))
+        x = x + F.linear((scores.softmax(-1) @ v).transpose(1, 2).flatten(2), *weights.self_attn.out_proj)
+        hidden = F.relu(F.linear(F.layer_norm(x, (width,), *weights.ffn_norm), *weights.ffn.fc1))
+        x = x + F.linear(hidden, *weights.ffn.fc2)
+    assert subnet.norm is not None
+    close(net(subnet, tokens), F.layer_norm(x, (width,), *subnet.norm) @ subnet.embedding.T)
+
+
+def test_layers_are_left_out_in_the_given_order() -> None:
+    net = build(layer_order=(2, 0, 3, 1))
+    chosen = architecture()
+    assert net.kept_layers(chosen) == [net.layers[0], net.layers[2], net.layers[3]]
+    static = static_net(net, chosen, 60)
+    tokens = sentences(1, 9)
+    close(static(static.select(chosen), tokens), net.eval()(net.select(chosen), tokens))
+    with pytest.raises(ConfigError, match="each number from 0 to 3 once"):
+        build(layer_order=(0, 1))
+
+
+@torch.no_grad()
+def test_rows_of_a_cache_move() -> None:
+    net, chosen, tokens = build().eval(), architecture(), sentences(3, 24)
+    subnet = net.select(chosen)
+    _, cache = net.read(subnet, tokens[:, :20])
+    order = torch.tensor([2, 2, 0])
+    kept = cache.copy()
+    cache.reorder(order)
+    moved = torch.cat([tokens[order, :20], tokens[:, 20:]], 1)
+    for each, whole in ((cache, moved), (kept, tokens)):
+        expected = net(subnet, whole)
+        for at in range(20, 24):
+            close(net.step(subnet, whole[:, at], each), expected[:, at], 2e-5)
+
+
+@torch.no_grad()
+def test_a_copied_cache_goes_another_way() -> None:
+    net, tokens = build().eval(), sentences(2, 12)
+    subnet = net.select(architecture())
+    _, cache = net.read(subnet, tokens[:, :10])
+    first = net.step(subnet, tokens[:, 10], cache.copy())
+    net.step(subnet, tokens[:, 11], cache.copy())
+    close(net.step(subnet, tokens[:, 10], cache), first, 0.0)
+
+
+def test_how_far_networks_read() -> None:
+    linear = build()
+    assert length_limit(linear.space, linear.config) == 60
+    softmax = Architecture({**SPACE.largest().to_dict(), "attention": ["softmax", "local"] * 2})
+    own = SearchSpace.of(softmax, like=SPACE)
+    assert length_limit(own, LanguageConfig()) is None
+    assert length_limit(own, LanguageConfig(positions="learned")) == 60
+    with pytest.raises(ConfigError, match="max_length 60"):
+        linear(linear.select(SPACE.smallest()), sentences(1, 61))
+    stored = build(space=own, positions="learned")
+    with pytest.raises(ConfigError, match="a sequence of 61 tokens, but positions are stored for 60"):
+        stored(stored.select(softmax), sentences(1, 61))
+    attention: Any = build(linear=LinearAttention(7, "rms")).layers[0].self_attn
+    assert attention["linear"].kind == LinearAttention(60, "rms")
+
+
+def test_the_supernets_width_travels_with_the_weights() -> None:
+    net = build()
+    small = static_net(net, architecture(), 60)
+    assert small.positions.width == 16 and len(small.positions.table) == 60
+    state = net.static_state(architecture())
+    static = LanguageNet(SearchSpace.of(architecture(), like=SPACE), VOCAB)
+    static.load_state_dict(state)
+    assert static.positions.width == 16
+    with pytest.raises(CheckpointError, match="reference_width"):
+        static.load_state_dict({**state, "reference_width": torch.ones(2)})
+
+
+def test_dropout_in_training_alone() -> None:
+    net, tokens = build(dropout=0.5), sentences(1, 9)
+    subnet = net.select(SPACE.largest())
+    assert not torch.equal(net(subnet, tokens), net(subnet, tokens))
+    net.eval()
+    assert torch.equal(net(subnet, tokens), net(subnet, tokens))
+    assert isinstance(net.layers, nn.ModuleList)
