@@ -47,6 +47,9 @@ def command(
             " it begins as a copy.",
         ),
     ] = None,
+    space_out: Annotated[
+        Path | None, typer.Option(help="Also write the space as YAML, for commands that take --space.")
+    ] = None,
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
     device: Annotated[str, typer.Option(help="Device to compute on.")] = "cpu",
 ) -> None:
@@ -54,6 +57,7 @@ def command(
     from nas_core.errors import unknown_choice
     from nas_core.layers.mos import mixtures
     from nas_core.models.kind import kind_of
+    from nas_core.space import save_space
     from nas_core.supernet.elastic import CRITERIA, take_over
     from nas_core.supernet.elastic.attention import FitConfig
     from nas_core.supernet.elastic.kinds import check_kinds
@@ -71,12 +75,16 @@ def command(
     check_settings(by, calibrate, fit_steps if len(kinds) > 1 else 0)
     if out.exists():
         raise ConfigError(f"--out {out} exists; give another file, or remove it")
+    if space_out and space_out.exists():
+        raise ConfigError(f"--space-out {space_out} exists; give another file, or remove it")
     begun = time.perf_counter()
     trained = open_trained(
         checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device
     )  # fmt: skip
     done = take_over(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
     seconds = time.perf_counter() - begun
+    if space_out:
+        save_space(trained.space, space_out)
     found, kind = trained.space, kind_of(trained.space)
     smallest, largest = (kind.params_m(each) for each in (found.smallest(), found.largest()))
     typer.echo(f"{out}: {_about(found.cardinality())} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
