@@ -11,6 +11,7 @@ import typer
 from nas_core.errors import ConfigError
 from nas_core.models.image import ImageWorkloadConfig
 from nas_core.models.kind import ModelKind
+from nas_core.models.masked_lm import MaskedLMWorkloadConfig
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.options import options_of
 from nas_core.space import SearchSpace
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 _VOCABULARIES = ("source_vocab", "target_vocab")
-_TRANSLATION, _IMAGE = TranslationWorkloadConfig(), ImageWorkloadConfig()
+_TRANSLATION, _IMAGE, _MASKED_LM = TranslationWorkloadConfig(), ImageWorkloadConfig(), MaskedLMWorkloadConfig()
 
 
 def _number(help: str) -> Any:
@@ -45,7 +46,10 @@ Data = Annotated[
 ]
 Vocab = Annotated[
     int | None,
-    _number(f"Translation: entries of both vocabularies, special ones included; default {_TRANSLATION.source_vocab}."),
+    _number(
+        "Entries of the vocabulary, of translation of both, special ones included; default"
+        f" {_TRANSLATION.source_vocab} of translation, {_MASKED_LM.vocab} of masked language models."
+    ),
 ]
 SourceVocab = Annotated[int | None, _number("Translation: entries of the source vocabulary.")]
 TargetVocab = Annotated[int | None, _number("Translation: entries of the target vocabulary.")]
@@ -54,8 +58,14 @@ SourceLength = Annotated[
 ]
 TargetLength = Annotated[int | None, _number(f"Translation: decoder steps; default {_TRANSLATION.target_length}.")]
 Beam = Annotated[int | None, _number(f"Translation: hypotheses at a time; default {_TRANSLATION.beam}.")]
-Batch = Annotated[int | None, _number(f"Images at a time; default {_IMAGE.batch}.")]
-Classes = Annotated[int | None, _number(f"Images: classes of the classifier; default {_IMAGE.classes}.")]
+Batch = Annotated[int | None, _number(f"Images or sequences at a time; default {_IMAGE.batch}.")]
+Classes = Annotated[
+    int | None,
+    _number(
+        f"Images: classes of the classifier; default {_IMAGE.classes}. Masked language models: classes of a"
+        " classification head, which is then timed in place of that of tokens."
+    ),
+]
 Channels = Annotated[int | None, _number(f"Images: channels; default {_IMAGE.channels}.")]
 Settings = Annotated[
     list[str] | None,
@@ -90,7 +100,7 @@ def workload_config(
         if options.keys() & {"vocab", *_VOCABULARIES}:
             raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
         options |= zip(_VOCABULARIES, vocabularies(data), strict=True)
-    if (both := options.pop("vocab", None)) is not None:
+    if "vocab" not in own_options and (both := options.pop("vocab", None)) is not None:
         options = {**dict.fromkeys(_VOCABULARIES, both), **options}
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))

@@ -26,7 +26,8 @@ class NormWeights(NamedTuple):
 
 
 def named_tensors(value: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """``(name, tensor)`` of every tensor in nested tuples, lists and named tuples; other values are passed over."""
+    """``(name, tensor)`` of every tensor in nested tuples, lists, named tuples and dictionaries; other values are
+    passed over."""
     if isinstance(value, Tensor):
         yield prefix, value
         return
@@ -35,6 +36,8 @@ def named_tensors(value: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         fields = zip(value._fields, value, strict=True)
     elif isinstance(value, tuple | list):
         fields = iter(enumerate(value))
+    elif isinstance(value, dict):
+        fields = iter(value.items())
     else:
         return
     for name, item in fields:

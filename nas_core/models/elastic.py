@@ -63,7 +63,8 @@ class ElasticForm(Protocol):
 
 
 def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[Axis]:
-    """The axes within one encoder, decoder or image layer: its hidden units and the heads of each attention.
+    """The axes within one encoder, decoder or image layer: its hidden units and the heads of each attention, which have
+    one order in all kinds among which the layer chooses, as these begin as copies of each other.
 
     Args:
         name: of the layer, for people.
@@ -76,14 +77,18 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
     parts = (Part(f"{prefix}ffn.fc1.weight", 0), Part(f"{prefix}ffn.fc1.bias", 0), Part(f"{prefix}ffn.fc2.weight", 1))
     axes = [Axis(f"{name}.ffn", hidden, parts, 1, (f"{prefix}ffn.fc2.weight",))]
     for attention in ("self_attn", "cross_attn"):
-        heads = [found.removesuffix(".out_proj.weight") for found in state
+        kinds = [found.removesuffix(".out_proj.weight") for found in state
                  if found.startswith(f"{attention}.") and found.endswith(".out_proj.weight")]  # fmt: skip
-        for at in heads:
+        if not kinds:
+            continue
+        rows, outs = list[Part](), list[str]()
+        for at in kinds:
             joint = [(p, n) for p, n in (("in_proj", 3), ("q_proj", 1), ("kv_proj", 2)) if f"{at}.{p}.weight" in state]
-            rows = [Part(f"{prefix}{at}.{p}.{kind}", 0, blocks) for p, blocks in joint for kind in ("weight", "bias")]
-            out = f"{prefix}{at}.out_proj.weight"
-            size = state[f"{at}.out_proj.weight"].shape[1] // head_dim
-            axes.append(Axis(f"{name}.{at}", size, (*rows, Part(out, 1)), head_dim, (out,)))
+            rows += [Part(f"{prefix}{at}.{p}.{kind}", 0, blocks) for p, blocks in joint for kind in ("weight", "bias")]
+            outs.append(f"{prefix}{at}.out_proj.weight")
+        size = state[f"{kinds[0]}.out_proj.weight"].shape[1] // head_dim
+        columns = (Part(out, 1) for out in outs)
+        axes.append(Axis(f"{name}.{attention}", size, (*rows, *columns), head_dim, tuple(outs)))
     return axes
 
 

@@ -145,6 +145,7 @@ KINDS: Registry[ModelKind] = Registry(
         "translation": "nas_core.models.translation.kind:TRANSLATION",
         "image": "nas_core.models.image.kind:IMAGE",
         "language": "nas_core.models.language.kind:LANGUAGE",
+        "masked_lm": "nas_core.models.masked_lm.kind:MASKED_LM",
     },
     ModelKind,
 )
@@ -179,11 +180,13 @@ def kind_of(of: SearchSpace | Architecture) -> ModelKind:
         return kind
     names = _genes(of)
     error = SpaceError if isinstance(of, SearchSpace) else ArchitectureError
-    nearest = min((each for _, each in KINDS.items()), key=lambda each: len(set(each.genes) - names) / len(each.genes))
-    lacking = next(gene for gene in nearest.genes if gene not in names)
+    shares = {each: len(set(each.genes) - names) / len(each.genes) for _, each in KINDS.items()}
+    nearest = [each for each, share in shares.items() if share == min(shares.values())]
+    lacking = [(each.name, next(gene for gene in each.genes if gene not in names)) for each in nearest]
+    told = ", and ".join(f"{name}, for which it has no gene {gene!r}" for name, gene in lacking)
     raise error(
-        f"{_called(of)} fits no kind of network ({', '.join(KINDS.names())}); the nearest is {nearest.name}, for which"
-        f" it has no gene {lacking!r}"
+        f"{_called(of)} fits no kind of network ({', '.join(KINDS.names())}); the nearest"
+        f" {'is' if len(nearest) == 1 else 'are'} {told}"
     )
 
 

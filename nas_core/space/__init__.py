@@ -7,6 +7,7 @@ from nas_core.space.hat import hat_draw, hat_extremes, read_hat_yaml, translatio
 from nas_core.space.image import image_space, static_image_space
 from nas_core.space.image_found import image_architecture, list_image_architectures
 from nas_core.space.language import language_space
+from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import found_translation, with_attention
 from nas_core.space.registry import get_space, list_spaces, register_space
 from nas_core.space.space import SearchSpace
@@ -27,6 +28,7 @@ __all__ = [
     "list_image_architectures",
     "list_spaces",
     "load_space",
+    "masked_lm_space",
     "read_hat_yaml",
     "register_space",
     "save_space",

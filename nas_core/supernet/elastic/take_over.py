@@ -19,9 +19,11 @@ from nas_core.errors import CheckpointError, ConfigError, unknown_choice
 from nas_core.layers.mos import NONE
 from nas_core.models.elastic import ElasticForm
 from nas_core.space import SearchSpace
+from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
 from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.importance import CRITERIA, importance
+from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
 
 __all__ = ["TOLERANCE", "TakenOver", "Trained", "check_settings", "take_over"]
@@ -34,7 +36,8 @@ class Trained(Protocol):
     """A host's trained network, with its weights in an elastic network."""
 
     net: Any
-    """The elastic network over :attr:`space`, without experts. Its largest subnet has the trained weights."""
+    """The elastic network over :attr:`space`, without experts. Its largest subnet has the trained weights; where layers
+    choose their attention, others begin as copies of it, see :func:`nas_core.supernet.elastic.kinds.with_kinds`."""
     space: SearchSpace
     form: ElasticForm
 
@@ -71,10 +74,15 @@ class TakenOver:
     """Layers of each side, the one that is kept longest first; empty where they stay in their own order."""
     sorted_axes: int
     """Heads, hidden units and channels that were sorted: how many axes."""
+    fitted: tuple[Fitted, ...] = ()
+    """How near other kinds of attention came to the trained ones."""
 
 
-def check_settings(importance_by: str, calibrate: int) -> None:
+def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> None:
     """Raise before any work where settings cannot work.
+
+    Args:
+        fit_steps: 0 where there is nothing to fit.
 
     Raises:
         UnknownChoiceError: no such criterion. ConfigError: it needs data, or a negative number of batches.
@@ -85,10 +93,23 @@ def check_settings(importance_by: str, calibrate: int) -> None:
         raise ConfigError(f"--calibrate {calibrate}; expected a number of batches, 0 for none")
     if importance_by in ("activation", "gradient") and not calibrate:
         raise ConfigError(f"--importance {importance_by} needs calibration data; give --calibrate, e.g. 16")
+    if fit_steps < 0:
+        raise ConfigError(f"--fit {fit_steps}; expected a number of updates, 0 for none")
+    if fit_steps and not calibrate:
+        raise ConfigError(
+            "other kinds of attention are fitted to the trained one on calibration data; give --calibrate, e.g. 16, or"
+            " --fit 0 to let them begin as copies"
+        )
 
 
 def take_over(
-    trained: Trained, path: Path, *, importance_by: str = "weight", calibrate: int = 0, mos: str = NONE
+    trained: Trained,
+    path: Path,
+    *,
+    importance_by: str = "weight",
+    calibrate: int = 0,
+    mos: str = NONE,
+    fit_steps: int = FitConfig().steps,
 ) -> TakenOver:
     """Write the supernet of a trained network.
 
@@ -99,14 +120,17 @@ def take_over(
         calibrate: batches of data on which importance and the cost of each layer's absence are measured; 0: layers are
             left out from the last on.
         mos: experts of the feed-forward layers: a kind of mixture, or ``none``.
+        fit_steps: updates by which each other kind of attention that a layer may choose is fitted to the trained one,
+            see :func:`nas_core.supernet.elastic.attention.fit`; 0: it stays a copy.
 
     Raises:
         ConfigError: see :func:`check_settings`, or a file that exists. DataError: no data for calibration.
         CheckpointError: the two networks differ, which is a defect of this program.
     """
-    check_settings(importance_by, calibrate)
+    fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0
     if path.exists():
         raise ConfigError(f"{path} exists; give another file with --out, or remove it")
+    check_settings(importance_by, calibrate, fit_steps)
     batches = trained.calibration(calibrate) if calibrate else ()
     net, form = trained.net, trained.form
     _check(trained, net)
@@ -118,12 +142,17 @@ def take_over(
     if batches and importance_by != "none":
         layers = depth_order(form.sides(net), lambda kept: _mean_loss(trained, kept, batches))
         form.set_order(net, layers)
+    fitted: tuple[Fitted, ...] = ()
+    if fit_steps:
+        config = FitConfig(steps=fit_steps)
+        found_near = fit(net, trained.space, batches, lambda subnet, batch: trained.loss(net, subnet, batch), config)
+        fitted = tuple(found_near)
     if mos != NONE:
         plain, net = net, trained.with_experts(mos)
         copy_into_experts(plain, net)
     difference = _check(trained, net)
     trained.save(path, net)
-    return TakenOver(difference, len(batches), layers, len(orders))
+    return TakenOver(difference, len(batches), layers, len(orders), fitted)
 
 
 def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:

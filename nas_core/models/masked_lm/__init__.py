@@ -1,0 +1,19 @@
+"""Masked language models: elastic bidirectional encoders with RoBERTa's heads."""
+
+from nas_core.models.masked_lm.costs import flops, parameters
+from nas_core.models.masked_lm.graph import masked_lm_graph
+from nas_core.models.masked_lm.net import MaskedLMNet
+from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
+from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
+
+__all__ = [
+    "ClassHead",
+    "MaskedLMConfig",
+    "MaskedLMNet",
+    "MaskedLMWorkload",
+    "MaskedLMWorkloadConfig",
+    "Subnet",
+    "flops",
+    "masked_lm_graph",
+    "parameters",
+]

@@ -1,0 +1,60 @@
+"""A masked language model as one part: tokens to features and to the logits of a head.
+
+Shapes: B batch, T length, C channels, V vocabulary, K classes.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.layers.positions import SinusoidalPositions
+from nas_core.models.masked_lm.genes import length_limit
+from nas_core.models.masked_lm.net import MaskedLMNet
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["MaskedLMModel", "encoder_part", "static_net"]
+
+
+class MaskedLMModel(nn.Module):
+    """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classification
+    head."""
+
+    def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
+        super().__init__()
+        self.net, self.architecture, self.head = net, architecture, head
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        subnet = self.net.select(self.architecture)
+        features = self.net.encode(subnet, tokens)
+        if self.head is None:
+            return features, self.net.predict(subnet, features)
+        return features, self.net.classify(subnet, features, self.head)
+
+
+def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None = None) -> MaskedLMNet:
+    """The static network of ``architecture`` in evaluation mode; ``longest`` makes room for so many tokens where
+    positions are computed."""
+    state = net.static_state(architecture)
+    static = MaskedLMNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
+    static.load_state_dict(state)
+    if longest and isinstance(static.positions, SinusoidalPositions):
+        rows = static.config.first_position + longest
+        static.positions.table = static.positions(rows, static.positions.width)[:rows].clone()
+    return static.eval()
+
+
+def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
+    """``encoder`` of a subnet, for at most ``longest`` tokens or what its attention reads; ``head`` is the name of a
+    classification head, None the one that predicts tokens."""
+    limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
+    longest = longest if limit is None else min(limit, longest)
+    module = MaskedLMModel(static_net(net, architecture, longest), architecture, head)
+    vocabulary, channels = module.net.embedding.weight.shape
+    tokens = Value("tokens", ("batch", "length"), "sentence", vocabulary, net.config.padding_idx)
+    if head is None:
+        logits = Value("logits", ("batch", "length", vocabulary))
+    else:
+        logits = Value("logits", ("batch", module.net.classification_heads[head].classes))
+    outputs = (Value("features", ("batch", "length", channels)), logits)
+    return Part("encoder", module, (tokens,), outputs, (OpenDim("batch"), OpenDim("length", 1, longest)))

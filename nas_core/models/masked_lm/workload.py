@@ -1,0 +1,108 @@
+"""The workload of a masked language model: a batch of sequences through its static network, with the head that predicts
+tokens or a classifier.
+
+Shapes: B batch, T length, V vocabulary, K classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError
+from nas_core.models.masked_lm.net import MaskedLMNet
+from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig
+from nas_core.models.workload import same_draws
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["HEAD", "MaskedLMWorkload", "MaskedLMWorkloadConfig", "sequences", "timed_net"]
+
+HEAD = "classes"
+"""Name of the classification head that is timed."""
+_FIRST_WORD = 4
+"""Smaller token numbers are fairseq's special symbols; number 1 is padding, which attention would skip."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedLMWorkloadConfig:
+    """What is read while the clock runs."""
+
+    vocab: int = 50265
+    """V: rows of the embedding."""
+    batch: int = 1
+    """B: sequences at a time."""
+    length: int = 0
+    """T: tokens of a sequence; 0: the space's ``sequence_length``."""
+    classes: int = 0
+    """K: classes of a classification head on the first token; 0: the head that predicts every token."""
+
+    def __post_init__(self) -> None:
+        if self.vocab <= _FIRST_WORD:
+            raise ConfigError(f"vocab is {self.vocab}, expected more than {_FIRST_WORD} (special symbols)")
+        for name, least in (("batch", 1), ("length", 0), ("classes", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least {least}")
+
+
+class MaskedLMWorkload:
+    """A static network of ``architecture``, with random weights, and the one part ``network``.
+
+    Raises:
+        ArchitectureError: the architecture lies outside the space.
+        SpaceError: the space lacks a gene that the network has.
+    """
+
+    def __init__(
+        self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
+    ) -> None:
+        architecture = space.validate(architecture)
+        with same_draws():
+            net, tokens = timed_net(space, architecture, config), sequences(architecture, config)
+        self.config, self._architecture = config, architecture
+        self._net, self._tokens = net.to(device), tokens.to(device)
+        self._select()
+
+    def _select(self) -> None:
+        """The weights are taken once, as an extracted network has them."""
+        with torch.inference_mode():
+            self._subnet = self._net.select(self._architecture)
+
+    def convert(self, dtype: torch.dtype) -> None:
+        self._net.to(dtype)
+        self._select()
+
+    @property
+    def modules(self) -> Sequence[nn.Module]:
+        return [self._net]
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"network": self.run}
+
+    def run(self) -> Tensor:
+        """Logits ``(B, T, V)``, or ``(B, K)`` of the classes."""
+        features = self._net.encode(self._subnet, self._tokens)
+        if self.config.classes:
+            return self._net.classify(self._subnet, features, HEAD)
+        return self._net.predict(self._subnet, features)
+
+
+def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:
+    """The network of one architecture of the space in evaluation mode, with random weights."""
+    width, length = architecture.number("embed_dim"), _length(architecture, config)
+    heads = (ClassHead(HEAD, config.classes, width),) if config.classes else ()
+    longest = max(length, architecture.number("sequence_length"))
+    own = MaskedLMConfig(stored_positions=longest, classification_heads=heads)
+    return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, own).eval()
+
+
+def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:
+    """Random tokens ``(B, T)`` without padding."""
+    return torch.randint(_FIRST_WORD, config.vocab, (config.batch, _length(architecture, config)))
+
+
+def _length(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+    return config.length or architecture.number("sequence_length")

@@ -1,0 +1,125 @@
+"""Masked language models: their genes, spaces at RoBERTa's sizes, and what a layer of an architecture is.
+
+Genes of the network: ``layers``, ``embed_dim``, ``head_dim`` and ``sequence_length``, the tokens for which costs are
+counted. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (a kind of :mod:`nas_core.layers.attention`;
+absent where all layers use softmax). Queries, keys and values have width ``heads * head_dim``, so that fewer heads are
+a smaller layer and each keeps its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nas_core.errors import ArchitectureError
+from nas_core.space.architecture import Architecture
+from nas_core.space.attention_codes import attention_codes
+from nas_core.space.choice import Choice
+from nas_core.space.registry import register_space
+from nas_core.space.space import SearchSpace
+
+__all__ = ["MaskedLMLayer", "masked_lm_layers", "masked_lm_space"]
+
+_CODES = {"linear": 0.0, "softmax": 1.0}
+
+
+class MaskedLMLayer(NamedTuple):
+    """One layer of an architecture."""
+
+    ffn_dim: int
+    heads: int
+    qkv_dim: int
+    attention: str
+
+
+def masked_lm_layers(architecture: Architecture) -> tuple[MaskedLMLayer, ...]:
+    """The layers of an architecture, first to last.
+
+    Raises:
+        ArchitectureError: a gene of masked language models is missing, or has not one option per layer.
+    """
+    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
+    ffn, heads = (_per_layer(architecture, gene, depth) for gene in ("ffn_dim", "heads"))
+    kinds = _per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
+    return tuple(
+        MaskedLMLayer(int(f), int(h), int(h) * head_dim, str(kind))
+        for f, h, kind in zip(ffn, heads, kinds, strict=True)
+    )
+
+
+def _per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
+    value = architecture[gene]
+    if not isinstance(value, tuple):
+        return [value] * depth
+    if len(value) != depth:
+        raise ArchitectureError(f"architecture has {gene} = {list(value)}, expected {depth} options, one per layer")
+    return list(value)
+
+
+def masked_lm_space(
+    name: str,
+    *,
+    layers: Sequence[int],
+    embed_dims: Sequence[int],
+    ffn_dims: Sequence[Any],
+    heads: Sequence[Any],
+    head_dim: int,
+    sequence_length: int,
+    attention: Sequence[Any] = ("softmax",),
+) -> SearchSpace:
+    """A space of masked language models.
+
+    Options of each layer are one list for all layers, or a list for each. Kinds of attention go by the names that
+    ``nas_core.layers.attention.KINDS`` has; where only softmax is possible, no gene is added. The largest architecture
+    uses softmax wherever it can, the smallest linear attention.
+    """
+    depth = max(layers)
+    choices = [
+        Choice.make("layers", layers),
+        Choice.make("embed_dim", embed_dims),
+        Choice.make("ffn_dim", ffn_dims, "layers", depth),
+        Choice.make("heads", heads, "layers", depth),
+    ]
+    if tuple(attention) != ("softmax",):
+        choices.append(Choice.make("attention", attention, "layers", depth, attention_codes(attention, _CODES)))
+    return SearchSpace(name, choices, {"head_dim": head_dim, "sequence_length": sequence_length})
+
+
+@register_space
+def roberta_base() -> SearchSpace:
+    """The sizes of RoBERTa (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; 12 layers of
+    768 channels, the largest architecture) and smaller ones, for 512 tokens."""
+    return masked_lm_space(
+        "roberta_base",
+        layers=tuple(range(12, 5, -1)),
+        embed_dims=(768, 672, 576, 480),
+        ffn_dims=(3072, 2304, 1536, 768),
+        heads=(12, 9, 6),
+        head_dim=64,
+        sequence_length=512,
+    )
+
+
+def _small(name: str, attention: Sequence[str]) -> SearchSpace:
+    return masked_lm_space(
+        name,
+        layers=(4, 3, 2),
+        embed_dims=(128, 112, 96),
+        ffn_dims=(512, 384, 256, 128),
+        heads=(4, 3, 2),
+        head_dim=32,
+        sequence_length=128,
+        attention=attention,
+    )
+
+
+@register_space
+def roberta_small() -> SearchSpace:
+    """RoBERTa's shape at a size that two processor cores train in minutes: at most 4 layers of 128 channels."""
+    return _small("roberta_small", ("softmax",))
+
+
+@register_space
+def mformer_roberta_small() -> SearchSpace:
+    """``roberta_small`` with softmax or linear attention in each layer."""
+    return _small("mformer_roberta_small", ("softmax", "linear"))

@@ -1,0 +1,137 @@
+"""What the attentions of a trained network read and give on calibration data.
+
+Shapes: B batch, T/S length of queries and keys, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError
+from nas_core.layers.attention.forward import cross_attention, cross_keys_values, self_attention
+from nas_core.layers.attention.kinds import AttentionKind
+from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
+from nas_core.supernet.teacher.taps import Taps
+
+__all__ = ["AttentionWeights", "Place", "Recorded", "attentions_of", "computed", "record"]
+
+AttentionWeights = SelfAttentionWeights | CrossAttentionWeights
+Place = tuple[str | int, ...]
+"""Where in the nested tuples of a subnet something stands: ``("encoder_layers", 3, "self_attn")``."""
+
+
+class Recorded(NamedTuple):
+    """One attention in one batch."""
+
+    x: Tensor
+    """(B, T, C): what queries are made of, and in self-attention keys and values too."""
+    memory: Tensor | None
+    """(B, S, C) of another sequence that is read."""
+    mask: Tensor | None
+    """(B, 1, 1, S), True at keys that may be read."""
+    causal: bool
+    key_positions: Tensor | None
+    output: Tensor
+    """(B, T, C) after the output projection."""
+    counted: Tensor
+    """(B, T), True at positions on which the loss depends: not at padding."""
+
+
+def attentions_of(subnet: Any, at: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
+    """The weights of all attentions of a subnet, with their places."""
+    if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
+        yield at, subnet
+    elif isinstance(subnet, tuple | list):
+        names: Sequence[str | int] = getattr(subnet, "_fields", range(len(subnet)))
+        for name, part in zip(names, subnet, strict=True):
+            yield from attentions_of(part, (*at, name))
+
+
+def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
+    """What attention with these weights gives for what was read: (B, T, C)."""
+    if isinstance(weights, SelfAttentionWeights):
+        return self_attention(recorded.x, weights, recorded.mask, 0.0, recorded.causal)
+    assert recorded.memory is not None
+    pair = cross_keys_values(recorded.memory, weights)
+    return cross_attention(recorded.x, pair, weights, recorded.mask, 0.0, recorded.key_positions)
+
+
+def record(
+    subnet: Any, at: Place, others: Sequence[AttentionKind], batches: Iterable[Any], loss: Callable[[Any, Any], Tensor]
+) -> list[Recorded]:
+    """One attention of a subnet in each batch.
+
+    Args:
+        at: where the attention stands.
+        others: kinds that are to compute from what is recorded, which may read more than the attention itself.
+        loss: of the subnet on a batch; positions whose gradient of it is zero are not counted.
+
+    Raises:
+        ConfigError: the loss does not depend on the attention, or uses it more than once.
+    """
+    weights = next(found for place, found in attentions_of(subnet) if place == at)
+    watched = _Watched(weights.kind, others)
+    seen = _with(subnet, at, weights._replace(kind=cast(AttentionKind, watched)))
+    reads = [weights.in_proj] if isinstance(weights, SelfAttentionWeights) else [weights.q_proj, weights.kv_proj]
+    names = {str(number): affine.weight for number, affine in enumerate([*reads, weights.out_proj])}
+    found = []
+    for batch in batches:
+        watched.calls.clear()
+        with torch.enable_grad(), Taps(names, inputs=True, outputs=True) as taps:
+            value = loss(seen, batch)
+        outputs = taps.outputs.get(str(len(reads)), [])
+        if len(outputs) != 1 or len(watched.calls) != 1:
+            raise ConfigError(f"the loss uses attention {_told(at)} {len(outputs)} times; expected once for a batch")
+        (gradient,) = torch.autograd.grad(value, outputs, allow_unused=True) if value.requires_grad else (None,)
+        if gradient is None:
+            raise ConfigError(f"the loss does not depend on attention {_told(at)}; nothing can be fitted to it")
+        inputs = [taps.inputs[name][0].detach() for name in list(names)[: len(reads)]]
+        (call,) = watched.calls
+        found.append(
+            Recorded(
+                inputs[0],
+                inputs[1] if len(inputs) > 1 else None,
+                call["mask"],
+                call["causal"],
+                call["key_positions"],
+                outputs[0].detach(),
+                gradient.ne(0).any(-1),
+            )
+        )
+    return found
+
+
+def _told(at: Place) -> str:
+    return ".".join(map(str, at))
+
+
+class _Watched:
+    """A kind of attention that also notes how it was called, and lets networks prepare what other kinds read."""
+
+    def __init__(self, kind: AttentionKind, others: Sequence[AttentionKind]) -> None:
+        self._kind = kind
+        self.calls: list[dict[str, Any]] = []
+        self.reads_positions = any(each.reads_positions for each in (kind, *others))
+        limits = [each.longest for each in (kind, *others) if each.longest is not None]
+        self.longest = min(limits, default=None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kind, name)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        self.calls.append(options)
+        return self._kind.attend(q, k, v, **options)
+
+
+def _with(value: Any, at: Place, part: Any) -> Any:
+    """Nested tuples with another part at that place."""
+    if not at:
+        return part
+    first, *rest = at
+    if hasattr(value, "_fields"):
+        return value._replace(**{str(first): _with(getattr(value, str(first)), tuple(rest), part)})
+    return type(value)(_with(each, tuple(rest), part) if number == first else each for number, each in enumerate(value))

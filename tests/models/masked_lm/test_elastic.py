@@ -1,0 +1,80 @@
+"""What a masked language model is cut along: sorting changes nothing of the whole, and smaller ones keep the first."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from nas_core.models.masked_lm import MaskedLMNet
+from nas_core.models.masked_lm.elastic import MASKED_LM_FORM
+from nas_core.space import Architecture
+from nas_core.supernet.elastic import importance
+from nas_core.supernet.elastic.sorting import sort_axes
+from tests.models.masked_lm.tiny import FORMS, PAD, SPACE, build, close, every_form, sentences
+
+
+def outputs(net: MaskedLMNet) -> list[torch.Tensor]:
+    subnet = net.select(SPACE.largest())
+    features = net.encode(subnet, sentences())
+    return [net.predict(subnet, features), *(net.classify(subnet, features, name) for name in net.classification_heads)]
+
+
+@every_form
+@torch.no_grad()
+def test_any_order_of_every_axis_computes_the_same(form: str) -> None:
+    net = build(form)
+    before = outputs(net)
+    state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    axes = MASKED_LM_FORM.axes(net)
+    torch.manual_seed(3)
+    orders = sort_axes(net, axes, {axis.name: torch.rand(axis.size) for axis in axes})
+    assert all((order != torch.arange(len(order))).any() for order in orders.values())
+    for got, want in zip(outputs(net), before, strict=True):
+        close(got, want, 2e-5)
+    kept = {name for name, tensor in net.state_dict().items() if torch.equal(tensor, state[name])}
+    computed = ("embedding", "positions") if net.config.positions == "sinusoidal" else ()
+    unmoved = [name for name in kept if not name.startswith(("reference", "head.bias", "norm", *computed))]
+    assert all(name.endswith("out_proj.bias") for name in unmoved) or computed
+
+
+def test_each_form_has_the_axes_that_it_can_be_cut_along() -> None:
+    found = {form: {axis.name for axis in MASKED_LM_FORM.axes(build(form))} for form in FORMS}
+    layers = {f"layers.{layer}.{what}" for layer in range(3) for what in ("ffn", "self_attn")}
+    assert found["roberta"] == found["prenorm"] == {*layers, "channels"}
+    heads = {"classification_heads.topic", "classification_heads.small"}
+    assert found["untied"] == {*layers, "channels", "head", *heads}
+    assert found["ordered"] == {*layers, "channels", *heads}
+    assert found["sinusoids"] == layers, "channels of computed positions keep their order"
+
+
+@pytest.mark.parametrize("form", ["roberta", "untied"])
+@pytest.mark.parametrize("criterion", ["weight", "activation", "gradient"])
+def test_every_criterion_scores_every_axis(form: str, criterion: str) -> None:
+    net = build(form)
+
+    def loss(tokens: torch.Tensor) -> torch.Tensor:
+        subnet = net.select(SPACE.largest())
+        features = net.encode(subnet, tokens)
+        classes = [net.classify(subnet, features, name).logsumexp(-1).mean() for name in net.classification_heads]
+        return F.cross_entropy(net.predict(subnet, features[tokens != PAD]), tokens[tokens != PAD]) + sum(classes)
+
+    axes = MASKED_LM_FORM.axes(net)
+    scores = importance(net, axes, criterion, [sentences(), sentences(1)], loss)
+    for axis in axes:
+        assert scores[axis.name].shape == (axis.size,) and (scores[axis.name] >= 0).all()
+        assert scores[axis.name].std() > 0, axis.name
+
+
+@torch.no_grad()
+def test_layers_that_run_and_their_order() -> None:
+    net = build()
+    assert MASKED_LM_FORM.sides(net) == {"": 3}
+    whole = net.select(SPACE.largest())
+    assert MASKED_LM_FORM.running(net, whole, {}) is whole
+    without = MASKED_LM_FORM.running(net, whole, {"": (2, 0)})
+    assert [id(each) for each in without.layers] == [id(whole.layers[0]), id(whole.layers[2])]
+    MASKED_LM_FORM.set_order(net, {"": (2, 0, 1)})
+    two = Architecture({**SPACE.largest().to_dict(), "layers": 2, "heads": [4, 4], "ffn_dim": [24, 24]})
+    close(net(net.select(two), sentences()), net(without, sentences()))
+    close(net(net.select(SPACE.largest()), sentences()), net(whole, sentences()))

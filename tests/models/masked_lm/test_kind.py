@@ -1,0 +1,80 @@
+"""Masked language models as a kind of network."""
+
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+from nas_core.errors import ArchitectureError, ConfigError, SpaceError
+from nas_core.models import kind_of
+from nas_core.models.masked_lm import MaskedLMWorkload, MaskedLMWorkloadConfig
+from nas_core.space import Choice, SearchSpace, get_space
+from tests.contracts.network_kind import NetworkKindContract
+from tests.models.masked_lm.tiny import MIXED, SPACE
+
+
+def without_tables(network: nn.Module) -> int:
+    names = dict(network.named_parameters())
+    left_out = [name for name in names if name.endswith(("net.embedding.weight", "positions.table", "net.head.bias"))]
+    assert len(left_out) == 3
+    return sum(parameter.numel() for name, parameter in names.items() if name not in left_out)
+
+
+class TestSoftmax(NetworkKindContract):
+    name = "masked_lm"
+    settings = {"vocab": 30, "batch": 2}  # noqa: RUF012
+
+    def space(self) -> SearchSpace:
+        return SPACE
+
+    def counted(self, network: nn.Module) -> int:
+        return without_tables(network)
+
+
+class TestMixedAttention(TestSoftmax):
+    def space(self) -> SearchSpace:
+        return MIXED
+
+
+def test_what_is_timed_follows_the_settings() -> None:
+    tokens = MaskedLMWorkload(SPACE, SPACE.largest(), MaskedLMWorkloadConfig(vocab=30, batch=3))
+    assert tokens.run().shape == (3, 12, 30) and list(tokens.parts) == ["network"]
+    again = MaskedLMWorkload(SPACE, SPACE.largest(), MaskedLMWorkloadConfig(vocab=30, batch=3))
+    assert tokens.run().equal(again.run())
+    longer = MaskedLMWorkload(SPACE, SPACE.smallest(), MaskedLMWorkloadConfig(vocab=30, length=20, classes=5))
+    assert longer.run().shape == (1, 5)
+    for name, value, said in (
+        ("vocab", 4, "more than 4"),
+        ("batch", 0, "at least 1"),
+        ("length", -1, "at least 0"),
+        ("classes", -1, "at least 0"),
+    ):
+        with pytest.raises(ConfigError, match=f"{name} is {value}, expected {said}"):
+            MaskedLMWorkloadConfig(**{name: value})
+    with pytest.raises(ArchitectureError):
+        MaskedLMWorkload(SPACE, get_space("roberta_small").largest(), MaskedLMWorkloadConfig())
+
+
+@pytest.mark.parametrize(
+    ("gene", "options", "said"),
+    [
+        ("embed_dim", [0, 8], "embed_dim = 0; expected an integer above 0"),
+        ("head_dim", [4, 8], r"searches head_dim \[4, 8\]; expected one value"),
+        ("sequence_length", ["long"], "sequence_length = 'long'; expected an integer"),
+        ("attention", ["softmax", "fast"], "attention = 'fast'; expected one of"),
+    ],
+)
+def test_wrong_options_are_told_by_the_kind(gene: str, options: list[object], said: str) -> None:
+    choices = [choice for choice in SPACE.choices if choice.name != gene]
+    fixed = {name: value for name, value in SPACE.fixed.items() if name != gene}
+    per = "layers" if gene == "attention" else None
+    with pytest.raises(SpaceError, match=said):
+        kind_of(SearchSpace("wrong", [*choices, Choice.make(gene, options, per, 3)], fixed))
+
+
+def test_one_kind_of_attention_for_all_layers_is_built_and_shown() -> None:
+    fixed = SearchSpace("linear", SPACE.choices, {**SPACE.fixed, "attention": "linear"})
+    kind, largest = kind_of(fixed), fixed.largest()
+    assert kind.layers(largest)[""]["attention"] == ("linear",) * 3
+    network = kind.build(fixed, largest, kind.config({"vocab": 9}))
+    assert [layer.self_attn.kind.name for layer in network.net.layers] == ["linear"] * 3

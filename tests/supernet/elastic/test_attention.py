@@ -1,0 +1,238 @@
+"""Other kinds of attention are fitted to the trained one, which stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError
+from nas_core.layers import MoSConfig
+from nas_core.layers.attention.kinds import KINDS
+from nas_core.models.elastic import layer_axes
+from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.space import Architecture, SearchSpace, space_to_dict
+from nas_core.supernet.elastic import take_over
+from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
+from nas_core.supernet.elastic.kinds import attention_choices, attention_only, with_kinds
+from nas_core.supernet.elastic.recorded import attentions_of, computed, record
+from nas_core.supernet.elastic.sorting import sort_axes
+from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, VOCAB, Batch, batches, loss, several, trained
+
+STEPS = 60
+ENCODER, DECODER, CROSS = "encoder.self_attention", "decoder.self_attention", "decoder.cross_attention"
+
+
+def loss_of(net: TranslationNet) -> Callable[[Any, Batch], Tensor]:
+    return lambda subnet, batch: loss(net, subnet, batch)
+
+
+def fitted(count: int = 8, steps: int = STEPS) -> tuple[TranslationNet, list[Fitted]]:
+    net = several()
+    return net, fit(net, SEVERAL, batches(count, 7), loss_of(net), FitConfig(steps=steps))
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[TranslationNet, list[Fitted]]:
+    return fitted()
+
+
+def changed(gene: str, kind: str) -> Architecture:
+    largest = SEVERAL.largest()
+    return Architecture({**largest, gene: (kind,) * 2})
+
+
+def logits(net: TranslationNet, architecture: Architecture, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        return net(net.select(architecture), batch[0], batch[1])
+
+
+def mean_loss(net: TranslationNet, architecture: Architecture) -> float:
+    with torch.no_grad():
+        subnet = net.select(architecture)
+        return float(torch.stack([loss(net, subnet, batch) for batch in batches(4, 99)]).mean())
+
+
+def test_the_network_with_the_trained_kind_stays_the_same_to_the_last_bit(
+    whole: tuple[TranslationNet, list[Fitted]],
+) -> None:
+    (batch,) = batches(1, 5)
+    want = logits(trained(), PLAIN.largest(), batch)
+    assert torch.equal(logits(several(), SEVERAL.largest(), batch), want)
+    assert torch.equal(logits(whole[0], SEVERAL.largest(), batch), want)
+
+
+def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(whole: tuple[TranslationNet, list[Fitted]]) -> None:
+    found = {(each.gene, each.layer, each.kind): each for each in whole[1]}
+    assert set(found) == {
+        (gene, layer, kind)
+        for gene in (ENCODER, DECODER, CROSS)
+        for layer in range(2)
+        for kind in ("linear", "local")
+        if (gene, kind) != (CROSS, "local")
+    }
+    for (_, _, kind), each in found.items():
+        if kind == "local":  # its window holds these sentences
+            assert each.before < 1e-9 and each.after == each.before
+        else:
+            assert each.solved < 0.85 * each.before, each
+            assert each.after < 0.6 * each.before, each
+
+
+@pytest.mark.parametrize("gene", [ENCODER, DECODER, CROSS])
+def test_a_network_with_fitted_attention_loses_less(gene: str, whole: tuple[TranslationNet, list[Fitted]]) -> None:
+    original, architecture = mean_loss(trained(), PLAIN.largest()), changed(gene, "linear")
+    copied, after = mean_loss(several(), architecture), mean_loss(whole[0], architecture)
+    assert after - original < 0.7 * (copied - original)
+
+
+def test_only_projections_of_alternatives_change(whole: tuple[TranslationNet, list[Fitted]]) -> None:
+    before, after = several().state_dict(), whole[0].state_dict()
+    differ = {name for name in before if not torch.equal(before[name], after[name])}
+    assert differ and all("attn.linear." in name for name in differ)
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in whole[0].parameters())
+
+
+def test_the_same_data_gives_the_same_bits() -> None:
+    first, second = (fitted(3, 5) for _ in range(2))
+    assert first[1] == second[1]
+    assert all(torch.equal(one, other) for one, other in zip(
+        first[0].state_dict().values(), second[0].state_dict().values(), strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize(("gene", "place"), [
+    (ENCODER, ("encoder_layers", 0, "self_attn")),
+    (DECODER, ("decoder_layers", 1, "self_attn")),
+    (CROSS, ("decoder_layers", 0, "cross_attn")),
+])  # fmt: skip
+def test_padding_counts_for_nothing(gene: str, place: tuple[str | int, ...]) -> None:
+    net, (batch,) = several(), batches(1, 3)
+    subnet = net.select(SEVERAL.largest())
+    other = dict(attentions_of(net.select(changed(gene, "linear"))))[place]
+    (found,) = record(subnet, place, [other.kind], [batch], loss_of(net))
+    tokens = batch[0] if gene == ENCODER else batch[1]
+    assert torch.equal(found.counted, tokens != PAD)
+    own = dict(attentions_of(subnet))[place]
+    assert torch.allclose(computed(own, found), found.output, atol=1e-6), "what was recorded computes the same again"
+    wider = tuple(torch.nn.functional.pad(part, (0, 3), value=PAD) for part in batch)
+    (padded,) = record(subnet, place, [other.kind], [wider], loss_of(net))
+    length = tokens.shape[1]
+    assert not padded.counted[:, length:].any()
+    with torch.no_grad():
+        want, got = computed(other, found), computed(other, padded)[:, :length]
+    assert torch.allclose(got[found.counted], want[found.counted], atol=1e-5)
+
+
+def test_the_space_of_kinds_alone_has_one_option_of_all_else() -> None:
+    space = attention_only(SEVERAL)
+    assert space.largest() == SEVERAL.largest()
+    assert space.cardinality() == 3**4 * 2**2
+    assert [choice.name for choice in attention_choices(space)] == [ENCODER, DECODER, CROSS]
+    assert [choice.name for choice in space.choices] == [choice.name for choice in SEVERAL.choices]
+    assert (
+        attention_only(space).choices == space.choices and space_to_dict(space)["name"] == "reversing-kinds-attention"
+    )
+    with pytest.raises(ConfigError, match="chooses no attention"):
+        attention_only(PLAIN)
+
+
+def test_other_networks_are_refused_when_weights_are_copied() -> None:
+    state = trained().state_dict()
+    short = {name: value for name, value in state.items() if not name.startswith("encoder_layers.1.ffn.fc1")}
+    with pytest.raises(ConfigError, match=r"no encoder_layers\.1\.ffn\.fc1\.weight"):
+        with_kinds(short, several())
+    narrow = {name: value[:4] if name == "embedding.weight" else value for name, value in state.items()}
+    with pytest.raises(ConfigError, match=r"no embedding\.weight of shape \(14, 24\)"):
+        with_kinds(narrow, several())
+
+
+def test_fitting_without_data_or_kinds_is_refused() -> None:
+    net = several()
+    with pytest.raises(ConfigError, match="calibration data"):
+        fit(net, SEVERAL, [], loss_of(net))
+    with pytest.raises(ConfigError, match="one kind of attention"):
+        fit(net, PLAIN, batches(1, 1), loss_of(net))
+    with pytest.raises(ConfigError, match="0 or more"):
+        fit(net, SEVERAL, batches(1, 1), loss_of(net), FitConfig(steps=-1))
+
+
+def test_a_loss_that_does_not_read_the_attention_is_refused() -> None:
+    net, (batch,) = several(), batches(1, 1)
+    subnet, kind = net.select(SEVERAL.largest()), KINDS.get("linear")
+    for unread in (lambda seen, each: loss(net, seen, each).detach(), lambda seen, each: seen.output.sum()):
+        with pytest.raises(ConfigError, match=r"attention encoder_layers\.0\.self_attn"):
+            record(subnet, ("encoder_layers", 0, "self_attn"), [kind], [batch], unread)
+
+
+class TrainedReversing:
+    """A :class:`nas_core.supernet.elastic.Trained` of the small translation network."""
+
+    form: Any = SimpleNamespace(
+        axes=lambda net: tuple(
+            axis
+            for index, layer in enumerate(net.decoder_layers)
+            for axis in layer_axes(f"decoder.layers.{index}", f"decoder_layers.{index}.", layer, 12)
+        ),
+        sides=lambda net: {},
+        set_order=lambda net, order: None,
+    )
+
+    def __init__(self, space: SearchSpace = SEVERAL) -> None:
+        self.net, self.space = several() if space is SEVERAL else trained(), space
+        self.saved: dict[str, Tensor] = {}
+
+    def difference(self, net: TranslationNet) -> float:
+        (batch,) = batches(1, 5)
+        want = logits(trained(), PLAIN.largest(), batch)
+        return float((logits(net, SEVERAL.largest(), batch) - want).abs().max() / want.abs().max())
+
+    def calibration(self, count: int) -> list[Batch]:
+        return batches(count, 7)
+
+    def loss(self, net: TranslationNet, subnet: Any, batch: Batch) -> Tensor:
+        return loss(net, subnet, batch)
+
+    def with_experts(self, mos: str) -> TranslationNet:
+        return TranslationNet(
+            SEVERAL, VOCAB, VOCAB, TranslationConfig(share_all_embeddings=True, mos=MoSConfig(kind=mos))
+        )
+
+    def save(self, path: Path, net: TranslationNet) -> None:
+        self.saved = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        path.write_text("a supernet")
+
+
+@pytest.mark.parametrize("mos", ["none", "layer"])
+def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorted(mos: str, tmp_path: Path) -> None:
+    host = TrainedReversing()
+    done = take_over(host, tmp_path / "out", importance_by="activation", calibrate=3, mos=mos, fit_steps=5)
+    assert done.difference <= 1e-5 and len(done.fitted) == 10
+    assert all(each.after < each.before for each in done.fitted if each.kind == "linear")
+    assert done.sorted_axes == 6, "one order for all kinds of an attention"
+
+
+def test_heads_of_all_kinds_get_one_order() -> None:
+    net = several()
+    axes = TrainedReversing.form.axes(net)
+    scores = {axis.name: torch.arange(axis.size).float() for axis in axes}
+    orders = sort_axes(net, axes, scores)
+    assert orders["decoder.layers.1.cross_attn"].tolist() == [1, 0]
+    layer = net.decoder_layers[1]
+    for attention in (layer.self_attn, layer.cross_attn):
+        first, *others = (each.state_dict() for each in attention.values())
+        assert all(torch.equal(first[name], other[name]) for other in others for name in first)
+    assert TrainedReversing().difference(net) <= 1e-5
+
+
+def test_taking_over_without_data_for_other_kinds_is_refused_unless_they_stay_copies(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="give --calibrate"):
+        take_over(TrainedReversing(), tmp_path / "out")
+    with pytest.raises(ConfigError, match="expected a number of updates"):
+        take_over(TrainedReversing(), tmp_path / "out", fit_steps=-1)
+    assert not (tmp_path / "out").exists()
+    assert take_over(TrainedReversing(), tmp_path / "out", fit_steps=0).fitted == ()
