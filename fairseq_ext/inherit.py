@@ -38,7 +38,7 @@ _EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos
 """What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
 _NAMED = (*_INHERITED, *_EXPERTS)
 """What an error names."""
-_TAKEN_OVER = ("taken_over", "embedding_scale", "encoder_order", "decoder_order")
+_TAKEN_OVER = ("taken_over", "embedding_scale", "encoder_order", "decoder_order", "kept_layers")
 """What follows from the trained network that a supernet was made of; none has an option."""
 _SILENT = (None, False, 0, "relu", "sinusoidal")
 """Values that a log need not tell."""
