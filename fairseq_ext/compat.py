@@ -50,12 +50,12 @@ class _Numpy:
 
 
 def _cut_texts_with_numpy_2() -> None:
-    """Let fairseq cut a text into sentences (``--sample-break-mode eos``): for that it uses a name that numpy 2 has no
-    more."""
-    from fairseq.data import token_block_dataset
+    """Let fairseq cut a text into sentences (``--sample-break-mode eos``) and sort pairs into buckets: for both it uses
+    a name that numpy 2 has no more."""
+    from fairseq.data import language_pair_dataset, token_block_dataset
 
     if not hasattr(numpy, "compat"):
-        token_block_dataset.np = _Numpy()
+        language_pair_dataset.np = token_block_dataset.np = _Numpy()
 
 
 def check_precision(args: Any) -> None:

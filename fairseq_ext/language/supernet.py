@@ -129,6 +129,16 @@ class LanguageSupernet:
         write_subnet(self._state, weights, architecture, Path(path))
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet as a checkpoint of fairseq's own ``--arch transformer_lm``; its parameter count.
+
+        Raises:
+            ConfigError: its layers are not all alike, or not such as fairseq's are.
+        """
+        from fairseq_ext.language.plain import write_plain
+
+        return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
+
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet's prompt and decoding step, with its dictionary."""
         from fairseq_ext.exporting import language_exportable
