@@ -1,4 +1,4 @@
-"""What fairseq needs to work with current torch, and what it would fail on without saying why."""
+"""What fairseq needs to work with current torch and numpy, and what it would fail on without saying why."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 from torch.multiprocessing import ProcessExitedException
 
@@ -36,6 +37,17 @@ def prepare_fairseq() -> None:
     root.setLevel(level)  # one of its models makes every logger of a process talk, on import
     root.handlers[:] = handlers
     torch.serialization.add_safe_globals([argparse.Namespace])
+    _give_old_numpy()
+
+
+def _give_old_numpy() -> None:
+    """Data sets cut at the ends of sentences ask for a name that numpy 2 no longer has."""
+    if hasattr(np, "compat"):
+        return
+    from fairseq.data import language_pair_dataset, token_block_dataset
+
+    for module in (language_pair_dataset, token_block_dataset):
+        module.np = SimpleNamespace(**vars(np), compat=SimpleNamespace(long=np.int64))
 
 
 def check_precision(args: Any) -> None:

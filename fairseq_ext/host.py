@@ -19,7 +19,7 @@ from nas_core.errors import DataError
 from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.precision import check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import Report
+from nas_core.supernet.host import Report, Supernet
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
@@ -183,10 +183,12 @@ class FairseqHost:
             return False
         return b"optimizer_history" in content and b"args" in content
 
-    def open(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
         """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
-        return TranslationSupernet(Path(checkpoint), **options)
+        from fairseq_ext.supernets import opened
+
+        return opened(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
         """Open what can be exported, of fairseq's own models RoBERTa; see
