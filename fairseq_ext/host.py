@@ -152,6 +152,16 @@ class TranslationSupernet:
         write_subnet(self._state, weights, architecture, Path(path))
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet as a checkpoint of fairseq's own ``--arch transformer``; its parameter count.
+
+        Raises:
+            ConfigError: its layers are not all alike, or not such as fairseq's are.
+        """
+        from fairseq_ext.elastic.plain import write_plain
+
+        return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
+
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet's encoder and decoding step, with its dictionaries."""
         from fairseq_ext.exporting import exportable

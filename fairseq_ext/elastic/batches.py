@@ -16,7 +16,7 @@ from nas_core.errors import DataError
 __all__ = ["calibration_batches", "on_device"]
 
 _SENTENCES, _TOKENS = 64, 4096
-"""Of a batch at most."""
+"""What a batch has at most."""
 
 
 def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:

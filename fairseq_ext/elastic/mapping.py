@@ -11,7 +11,9 @@ import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
-__all__ = ["layer_state", "positions_table", "translation_state", "with_kinds"]
+from nas_core.supernet.elastic.kinds import with_kinds
+
+__all__ = ["layer_state", "positions_table", "translation_state"]
 
 
 def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
@@ -52,21 +54,6 @@ def positions_table(positions: Any, length: int, width: int) -> Tensor:
         table = positions.get_embedding(first + length, width, positions.padding_idx)
     found: Tensor = table[first : first + length].detach().float()
     return found
-
-
-def with_kinds(state: dict[str, Tensor], net: nn.Module) -> dict[str, Tensor]:
-    """The same weights for a network whose layers may choose their attention: each kind begins with those of softmax.
-
-    Args:
-        state: under the names of a network of softmax attention alone.
-    """
-    return {name: state[name if name in state else _of_softmax(name)] for name in net.state_dict()}
-
-
-def _of_softmax(name: str) -> str:
-    """``layers.0.self_attn.linear.in_proj.weight`` without the name of the kind."""
-    owner, projection, kind = name.rsplit(".", 2)
-    return f"{owner.rpartition('.')[0]}.{projection}.{kind}"
 
 
 def translation_state(model: Any, net: Any) -> dict[str, Tensor]:

@@ -7,24 +7,23 @@ from typing import Any
 
 from nas_core.errors import SpaceError
 from nas_core.space import SearchSpace, get_space
+from nas_core.supernet.elastic.kinds import ATTENTION, AUTO, attention_only
 
-__all__ = ["AUTO", "space_around"]
-
-AUTO = "auto"
+__all__ = ["space_around"]
 
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
-    """``auto``, or the space of that name or file if its largest network is the trained one.
+    """The space made around a network, or the one of that name or file if its largest network is the trained one.
 
     Args:
-        wanted: ``auto`` or a space.
+        wanted: ``auto``, ``attention`` (of what is made, the kinds of attention alone) or a space.
         trained: the genes of the trained network; kinds of attention are softmax, which is not said.
 
     Raises:
         SpaceError: the space lacks a gene, or its largest network is another one.
     """
-    if wanted == AUTO:
-        return auto()
+    if wanted in (AUTO, ATTENTION):
+        return auto() if wanted == AUTO else attention_only(auto())
     space = get_space(wanted)
     largest = space.largest()
     for gene, value in trained.items():

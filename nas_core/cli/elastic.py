@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nas_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nas_core.supernet.elastic.attention import Fitted
 
 __all__ = ["command"]
 
@@ -17,7 +20,13 @@ __all__ = ["command"]
 def command(
     checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's.")],
     out: Annotated[Path, typer.Option(help="Checkpoint of the supernet to write; it must not exist.")],
-    space: Annotated[str, typer.Option(help="auto, or a space whose largest network is the trained one.")] = "auto",
+    space: Annotated[
+        str,
+        typer.Option(
+            help="auto: sizes around the trained one; attention: its sizes, and kinds of attention to choose from; or a"
+            " space whose largest network is the trained one."
+        ),
+    ] = "auto",
     mos: Annotated[str, typer.Option(help="Experts of feed-forward layers: none, layer, neuron, ..")] = "none",
     importance: Annotated[
         str | None,
@@ -30,6 +39,17 @@ def command(
     attention: Annotated[
         str, typer.Option(help="Kinds of attention that layers may choose from, such as softmax,linear.")
     ] = "softmax",
+    fit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Updates by which each other kind of attention is fitted to the trained one on data of --calibrate; 0:"
+            " it begins as a copy.",
+        ),
+    ] = None,
+    space_out: Annotated[
+        Path | None, typer.Option(help="Also write the space as YAML, for commands that take --space.")
+    ] = None,
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
     device: Annotated[str, typer.Option(help="Device to compute on.")] = "cpu",
 ) -> None:
@@ -37,7 +57,10 @@ def command(
     from nas_core.errors import unknown_choice
     from nas_core.layers.mos import mixtures
     from nas_core.models.kind import kind_of
+    from nas_core.space import save_space
     from nas_core.supernet.elastic import CRITERIA, take_over
+    from nas_core.supernet.elastic.attention import FitConfig
+    from nas_core.supernet.elastic.kinds import check_kinds
     from nas_core.supernet.elastic.opening import open_trained
     from nas_core.supernet.elastic.take_over import check_settings
 
@@ -46,26 +69,41 @@ def command(
         raise unknown_choice("criterion of --importance", by, CRITERIA)
     if mos not in mixtures():
         raise unknown_choice("--mos", mos, mixtures())
-    check_settings(by, calibrate)
+    kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
+    check_kinds(kinds, space)
+    fit_steps = FitConfig().steps if fit is None else fit
+    check_settings(by, calibrate, fit_steps if len(kinds) > 1 else 0)
     if out.exists():
         raise ConfigError(f"--out {out} exists; give another file, or remove it")
-    kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
+    if space_out and space_out.exists():
+        raise ConfigError(f"--space-out {space_out} exists; give another file, or remove it")
     begun = time.perf_counter()
     trained = open_trained(
         checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device
     )  # fmt: skip
-    done = take_over(trained, out, importance_by=by, calibrate=calibrate, mos=mos)
+    done = take_over(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
     seconds = time.perf_counter() - begun
+    if space_out:
+        save_space(trained.space, space_out)
     found, kind = trained.space, kind_of(trained.space)
     smallest, largest = (kind.params_m(each) for each in (found.smallest(), found.largest()))
     typer.echo(f"{out}: {_about(found.cardinality())} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
     if done.sorted_axes:
         typer.echo(f"{done.sorted_axes} axes sorted by {by}" + (f" on {done.batches} batches" * bool(done.batches)))
+    for each in done.fitted:
+        typer.echo(_nearness(each))
     for side, order in done.layer_order.items():
         last = ", ".join(str(layer + 1) for layer in reversed(order))
         typer.echo(f"{f'{side} ' if side else ''}layers, the first to be left out first: {last}")
     typer.echo(f"largest network: at most {done.difference:.1e} from the trained one, of the largest output")
     typer.echo(f"{seconds:.1f} s")
+
+
+def _nearness(fitted: Fitted) -> str:
+    return (
+        f"{fitted.gene} of layer {fitted.layer + 1}: {fitted.kind} differs from the trained attention by"
+        f" {fitted.after:.1%} of the mean square, as a copy by {fitted.before:.1%}"
+    )
 
 
 def _about(number: int) -> str:

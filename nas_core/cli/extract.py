@@ -18,9 +18,12 @@ def command(
     arch: Annotated[str, typer.Option(help="Architecture file, or: smallest, largest.")],
     out: Annotated[Path, typer.Option(help="File to write.")],
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="As a model of the host's own, which needs nothing of this project.")
+    ] = False,
 ) -> None:
     """Collapse the routers, slice the weights and save a static model of the subnet's own size."""
-    from nas_core.supernet.host import open_supernet
+    from nas_core.supernet.host import PlainSupernet, open_supernet
 
     if out.resolve() in (checkpoint.resolve(), Path(arch).resolve()):
         raise ConfigError(f"--out {out} is one of the inputs; give another file")
@@ -30,5 +33,10 @@ def command(
     if architecture is None:
         architecture = supernet.space.smallest() if arch == "smallest" else supernet.space.largest()
     architecture = supernet.space.validate(architecture)
-    saved = supernet.extract(architecture, out)
+    if not plain:
+        saved = supernet.extract(architecture, out)
+    elif isinstance(supernet, PlainSupernet):
+        saved = supernet.extract_plain(architecture, out)
+    else:
+        raise ConfigError(f"{checkpoint}: its host has no models of its own with such networks; leave out --plain")
     typer.echo(f"{out}: architecture {architecture.key}, {saved / 1e6:.2f} M parameters with embeddings")

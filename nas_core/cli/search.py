@@ -45,6 +45,13 @@ def _search(
     strategy: Annotated[str, typer.Option(help="What searches, by a name of the list above.")] = "evolution",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     finalists: Annotated[int, typer.Option(min=1, help="Architectures to pick at the end.")] = 8,
+    placements: Annotated[
+        bool,
+        typer.Option(
+            "--placements",
+            help="Compare with placements of attention that need no search: every second layer, the first, the last.",
+        ),
+    ] = False,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
     device: Annotated[
         str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each.")
@@ -59,6 +66,7 @@ def _search(
 ) -> None:
     from nas_core.report import finalists_table, limit_notes, read_run
     from nas_core.search.executor import SubmititExecutor
+    from nas_core.search.placements import placements as compared_placements
     from nas_core.search.remeasure import remeasure
     from nas_core.supernet.host import open_supernet
 
@@ -92,6 +100,7 @@ def _search(
     here = {**options, "device": "cpu"} if shared_out or len(devices) > 1 else {**there, "device": device}
     supernet = open_supernet(checkpoint, **here)
     space, costs = supernet.space, costs_on_paper(supernet.space)
+    given = compared_placements(space) if placements else {}
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g})
     latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
@@ -138,6 +147,7 @@ def _search(
                 at_once=elsewhere.at_once if isinstance(elsewhere, DeviceExecutor) else None,
                 objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
                 finalists=finalists,
+                given=given,
                 settings=settings,
                 notes={
                     "checkpoint": str(checkpoint.resolve()),

@@ -22,7 +22,10 @@ from nas_core.search.strategies.base import Strategy
 from nas_core.search.within import goals, judged
 from nas_core.space import Architecture
 
-__all__ = ["EvaluateMany", "SearchEngine", "SearchResult"]
+__all__ = ["GIVEN", "EvaluateMany", "SearchEngine", "SearchResult"]
+
+GIVEN = "given"
+"""Under which the journal has architectures that no search proposed."""
 
 MAX_FAILURES = 10
 """A search stops when this many evaluations in a row have failed: then it is not the architectures' fault."""
@@ -95,6 +98,16 @@ class SearchEngine:
         self.session: Session | None = None
         self.failures: list[tuple[str, Architecture, Metrics, str]] = []
 
+    def evaluate_given(self, architectures: Sequence[Architecture], together: int) -> None:
+        """Evaluate what no search proposes, so that searches are compared with it, and need not evaluate it again."""
+        self.progress.searching(GIVEN)
+        each = list(dict.fromkeys(architectures))
+        for first in range(0, len(each), together):
+            with closing(self._results(GIVEN, each[first : first + together])) as results:
+                for _ in results:
+                    self.progress.told()
+        self._flush_failures()
+
     def drive(self, name: str, together: int) -> None:
         strategy = self.strategies[name]
         self.progress.searching(name)
@@ -145,7 +158,8 @@ class SearchEngine:
             metrics, problem = plain_metrics(predicted), outcome.reason
         else:
             metrics = plain_metrics({**predicted, **outcome})
-            absent = [metric for metric in self.strategies[name].objectives if metrics.get(metric) is None]
+            needed = self.objectives if name == GIVEN else self.strategies[name].objectives
+            absent = [metric for metric in needed if metrics.get(metric) is None]
             problem = f"{absent[0]} is {outcome.get(absent[0], 'missing')}" if absent else ""
         if not problem:
             self._flush_failures()

@@ -40,6 +40,7 @@ def search(
     at_once: int | None = None,
     objectives: Sequence[str] | None = None,
     finalists: int = 8,
+    given: Mapping[str, Architecture] | None = None,
     settings: Mapping[str, Any] | None = None,
     notes: Mapping[str, Any] | None = None,
     progress: bool = True,
@@ -72,12 +73,15 @@ def search(
         out_dir: the run folder; None: nothing is kept, and the search cannot be continued.
         objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
         finalists: how many architectures to pick at the end (at least the best of each search).
+        given: name -> an architecture that is evaluated before the searches, for comparison; one of them may become a
+            finalist.
         settings: whatever else decides the result (checkpoint, data); compared when a run is continued.
         notes: whatever else should stand in ``config.yaml``; not compared.
         progress: whether to say on stderr how long it will take, with a bar if that is a terminal.
 
     Raises:
         ConstraintError: nothing meets the limits of one of the strategies (before anything is evaluated).
+        ArchitectureError: a given architecture lies outside the space.
         ConfigError: the folder holds a run with other settings, or is in use; both or no evaluation is given; one
             number where several metrics are minimised.
         DataError: what the folder holds cannot be continued, and was left as it is.
@@ -100,6 +104,7 @@ def search(
             together,
             at_once or together,
             finalists,
+            given or {},
             settings or {},
             notes or {},
             progress,
@@ -112,6 +117,7 @@ def _driven(
     together: int,
     at_once: int,
     finalists: int,
+    given: Mapping[str, Architecture],
     settings: Mapping[str, Any],
     notes: Mapping[str, Any],
     progress: bool,
@@ -132,15 +138,17 @@ def _driven(
                 **settings,
                 "objectives": list(run.objectives),
                 "finalists": finalists,
+                **({"given": {name: architecture.key for name, architecture in given.items()}} if given else {}),
                 "searches": {name: strategy.describe() for name, strategy in strategies.items()},
                 "space": space_to_dict(run.space),
             },
             {"nas_ext": __version__, "numpy": np.__version__, **notes},
             {name: strategy.renewed for name, strategy in strategies.items()},
         )
-        total = sum(strategy.budget for strategy in strategies.values())
+        total = len(set(given.values())) + sum(strategy.budget for strategy in strategies.values())
         with Progress(run.folder / "search.log", total, at_once, progress, kept) as run.progress:
             try:
+                run.evaluate_given([run.space.validate(each) for each in given.values()], together)
                 for name in strategies:
                     run.drive(name, together)
             finally:

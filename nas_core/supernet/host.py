@@ -16,7 +16,7 @@ from nas_core.precision import check_precision
 from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["GROUP", "Host", "Report", "Supernet", "each_host", "host_of", "hosts", "open_supernet"]
+__all__ = ["GROUP", "Host", "PlainSupernet", "Report", "Supernet", "each_host", "host_of", "hosts", "open_supernet"]
 
 GROUP = "nas_ext.hosts"
 
@@ -42,6 +42,19 @@ class Supernet(Protocol):
 
     def extract(self, architecture: Architecture, path: Path) -> int:
         """Save the subnet as a static model of its own size, in the host's checkpoint format; its parameter count."""
+        ...
+
+
+@runtime_checkable
+class PlainSupernet(Protocol):
+    """A :class:`Supernet` some of whose subnets are networks of the host's own models."""
+
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save the subnet as a checkpoint that needs nothing of this project; its parameter count.
+
+        Raises:
+            ConfigError: the host's own models have no such network; what differs is said.
+        """
         ...
 
 

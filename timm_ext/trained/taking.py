@@ -20,6 +20,8 @@ from nas_core.models.image.elastic import IMAGE_ELASTIC
 from nas_core.models.image.subnet import VisionSubnet
 from nas_core.precision import tf32
 from nas_core.space import Architecture, SearchSpace, get_space, image_space
+from nas_core.supernet.elastic.attention import FitConfig
+from nas_core.supernet.elastic.kinds import ATTENTION, AUTO, attention_only, kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 from nas_core.supernet.elastic.take_over import check_settings, take_over
 from timm_ext.checkpoint import save_checkpoint
@@ -52,7 +54,7 @@ def space_around(trained: Architecture, attention: Sequence[str] = ()) -> Search
         head_dim=trained.number("head_dim"),
         image_size=trained.number("image_size"),
         patch_size=trained.number("patch_size"),
-        attention=tuple(dict.fromkeys(("softmax", *attention))),
+        attention=kinds_at(("softmax", *attention), ("image",))[0],
         relative_clip=0,
     )
 
@@ -63,10 +65,11 @@ def _space_of(given: str | Path | SearchSpace, trained: Architecture, attention:
     Raises:
         SpaceError: its largest network is not the trained one. ConfigError: kinds of attention beside a space's own.
     """
-    if given == "auto":
-        return space_around(trained, attention)
+    if given in (AUTO, ATTENTION):
+        space = space_around(trained, attention)
+        return space if given == AUTO else attention_only(space)
     space = given if isinstance(given, SearchSpace) else get_space(str(given))
-    if attention:
+    if set(attention) - {"softmax"}:
         raise ConfigError("kinds of attention beside a space of your own; name them in the space")
     largest = space.largest()
     for gene in sorted({*trained, *largest}):
@@ -90,7 +93,8 @@ class TrainedViT:
 
     Args:
         source: the trained model.
-        space: a search space whose largest network is the model's, its name or file, or ``auto``.
+        space: a search space whose largest network is the model's, its name or file, ``auto``, or ``attention`` for the
+            kinds of attention of that alone.
         attention: with ``auto``, kinds that each layer may use in place of softmax.
         data: images for calibration, as ``timm_ext.train --data`` takes them; default: what the checkpoint was
             trained on, if it says so.
@@ -199,6 +203,7 @@ def elastic(
     importance_by: str = "weight",
     data: str | Path | None = None,
     calibrate: int = 0,
+    fit_steps: int = FitConfig().steps,
     mos: str = "none",
     out: str | Path | None = None,
     device: str = "cpu",
@@ -210,12 +215,14 @@ def elastic(
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
         pretrained: for a name, load the weights that timm publishes.
         space: a search space whose largest network is the model's, its name or file; ``auto`` makes one around it, see
-            :func:`space_around`.
+            :func:`space_around`, ``attention`` one of its kinds of attention alone.
         attention: with ``auto``, kinds that each layer may use in place of softmax, such as ``linear``.
         importance_by: what heads, hidden units and channels are sorted by, so that smaller networks keep what matters:
             ``activation``, ``weight``, ``gradient`` or ``none``.
         data: images to calibrate on, as ``timm_ext.train --data`` takes them.
-        calibrate: batches of 64 images of it on which importance, and what each layer's absence costs, are measured.
+        calibrate: batches of 64 images of it on which importance, and what each layer's absence costs, are measured,
+            and other kinds of attention fitted.
+        fit_steps: updates by which each other kind of attention is fitted; 0: it begins as a copy of softmax.
         mos: experts of the feed-forward layers: none, layer, neuron, ..
         out: a file to write the supernet to, which must not exist.
         arguments: for a name, what else timm builds it with (``num_classes``, ``img_size``, ..).
@@ -236,5 +243,5 @@ def elastic(
     trained = TrainedViT(source, space, attention, None if data is None else str(data), device)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "supernet.pt" if out is None else Path(out)
-        take_over(trained, path, importance_by=importance_by, calibrate=calibrate, mos=mos)
+        take_over(trained, path, importance_by=importance_by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
     return trained.supernet

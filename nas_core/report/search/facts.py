@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from nas_core.report.search.run import SearchRun, limit_label
+from nas_core.search.engine import GIVEN
 
 __all__ = ["duration", "facts_of", "fingerprints_of", "machine_of", "started"]
 
@@ -28,7 +29,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
         **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
         "searched for": f"{'most' if run.maximised else 'least'} {run.described(run.metric).title}",
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
-        "searches": ", ".join(map(limit_label, run.history())),
+        "searches": ", ".join(map(limit_label, (name for name in run.history() if name != GIVEN))),
         "by": ", ".join(run.strategies()),
     }
     return {name: value for name, value in facts.items() if value not in (None, "", "None")}

@@ -16,6 +16,7 @@ from nas_core.report.search.parallel import axes_of
 from nas_core.report.search.points import Evaluations
 from nas_core.report.search.pruning import genes_tables
 from nas_core.report.search.run import SearchRun, limit_label
+from nas_core.search.engine import GIVEN
 
 __all__ = ["add_figures", "axis_title", "cloud_of", "finalist_labels"]
 
@@ -36,7 +37,7 @@ def add_figures(page: Page, run: SearchRun, points: Evaluations) -> None:
     _add_parallel(page, run)
     _add_importance(page, run)
     page.heading("Course of the search")
-    history = {limit_label(name): values for name, values in run.history().items()}
+    history = {limit_label(name): values for name, values in run.history().items() if name != GIVEN}
     best = f"best {run.described(run.metric).title} so far"
     page.plot(
         interactive.progress(history, best, run.maximised),

@@ -11,6 +11,7 @@ from nas_core.report.page.html import Page
 from nas_core.report.search.evaluations import write_evaluations
 from nas_core.report.search.facts import facts_of, fingerprints_of
 from nas_core.report.search.genes import fixed_genes, searched_genes, told_apart
+from nas_core.report.search.given import add_given
 from nas_core.report.search.limits import limit_notes
 from nas_core.report.search.pictures import add_figures
 from nas_core.report.search.points import points_of
@@ -45,6 +46,7 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
     if fingerprints := fingerprints_of(run):
         page.details("Fingerprints, versions and other settings", fingerprints)
     add_figures(page, run, points_of([run]))
+    add_given(page, run)
     _add_training(page, run, None if train_log is None else Path(train_log))
     page.heading("Finalists")
     if run.finalists:

@@ -117,6 +117,12 @@ class SearchRun:
         content = self.settings.get("space") or {}
         return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
 
+    @property
+    def given(self) -> dict[str, str]:
+        """Names of architectures that were given to the run for comparison, with their keys."""
+        found = self.settings.get("given")
+        return {str(name): str(key) for name, key in found.items()} if isinstance(found, Mapping) else {}
+
     def strategies(self) -> list[str]:
         """What searched, with its seed; each once."""
         searches = (self.settings.get("searches") or {}).values()

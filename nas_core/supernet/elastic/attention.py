@@ -70,7 +70,8 @@ def fit(
     Only the projections of alternatives change: what the largest network computes stays the same to the last bit.
 
     Args:
-        net: an elastic network over the space, as :func:`nas_core.supernet.elastic.kinds.copy_into_kinds` leaves it.
+        net: an elastic network over the space, whose kinds are copies of the trained one, see
+            :func:`nas_core.supernet.elastic.kinds.with_kinds`.
         batches: calibration data.
         loss: of a subnet on a batch.
 

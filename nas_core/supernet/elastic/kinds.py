@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.attention.projections import ElasticCrossAttention, ElasticSelfAttention
 from nas_core.space import Choice, SearchSpace
 
-__all__ = ["attention_choices", "attention_only", "copy_into_kinds"]
+__all__ = ["ATTENTION", "AUTO", "attention_choices", "attention_only", "check_kinds", "kinds_at", "with_kinds"]
+
+AUTO, ATTENTION = "auto", "attention"
+"""What stands, where a space is asked for, for the space around a trained network, and for :func:`attention_only` of
+it."""
 
 
 def attention_choices(space: SearchSpace) -> list[Choice]:
     """The genes by which layers choose among several kinds of attention."""
     known = set(KINDS.names())
     return [choice for choice in space.choices if any(len(row) > 1 and known.issuperset(row) for row in choice.options)]
+
+
+def check_kinds(kinds: Sequence[str], space: str = "auto") -> None:
+    """Raise before any work where layers cannot choose from these kinds.
+
+    Args:
+        space: as the user gave it.
+
+    Raises:
+        UnknownChoiceError: there is no such kind. ConfigError: a space of kinds alone, and not two of them; or kinds
+            beside a space that has its own.
+    """
+    for kind in kinds:
+        if kind not in KINDS.names():
+            raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())
+    if space == ATTENTION and len(set(kinds)) < 2:
+        raise ConfigError(
+            f"--space {ATTENTION} searches kinds of attention, got {', '.join(kinds) or 'none'}; name several with"
+            " --attention, e.g. softmax,linear"
+        )
+    if space not in (AUTO, ATTENTION) and len(set(kinds)) > 1:
+        raise ConfigError(f"--attention {','.join(kinds)} beside --space {space}; name the kinds in that space")
+
+
+def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
+    """For each of the places, the kinds that may stand there; see :data:`nas_core.layers.attention.PLACES`.
+
+    Raises:
+        ConfigError: one may stand in none, or softmax, which trained networks have, is not among them.
+    """
+    if "softmax" not in kinds:
+        raise ConfigError(f"attention {', '.join(kinds)}: softmax must be among them, the trained network has it")
+    found = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
+    for kind in kinds:
+        if not any(kind in each for each in found):
+            raise ConfigError(f"attention {kind!r} may not stand in {' or '.join(places)} attention; leave it out")
+    return found
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
@@ -44,38 +84,32 @@ def attention_only(space: SearchSpace) -> SearchSpace:
     return SearchSpace(f"{space.name}-attention", choices, space.fixed)
 
 
-def copy_into_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> None:
-    """Give a network whose layers choose their attention the weights of the same network with one kind.
+def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tensor]:
+    """The state of a network whose layers choose their attention, from that of the same network with one kind.
 
     The trained kind gets its weights, so that the network that uses it everywhere is the trained one. Every other kind
     starts with the same projections (which is exact for none, but nearer than random ones: Kasai et al. 2021,
-    "Finetuning Pretrained Transformers into RNNs"), and with its own start in what the trained kind does not have.
+    "Finetuning Pretrained Transformers into RNNs"), and keeps what the trained kind does not have.
 
     Args:
-        trained: the state of the network with one kind of attention in each layer.
-        net: the same network over a space with several.
+        trained: the state of the network with one kind of attention in each layer; may hold more.
+        net: the same network, over a space with one kind or several.
 
     Raises:
-        ConfigError: the two are not the same network but for the kinds.
+        ConfigError: something of the network is missing, or has another shape.
     """
-    kinds = [
-        (f"{at}.", f"{at}.{kind}.")
+    kinds = {
+        f"{at}.{kind}.": f"{at}."
         for at, attention in net.named_modules()
         if isinstance(attention, nn.ModuleDict)
         for kind, each in attention.items()
         if isinstance(each, ElasticSelfAttention | ElasticCrossAttention)
-    ]
-    target, used = net.state_dict(), set()
-    with torch.no_grad():
-        for name, tensor in target.items():
-            source, own = name, False
-            for at, kind in kinds:
-                if name not in trained and name.startswith(kind):
-                    source, own = at + name.removeprefix(kind), True
-            if source in trained and trained[source].shape == tensor.shape:
-                tensor.copy_(trained[source])
-                used.add(source)
-            elif source in trained or not own:
-                raise ConfigError(f"the networks with one and with several kinds of attention differ in {name}")
-    if left := next((name for name in trained if name not in used), None):
-        raise ConfigError(f"the network with several kinds of attention has no place for {left}")
+    }
+    state = {}
+    for name, own in net.state_dict().items():
+        prefix = next((prefix for prefix in kinds if name.startswith(prefix)), None)
+        source = name if name in trained or prefix is None else kinds[prefix] + name.removeprefix(prefix)
+        state[name] = trained.get(source, own)
+        if (source not in trained and prefix is None) or state[name].shape != own.shape:
+            raise ConfigError(f"the trained network has no {name} of shape {tuple(own.shape)}; give the same network")
+    return state

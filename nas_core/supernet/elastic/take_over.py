@@ -37,7 +37,7 @@ class Trained(Protocol):
 
     net: Any
     """The elastic network over :attr:`space`, without experts. Its largest subnet has the trained weights; where layers
-    choose their attention, :func:`nas_core.supernet.elastic.kinds.copy_into_kinds` gave it these."""
+    choose their attention, others begin as copies of it, see :func:`nas_core.supernet.elastic.kinds.with_kinds`."""
     space: SearchSpace
     form: ElasticForm
 
@@ -128,9 +128,9 @@ def take_over(
         CheckpointError: the two networks differ, which is a defect of this program.
     """
     fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0
-    check_settings(importance_by, calibrate, fit_steps)
     if path.exists():
         raise ConfigError(f"{path} exists; give another file with --out, or remove it")
+    check_settings(importance_by, calibrate, fit_steps)
     batches = trained.calibration(calibrate) if calibrate else ()
     net, form = trained.net, trained.form
     _check(trained, net)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nas_core.errors import ConfigError
 from nas_core.space import Choice, SearchSpace
 from nas_core.space.mformer import with_attention
+from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 
 __all__ = ["SideSizes", "auto_space", "rounding", "trained_genes"]
@@ -35,13 +35,11 @@ def auto_space(
 
     Args:
         head_dim: numbers of each head; queries have that many for each head that is left.
-        attention: kinds that each layer may choose from, softmax among them.
+        attention: kinds that each layer may choose from where they may stand, softmax among them.
 
     Raises:
-        ConfigError: softmax is not among the kinds.
+        ConfigError: softmax is not among the kinds, or one may stand nowhere.
     """
-    if "softmax" not in attention:
-        raise ConfigError(f"attention {', '.join(attention)}: softmax must be among them, the trained network has it")
     fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
     choices = []
@@ -53,8 +51,8 @@ def auto_space(
         layered |= {"self_heads": heads} if side == "encoder" else {"self_heads": heads, "cross_heads": heads}
         choices += [Choice.make(f"{side}.{n}", o, f"{side}.layers", sizes.layers) for n, o in layered.items()]
     choices.append(Choice.make("decoder.arbitrary_cross", (_LAST_LAYER,), "decoder.layers", decoder.layers))
-    kinds = tuple(dict.fromkeys(attention))
-    return with_attention(SearchSpace(name, choices, fixed), name, kinds, kinds, kinds)
+    kinds = kinds_at(attention, ("encoder", "decoder", "cross"))
+    return with_attention(SearchSpace(name, choices, fixed), name, *kinds)
 
 
 def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from nas_core.models.translation import TranslationConfig, TranslationNet
 from nas_core.models.translation.subnet import Subnet
 from nas_core.space import SearchSpace, translation_space
 from nas_core.space.mformer import with_attention
-from nas_core.supernet.elastic.kinds import copy_into_kinds
+from nas_core.supernet.elastic.kinds import with_kinds
 
 __all__ = ["PAD", "PLAIN", "SEVERAL", "VOCAB", "Batch", "batches", "loss", "several", "trained"]
 
@@ -77,5 +77,5 @@ def trained() -> TranslationNet:
 def several() -> TranslationNet:
     """The trained network with other kinds of attention beside."""
     net = _built(SEVERAL).eval()
-    copy_into_kinds(trained().state_dict(), net)
+    net.load_state_dict(with_kinds(trained().state_dict(), net))
     return net

@@ -1,0 +1,147 @@
+"""What every trained network that can be taken over must satisfy, whichever host it is of.
+
+A new source subclasses :class:`ElasticSourceContract` and says how a checkpoint of a tiny network with random weights
+is made, what the host's own gradients are, and how a supernet is trained further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.space import Choice, SearchSpace, save_space
+from nas_core.supernet import Supernet, open_supernet
+from nas_core.supernet.elastic import CRITERIA, Trained, importance, take_over
+from nas_core.supernet.elastic.opening import open_trained
+from nas_core.supernet.elastic.sorting import sort_axes
+
+
+class ElasticSourceContract:
+    """Subclass it with a name that starts with ``Test`` and give the fixture ``checkpoint``, the file of a trained
+    network with at least two layers, heads and batches of data."""
+
+    data: str | None = None
+
+    def host_gradients(self, trained: Trained, batch: Any) -> Mapping[str, Tensor]:
+        """Gradients of the mean loss by the host's own model, under the names of ``trained.net``."""
+        raise NotImplementedError
+
+    def trained_further(self, supernet: Path, folder: Path) -> Path:
+        """The checkpoint after two updates of that supernet, with no option that says what the network is like."""
+        raise NotImplementedError
+
+    def output(self, supernet: Supernet, architecture: Any) -> Tensor:
+        """What a subnet computes for a fixed input, in evaluation mode."""
+        raise NotImplementedError
+
+    def open(self, checkpoint: Path, **options: Any) -> Trained:
+        return open_trained(checkpoint, **{"data": self.data, "calibrate": 2, **options})
+
+    @pytest.fixture
+    def trained(self, checkpoint: Path) -> Trained:
+        return self.open(checkpoint)
+
+    @pytest.fixture
+    def supernet(self, trained: Trained, tmp_path: Path) -> Supernet:
+        """Sorted by importance, layers included."""
+        take_over(trained, tmp_path / "supernet.pt", importance_by="activation", calibrate=2)
+        return open_supernet(tmp_path / "supernet.pt", data=self.data)
+
+    def test_the_largest_network_is_the_trained_one(self, trained: Trained) -> None:
+        assert trained.difference(trained.net) <= 1e-5
+        assert trained.space.cardinality() > 100
+
+    def test_gradients_are_those_of_the_host(self, trained: Trained) -> None:
+        (batch,) = trained.calibration(1)
+        net = trained.net
+        trained.loss(net, net.select(trained.space.largest()), batch).backward()
+        expected = self.host_gradients(trained, batch)
+        scale = max(float(gradient.abs().max()) for gradient in expected.values())
+        found = {name: parameter.grad for name, parameter in net.named_parameters() if parameter.grad is not None}
+        assert set(found) == set(expected) and scale > 0
+        for name, gradient in expected.items():
+            torch.testing.assert_close(found[name], gradient, atol=1e-5 * scale, rtol=1e-4, msg=lambda m, n=name: n + m)
+
+    def test_another_order_computes_the_same(self, trained: Trained) -> None:
+        net, stream = trained.net, torch.Generator().manual_seed(3)
+        axes = trained.form.axes(net)
+        before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        orders = sort_axes(net, axes, {axis.name: torch.rand(axis.size, generator=stream) for axis in axes})
+        assert len({axis.name for axis in axes}) == len(axes) == len(orders)
+        assert any("channels" in axis.name for axis in axes)
+        moved = {name for name, tensor in net.state_dict().items() if not torch.equal(tensor, before[name])}
+        named = {part.name for axis in axes for part in axis.parts}
+        assert moved <= named and all(len(before[name].unique()) == 1 for name in named - moved)
+        assert trained.difference(net) <= 1e-5
+
+    @pytest.mark.parametrize("criterion", [each for each in CRITERIA if each != "none"])
+    def test_every_axis_has_scores(self, trained: Trained, criterion: str) -> None:
+        net, largest, batches = trained.net, trained.space.largest(), trained.calibration(2)
+        axes = trained.form.axes(net)
+        scores = importance(
+            net, axes, criterion, batches, lambda batch: trained.loss(net, net.select(largest), batch)
+        )  # fmt: skip
+        assert all(scores[axis.name].shape == (axis.size,) and float(scores[axis.name].sum()) > 0 for axis in axes)
+
+    @pytest.mark.parametrize("mos", ["layer", "neuron"])
+    def test_experts_begin_as_the_trained_network(self, trained: Trained, mos: str, tmp_path: Path) -> None:
+        done = take_over(trained, tmp_path / "supernet.pt", importance_by="weight", mos=mos)
+        assert done.difference <= 1e-5
+        opened = open_supernet(tmp_path / "supernet.pt", data=self.data)
+        assert opened.space == trained.space
+        smallest = opened.evaluate(opened.space.smallest())
+        assert smallest["loss"] < float("inf")
+
+    def test_the_supernet_opens_with_every_setting(self, supernet: Supernet, trained: Trained) -> None:
+        assert isinstance(supernet, Supernet) and supernet.space == trained.space
+        assert supernet.evaluate(supernet.space.largest())["loss"] < float("inf")
+
+    def test_a_smaller_network_is_extracted(self, supernet: Supernet, tmp_path: Path) -> None:
+        for name in ("smallest", "largest"):
+            architecture = getattr(supernet.space, name)()
+            assert supernet.extract(architecture, tmp_path / f"{name}.pt") > 0
+            static = open_supernet(tmp_path / f"{name}.pt", data=self.data)
+            assert static.space.cardinality() == 1
+            found, expected = self.output(static, architecture), self.output(supernet, architecture)
+            assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
+
+    def test_it_is_trained_further(self, supernet: Supernet, tmp_path: Path) -> None:
+        further = open_supernet(self.trained_further(tmp_path / "supernet.pt", tmp_path / "run"), data=self.data)
+        assert further.space == supernet.space
+        found, before = (self.output(each, supernet.space.largest()) for each in (further, supernet))
+        assert bool(torch.isfinite(found).all()) and not torch.equal(found, before)
+
+    def test_nothing_is_overwritten(self, trained: Trained, tmp_path: Path) -> None:
+        path = tmp_path / "there.pt"
+        path.write_bytes(b"mine")
+        with pytest.raises(ConfigError, match="exists"):
+            take_over(trained, path)
+        assert path.read_bytes() == b"mine"
+
+    def test_a_space_without_the_trained_network_is_refused(
+        self, checkpoint: Path, trained: Trained, tmp_path: Path
+    ) -> None:
+        space = trained.space
+        halved = [_without_the_largest(choice) if "ffn" in choice.name else choice for choice in space.choices]
+        save_space(SearchSpace("smaller", halved, space.fixed), tmp_path / "smaller.yml")
+        with pytest.raises(NasExtError, match="ffn"):
+            self.open(checkpoint, space=str(tmp_path / "smaller.yml"))
+
+    def test_a_space_of_ones_own_may_contain_it(self, checkpoint: Path, trained: Trained, tmp_path: Path) -> None:
+        save_space(trained.space, tmp_path / "own.yml")
+        assert self.open(checkpoint, space=str(tmp_path / "own.yml")).space == trained.space
+
+    def test_a_file_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="no file"):
+            self.open(tmp_path / "absent.pt")
+
+
+def _without_the_largest(choice: Choice) -> Choice:
+    rows = tuple(tuple(option for option in row if option != max(row)) for row in choice.options)
+    return Choice(choice.name, rows, choice.per, choice.codes, choice.scale)

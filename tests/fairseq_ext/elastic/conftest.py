@@ -1,0 +1,70 @@
+"""Networks of fairseq's own ``--arch transformer``, of every form that can be taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.fairseq_ext.running import run
+
+SIZES = ["--encoder-layers", 2, "--decoder-layers", 2, "--encoder-embed-dim", 16, "--decoder-embed-dim", 16,
+         "--encoder-ffn-embed-dim", 24, "--decoder-ffn-embed-dim", 32,
+         "--encoder-attention-heads", 4, "--decoder-attention-heads", 4]  # fmt: skip
+PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
+FORMS: dict[str, list[object]] = {
+    "post-norm": [],
+    "pre-norm": [*PRE_NORM, "--share-decoder-input-output-embed", "--activation-fn", "gelu", "--no-scale-embedding"],
+    "learned": ["--encoder-learned-pos", "--decoder-learned-pos", "--share-all-embeddings",
+                "--activation-fn", "gelu_accurate", "--max-source-positions", 40, "--max-target-positions", 50],
+    "unequal": [*PRE_NORM, "--encoder-embed-dim", 24, "--encoder-attention-heads", 6, "--activation-fn", "tanh",
+                "--no-token-positional-embeddings"],
+}  # fmt: skip
+"""Options of ``fairseq-train``."""
+
+
+@pytest.fixture(scope="session")
+def joined(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus with one dictionary for both languages."""
+    folder = tmp_path_factory.mktemp("joined")
+    names = [f"--{split}pref={corpus.parent / split}" for split in ("train", "valid", "test")]
+    done = run(
+        "preprocess", "-s", "src", "-t", "tgt", *names, "--joined-dictionary", "--destdir", folder, "--workers", 1
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture(scope="session")
+def transformer(joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``transformer(options)``: the checkpoint of such a network after one update, all its weights random."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def checkpoint(*options: object, arch: str = "transformer") -> Path:
+        key = (arch, *map(str, options))
+        if key not in made:
+            folder = tmp_path_factory.mktemp("transformer")
+            done = run(
+                "train", joined, "--arch", arch, *SIZES, *options, "--optimizer", "adam", "--batch-size", 64,
+                "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--max-update", 1,
+                "--cpu", "--num-workers", 0, "--disable-validation", "--distributed-world-size", 1,
+                "--save-dir", folder, "--dropout", 0.1,
+            )  # fmt: skip
+            assert done.code == 0, (done.err, done.out[-2000:])
+            made[key] = _randomised(folder / "checkpoint_last.pt")
+        return made[key]
+
+    return checkpoint
+
+
+def _randomised(path: Path) -> Path:
+    """Biases and norms start as constants, which would hide mistakes."""
+    content = torch.load(path, weights_only=True)
+    stream = torch.Generator().manual_seed(2)
+    for name, tensor in content["model"].items():
+        if tensor.ndim == 1 and not name.endswith("version"):
+            tensor.add_(torch.randn(tensor.shape, generator=stream), alpha=0.3)
+    torch.save(content, path)
+    return path

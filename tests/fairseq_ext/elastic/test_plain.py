@@ -1,0 +1,114 @@
+"""Subnets as checkpoints of fairseq's own ``--arch transformer``, loaded by a process that knows nothing of this
+project."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nas_core.cli import main
+from nas_core.space import Architecture
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic import take_over
+from nas_core.supernet.elastic.opening import open_trained
+from tests.fairseq_ext.elastic.conftest import FORMS
+from tests.fairseq_ext.running import DECODING, quiet_environment, run
+
+WITHOUT_THE_PROJECT = """
+import json, sys
+import torch
+from fairseq import checkpoint_utils
+found = []
+for path in sys.argv[2:]:
+    (model,), _ = checkpoint_utils.load_model_ensemble([path], arg_overrides={"data": sys.argv[1]})
+    inputs = torch.load(sys.argv[1] + "/inputs.pt", weights_only=True)
+    with torch.no_grad():
+        found.append(model.eval()(inputs["source"], None, inputs["target"])[0].tolist())
+ours = sorted(name for name in sys.modules if name.split(".")[0] in ("fairseq_ext", "nas_core"))
+print(json.dumps({"logits": found, "ours": ours}))
+"""
+SOURCE = torch.tensor([[1, 1, 7, 5, 9, 2], [8, 4, 6, 10, 11, 2]])
+TARGET = torch.tensor([[2, 4, 8, 6, 5], [2, 9, 7, 12, 3]])
+
+
+def narrow(space: Any, **genes: Any) -> Architecture:
+    """Widths of 12 with three heads of 4 numbers, one decoder layer."""
+    largest = space.largest().to_dict()
+    largest |= {"encoder.embed_dim": 12, "decoder.embed_dim": 12, "decoder.layers": 1}
+    largest |= {"encoder.ffn_dim": [18, 18], "encoder.self_heads": [3, 3]}
+    largest |= {"decoder.ffn_dim": [16], "decoder.self_heads": [3], "decoder.cross_heads": [3]}
+    largest |= {"decoder.arbitrary_cross": [-1]}
+    architecture: Architecture = space.validate(Architecture({**largest, **genes}))
+    return architecture
+
+
+@pytest.fixture(scope="module")
+def supernets(
+    transformer: Callable[..., Path], joined: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("supernets")
+    for name in ("post-norm", "pre-norm", "learned"):
+        trained = open_trained(transformer(*FORMS[name]), data=str(joined), calibrate=1)
+        take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
+    return {path.stem: path for path in sorted(folder.glob("*.pt"))}
+
+
+@pytest.fixture(scope="module")
+def plain(supernets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("plain")
+    for name, path in supernets.items():
+        narrow(open_supernet(path).space).save(folder / "narrow.json")
+        command = ["extract", "--checkpoint", path, "--arch", folder / "narrow.json", "--out", folder / f"{name}.pt"]
+        assert main([*map(str, command), "--plain"]) == 0
+    return {path.stem: path for path in sorted(folder.glob("*.pt"))}
+
+
+def test_fairseq_alone_computes_the_same(plain: dict[str, Path], supernets: dict[str, Path], joined: Path) -> None:
+    torch.save({"source": SOURCE, "target": TARGET}, joined / "inputs.pt")
+    command = [sys.executable, "-c", WITHOUT_THE_PROJECT, str(joined), *map(str, plain.values())]
+    environment = {name: value for name, value in quiet_environment().items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=joined, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_hook"}, "more than what every python starts with"
+    for (name, path), logits in zip(supernets.items(), found["logits"], strict=True):
+        supernet: Any = open_supernet(path)
+        with torch.no_grad(), supernet.model.using(narrow(supernet.space)):
+            expected = supernet.model(SOURCE, None, TARGET)[0]
+        difference = (torch.tensor(logits) - expected).abs().max() / expected.abs().max()
+        assert len(logits[0]) == TARGET.shape[1] and float(difference) <= 1e-5, name
+
+
+def test_it_translates_and_is_taken_over_again(plain: dict[str, Path], joined: Path) -> None:
+    done = run("generate", joined, "--path", plain["learned"], *DECODING, "--beam", 1)
+    assert done.code == 0, done.err
+    assert sorted(done.hypotheses()) == list(range(20))
+    again = open_trained(plain["learned"], data=str(joined))
+    assert again.difference(again.net) <= 1e-5
+    assert again.space.largest()["encoder.embed_dim"] == 12
+
+
+@pytest.mark.parametrize(
+    ("genes", "said"),
+    [
+        ({"encoder.ffn_dim": [18, 24]}, "encoder.ffn_dim is 18, 24, in fairseq all are equal"),
+        ({"decoder.cross_heads": [2]}, "decoder.self_heads and decoder.cross_heads is 3, 2"),
+        ({"encoder.self_heads": [2, 2]}, "encoder queries are 8 wide, its channels 12"),
+    ],
+)
+def test_what_is_not_alike_is_said(
+    genes: dict[str, Any], said: str, supernets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = supernets["learned"]
+    narrow(open_supernet(path).space, **genes).save(tmp_path / "a.json")
+    command = ["extract", "--checkpoint", path, "--arch", tmp_path / "a.json", "--out", tmp_path / "a.pt", "--plain"]
+    assert main(list(map(str, command))) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not (tmp_path / "a.pt").exists()

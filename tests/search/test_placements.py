@@ -1,0 +1,125 @@
+"""Placements of attention that need no search, evaluated beside one and told in its report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.errors import ArchitectureError, ConfigError
+from nas_core.report import read_run, write_report
+from nas_core.report.search.given import given_table
+from nas_core.search import RandomConfig, RandomSearch, search
+from nas_core.search.placements import placements
+from nas_core.space import Architecture, SearchSpace, get_space, language_space
+from nas_core.supernet.elastic.kinds import attention_only
+from tests.contracts.strategy import SPACE
+from tests.search.runs import journal, run
+from tests.toys import ToySupernet
+
+DEPTH = 4
+
+
+def space(*attention: str) -> SearchSpace:
+    return language_space(
+        "placed",
+        layers=(DEPTH, 2),
+        embed_dims=(16, 8),
+        ffn_dims=(16, 8),
+        heads=(2, 1),
+        head_dim=8,
+        context_length=32,
+        attention=attention or ("softmax", "linear"),
+    )
+
+
+def score(architecture: Architecture) -> dict[str, float]:
+    """Softmax is worth most in the second layer."""
+    worth = (1.0, 4.0, 2.0, 1.5)
+    kinds = architecture["attention"]
+    assert isinstance(kinds, tuple)
+    return {"loss": 10.0 - sum(each for each, kind in zip(worth, kinds, strict=True) if kind == "softmax")}
+
+
+def test_each_placement_is_the_largest_network_with_other_attention() -> None:
+    found = placements(space())
+    kinds = {name: "".join(str(kind)[0] for kind in each["attention"]) for name, each in found.items()}  # type: ignore[union-attr]
+    assert kinds == {
+        "linear in every layer": "llll",
+        "linear in every second layer": "slsl",
+        "linear in the first 1": "lsss",
+        "linear in the last 1": "sssl",
+        "linear in the first 2": "llss",
+        "linear in the last 2": "ssll",
+        "linear in the first 3": "llls",
+        "linear in the last 3": "slll",
+    }
+    largest = space().largest()
+    for each in found.values():
+        assert {**each, "attention": 0} == {**largest, "attention": 0} and each in space()
+
+
+def test_kinds_stand_where_they_may_and_nowhere_twice() -> None:
+    found = placements(get_space("mformer_small"))
+    assert len(set(found.values())) == len(found)
+    assert all(each in get_space("mformer_small") for each in found.values())
+    three = placements(space("softmax", "linear", "local"))
+    assert len(three) == 16 and {name.split()[0] for name in three} == {"linear", "local"}
+    with pytest.raises(ConfigError, match="chooses no attention"):
+        placements(get_space("hat_small"))
+
+
+def test_given_architectures_are_evaluated_once_before_the_search_and_kept_when_it_continues(tmp_path: Path) -> None:
+    largest, smallest = SPACE.largest(), SPACE.smallest()
+    given = {"large": largest, "again": largest, "small": smallest}
+    first = run(tmp_path / "with", given=given)
+    records = journal(tmp_path / "with")
+    assert [(each["search"], each["key"]) for each in records[:2]] == [
+        ("given", largest.key), ("given", smallest.key)]  # fmt: skip
+    assert len({each["key"] for each in records}) == len(records) == first.evaluations
+    assert run(tmp_path / "with", given=given).replayed == first.evaluations
+    with pytest.raises(ConfigError, match="given"):
+        run(tmp_path / "with", given={"large": largest})
+    alone = run(tmp_path / "alone")
+    assert [each.metrics["loss"] for each in alone.best.values()] >= [
+        each.metrics["loss"] for each in first.best.values()]  # fmt: skip
+    with pytest.raises(ArchitectureError):
+        run(tmp_path / "other", given={"foreign": Architecture({"layers": 3})})
+
+
+def test_the_report_tells_what_is_better_at_no_more_cost(tmp_path: Path) -> None:
+    placed = attention_only(space())
+    strategy = RandomSearch(placed, (), RandomConfig(evaluations=16), seed=0)
+
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        kinds = architecture["attention"]
+        assert isinstance(kinds, tuple)
+        return {**score(architecture), "latency_ms": 1.0 + kinds.count("softmax")}
+
+    search(strategy, evaluate, tmp_path, objectives=["loss", "latency_ms"], given=placements(placed), progress=False)
+    table = given_table(read_run(tmp_path))
+    rows = {row["given"]: row for row in table.rows}
+    assert rows["linear in the last 3"]["loss"] == 9.0 and rows["linear in the last 3"]["found"] == 6.0
+    assert rows["linear in the first 3"]["found"] == 6.0
+    assert [row["latency_ms"] for row in table.rows] == sorted(row["latency_ms"] for row in table.rows)
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Compared with" in page and "layers of linear in the last 1 and of the best at no more cost" in page
+    assert "layers of linear in the first 1" not in page, "nothing is better than that"
+
+
+def test_the_command_compares_with_placements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy = ToySupernet(space(), score, {"kind": "language", "vocab": 20})
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: toy)
+    (tmp_path / "net.pt").write_bytes(b"weights")
+    command = ["search", "--checkpoint", str(tmp_path / "net.pt"), "--strategy", "random", "--evaluations", "5"]
+    assert main([*command, "--out", str(tmp_path / "run"), "--placements"]) == 0, capsys.readouterr().err
+    config = (tmp_path / "run" / "config.yaml").read_text()
+    assert "linear in every second layer" in config
+    names = [json.loads(line)["search"] for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    assert names == ["given"] * 8 + ["unlimited"] * 5
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert "Compared with" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
