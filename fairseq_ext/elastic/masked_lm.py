@@ -107,8 +107,8 @@ class TrainedMaskedLM:
         self.net = net.to(device).eval()
 
     def difference(self, net: nn.Module) -> float:
-        """The largest difference between features, logits (B, T, V) and classes (B, K) of a batch with padding, where
-        there is none, each over its largest."""
+        """The largest difference between logits (B, T, V) of a batch with padding, where there is none, and logits
+        (B, K) of each classification head, each over its largest."""
         tokens = self._tokens()
         read = tokens.ne(self._task.source_dictionary.pad())
         elastic: Any = net
@@ -118,8 +118,7 @@ class TrainedMaskedLM:
             subnet = elastic.select(self.space.largest())
             features, _ = self._model(tokens, features_only=True)
             own = elastic.encode(subnet, tokens)
-            pairs = [(own[read], features[read])]
-            pairs.append((elastic.predict(subnet, own)[read], self._model(tokens)[0][read]))
+            pairs = [(elastic.predict(subnet, own)[read], self._model(tokens)[0][read])]
             for name, head in self._model.classification_heads.items():
                 pairs.append((elastic.classify(subnet, own, name), head(features)))
         net.train(training)

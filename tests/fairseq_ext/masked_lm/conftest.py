@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 if find_spec("fairseq") is not None:
-    from tests.fairseq_ext.masked_lm.training import COMMON, MASKED, SPACE
+    from tests.fairseq_ext.masked_lm.training import CLASSES, COMMON, MASKED, PLAIN, SIZES, SPACE
     from tests.fairseq_ext.running import run
 
 from nas_core.space import save_space
@@ -76,3 +77,35 @@ def trained(text: Path, space_file: Path, tmp_path_factory: pytest.TempPathFacto
         return made[mos]
 
     return checkpoint
+
+
+@pytest.fixture(scope="session")
+def roberta(text: Path, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``roberta(options)``: the checkpoint of such a network of fairseq's own after one update, its biases and norms
+    random, which as constants would hide mistakes."""
+    made: dict[tuple[object, ...], Path] = {}
+
+    def checkpoint(*options: object, task: str = "masked_lm") -> Path:
+        key = (task, *options)
+        if key not in made:
+            folder = tmp_path_factory.mktemp("roberta")
+            data, own = (text, MASKED) if task == "masked_lm" else (labelled, CLASSES)
+            done = run("train", data, "--arch", "roberta_base", *SIZES, "--task", task, *own, *PLAIN, *options,
+                       "--save-dir", folder)  # fmt: skip
+            assert done.code == 0, (done.err, done.out[-2000:])
+            made[key] = _randomised(folder / "checkpoint_last.pt")
+        return made[key]
+
+    return checkpoint
+
+
+def _randomised(path: Path) -> Path:
+    content = torch.load(path, weights_only=True)
+    stream = torch.Generator().manual_seed(2)
+    for name, tensor in content["model"].items():
+        if tensor.ndim == 1 and not name.endswith("version"):
+            tensor.add_(torch.randn(tensor.shape, generator=stream), alpha=0.3)
+        elif "embed" not in name:
+            tensor.mul_(4)
+    torch.save(content, path)
+    return path
