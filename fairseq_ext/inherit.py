@@ -37,8 +37,6 @@ _INHERITED = (
 )
 _EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
 """What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
-_NAMED = (*_INHERITED, *_EXPERTS)
-"""What an error names."""
 _TAKEN_OVER = (
     "taken_over",
     "embedding_scale",
