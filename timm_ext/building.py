@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.models import MODELS
 from timm_ext.options import TrainConfig
+from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
 __all__ = [
@@ -44,6 +46,8 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
     Raises:
         NasExtError: no such model, space or subnet, or one that timm_ext does not train.
     """
+    if not config.model:
+        return _from_file(config, classes)
     if timm.is_model(config.model) and config.model not in MODELS:
         raise ConfigError(f"--model {config.model} is one of timm's own; train it with timm's trainer")
     if config.model not in MODELS:
@@ -60,6 +64,22 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
         architecture_seed=config.seed,
         **given,
     )
+    return model
+
+
+def _from_file(config: TrainConfig, classes: int) -> VisionModel:
+    """The network of ``--init``, whose weights are loaded later as any other's."""
+    model = network_of_file(
+        Path(config.init),
+        classes,
+        drop_rate=config.drop,
+        attn_drop_rate=config.attn_drop,
+        act_drop_rate=config.act_drop,
+        drop_path_rate=config.drop_path,
+        architecture_seed=config.seed,
+    )
+    if config.img_size:
+        model.set_input_size(config.img_size)
     return model
 
 

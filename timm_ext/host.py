@@ -85,7 +85,7 @@ class ImageSupernet:
                 )
             height, width = self.task["height"], self.task["width"]
             config = resolve_data_config(
-                {"input_size": (self._model.in_chans, height, width)}, pretrained_cfg=self._statistics(height)
+                {"input_size": (self._model.in_chans, height, width)}, pretrained_cfg=self._statistics()
             )
             wanted = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
             chosen_config = {name: config[name] for name in wanted}
@@ -126,18 +126,11 @@ class ImageSupernet:
             return ImageSet(open_images(path, "validation"))
         raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
 
-    def _statistics(self, size: int) -> dict[str, Any]:
-        """How images were prepared in training: as the model says itself, or by the registered one's configuration."""
-        import timm
+    def _statistics(self) -> dict[str, Any]:
+        """How images were prepared in training."""
+        from timm_ext.models import prepared_for
 
-        if own := self._model.arguments["prepared"]:
-            return dict(own)
-        name = str(self._state.get("arch"))
-        if timm.is_model(name):
-            return timm.get_pretrained_cfg(name).to_dict()
-        from timm_ext.models import image_cfg
-
-        return image_cfg(size)
+        return prepared_for(self._model, str(self._state.get("arch")))
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
@@ -166,7 +159,7 @@ class ImageSupernet:
 
         architecture = self.space.validate(architecture)
         part = image_part(self._model.net, architecture, self.task["height"], self.task["width"])
-        prepared = {name: list(self._statistics(self.task["height"])[name]) for name in ("mean", "std")}
+        prepared = {name: list(self._statistics()[name]) for name in ("mean", "std")}
         info = {"kind": "image", "architecture": architecture.to_dict(), **self.task, **prepared}
         return Exportable((part,), info)
 

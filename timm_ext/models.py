@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import timm
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 
@@ -19,7 +20,7 @@ from nas_core.space import Architecture, SearchSpace, get_space, image_architect
 from timm_ext.model import VisionModel, image_pair
 from timm_ext.requests import check_feature_class
 
-__all__ = ["MODELS", "image_cfg"]
+__all__ = ["MODELS", "image_cfg", "prepared_for"]
 
 MODELS = [
     "cosformer_star_cifar10",
@@ -85,6 +86,16 @@ default_cfgs = generate_default_cfgs(
         **{f"{name}.untrained": image_cfg(224, 1000) for name in ("mos_vit_s", "mos_vit_s_supernet")},
     }
 )
+
+
+def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
+    """How images are prepared for a model of a checkpoint: as it says itself, or as the model of that name wants."""
+    if own := model.arguments["prepared"]:
+        return {key: model.pretrained_cfg[key] for key in own}
+    if timm.is_model(name) and (known := timm.get_pretrained_cfg(name)) is not None:
+        return dict(known.to_dict())
+    height, _ = model.net.config.image_size or (model.space.largest().number("image_size"),) * 2
+    return image_cfg(height)
 
 
 def _as_space(given: Any) -> SearchSpace:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.options import add_options, read_options
 from nas_core.precision import PRECISIONS
 
-__all__ = ["SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
+__all__ = ["LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
 
 SAMPLINGS = ("spos", "sandwich")
+LARGEST = "largest"
+"""As ``--teacher``: the largest subnet of each update."""
+_OF_MODEL = ("search_space", "subnet", "mos")
+"""Settings of a network that is built by its name."""
 _FORMER = {"float32": "fp32", "bfloat16": "bf16"}
 """Names of precisions in earlier releases."""
 
@@ -24,8 +29,9 @@ class TrainConfig:
     data: str
     """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
     have those, or an npz of JPEG bytes"""
-    model: str
-    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet"""
+    model: str = ""
+    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet; default: the network of
+    --init"""
     output: str
     """run folder; a run that was interrupted there is continued"""
     val_data: str = ""
@@ -42,9 +48,26 @@ class TrainConfig:
     mos: str = ""
     """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
     init: str = ""
-    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract'"""
+    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of
+    'nas-ext elastic'"""
     sampling: str = "spos"
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
+    teacher: str = ""
+    """learn from a frozen network: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer;
+    or from the largest subnet of --sampling sandwich: largest"""
+    distill_weight: float = 0.5
+    """with --teacher: share of the loss against the teacher's probabilities; the rest is that of the labels"""
+    distill_temperature: float = 1.0
+    """with --teacher: by what both logits are divided before they are compared"""
+    distill_hidden: float = 0.0
+    """with --teacher: weight of the difference between the tokens that each layer's feed-forward part reads, over the
+    channels that both have; of the supernet that the network belongs to"""
+    distill_attention: float = 0.0
+    """with --teacher: the same of what each layer's attention gives"""
+    teacher_cache: str = ""
+    """with --teacher: folder in which its probabilities are kept, so that a run with the same images reads them"""
+    teacher_top_k: int = 0
+    """with --teacher-cache: keep the so many most probable classes of each image; 0: all"""
     valid_random: int = 2
     """supernets: random subnets validated beside the smallest and the largest"""
     stability_architectures: int = 0
@@ -135,6 +158,12 @@ class TrainConfig:
     """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
 
     def __post_init__(self) -> None:
+        if not self.model and not self.init:
+            raise ConfigError("neither --model nor --init; give the name of a model, or a checkpoint to go on from")
+        if not self.model and (given := [name for name in _OF_MODEL if getattr(self, name)]):
+            raise ConfigError(
+                f"--{given[0].replace('_', '-')} without --model: the network of --init says it itself; leave it out"
+            )
         if self.sampling not in SAMPLINGS:
             raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
         object.__setattr__(self, "precision", precision_named(self.precision))
@@ -161,6 +190,30 @@ class TrainConfig:
             raise ConfigError(f"--ema {self.ema}; expected a decay from 0 (none) to below 1")
         if not 0 < self.scale <= 1:
             raise ConfigError(f"--scale {self.scale}; expected a share above 0 and up to 1")
+        self._check_teacher()
+
+    def _check_teacher(self) -> None:
+        own = [field for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
+        given = [f"--{field.name.replace('_', '-')}" for field in own if getattr(self, field.name) != field.default]
+        if given and not self.teacher:
+            raise ConfigError(f"{given[0]} without --teacher; give a trained network, or leave it out")
+        if not 0 <= self.distill_weight <= 1:
+            raise ConfigError(f"--distill-weight {self.distill_weight}; expected a share from 0 to 1")
+        if not 0 < self.distill_temperature < math.inf:
+            raise ConfigError(f"--distill-temperature {self.distill_temperature}; expected a number above 0")
+        for name in ("distill_hidden", "distill_attention", "teacher_top_k"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected 0 or more")
+        heard = bool(self.distill_hidden or self.distill_attention)
+        if self.teacher == LARGEST and self.sampling != "sandwich":
+            raise ConfigError("--teacher largest without --sampling sandwich, which trains it in each update")
+        if self.teacher_cache and (self.teacher == LARGEST or heard):
+            what = "whose weights change" if self.teacher == LARGEST else "of whose layers nothing is kept"
+            raise ConfigError(f"--teacher-cache with a teacher {what}; leave it out")
+        if self.teacher_top_k and not self.teacher_cache:
+            raise ConfigError("--teacher-top-k without --teacher-cache; nothing is kept then")
+        if heard and self.torchcompile:
+            raise ConfigError("--distill-hidden and --distill-attention with --torchcompile; leave one out")
 
 
 def precision_named(given: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -45,6 +45,8 @@ from timm_ext.options import TrainConfig, parse
 from timm_ext.passes import Passes
 from timm_ext.settings import check_continues
 from timm_ext.step import Losses, Step
+from timm_ext.trained.teaching import Teaching
+from timm_ext.training_log import line
 from timm_ext.workers import Workers, join, leave
 
 __all__ = ["Trainer", "main"]
@@ -85,6 +87,9 @@ class Trainer:
             compile_static(config.torchcompile, self.models)
         self.passes = Passes(config, self.model, self.train_set, self.workers)
         self.per_epoch = self.passes.updates
+        self.teaching: Teaching | None = None
+        if config.teacher:
+            self.teaching = Teaching(config, self.model, self.train_set, self.passes.count, self.workers)
         self.updates = config.updates or config.epochs * self.per_epoch
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
@@ -103,6 +108,9 @@ class Trainer:
             f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on:"
             f" {where_validated(self.config.data, self.config.val_data, self.config.val_count)}"
         )
+        if self.teaching and self.epoch < self.epochs:
+            with self.workers.together():
+                self.teaching.check(self.epoch)
         if self.workers.first:
             write_json(self.folder / "settings.json", asdict(self.config))
         while self.epoch < self.epochs and not (self.stability and self.stability.stable):
@@ -143,6 +151,8 @@ class Trainer:
                 bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()
         bar.close()
+        if self.teaching:
+            self.teaching.close()
         losses.read()
         return losses.mean
 
@@ -155,8 +165,15 @@ class Trainer:
         if not part:
             self.optimizer.zero_grad()
         share = len(architectures) * parts
+        if self.teaching is None:
+            loss_of: Callable[[Architecture], torch.Tensor] = lambda _: self.task(images, labels)["loss"]  # noqa: E731
+        else:
+            epoch, within = divmod(update, self.per_epoch)
+            architectures = self.teaching.order(architectures)
+            lesson = self.teaching.lesson(images, epoch, within * self.config.grad_accum_steps + part)
+            loss_of = self.teaching.loss_of(lambda: self.task(images, labels), lesson)
         losses = [
-            self.step.backward(lambda: self.task(images, labels)["loss"] / share, self._holding(architecture))
+            self.step.backward(lambda: loss_of(architecture) / share, self._holding(architecture))  # noqa: B023  run now
             for architecture in architectures
         ]
         if part + 1 == parts:
@@ -201,7 +218,7 @@ class Trainer:
         save_checkpoint(
             path,
             self.model,
-            arch=self.config.model,
+            arch=self.config.model or self.model.pretrained_cfg["architecture"],
             epoch=self.epoch,
             optimizer=self.optimizer.state_dict(),
             scaler=self.step.state_dict(),
@@ -238,14 +255,6 @@ class Trainer:
         if self.stability:
             self.stability.load_state_dict(state.get("stability", {}))
         self.epoch, self.history = state["epoch"], state["history"]
-
-
-def line(record: dict[str, Any]) -> str:
-    """What is said of an epoch."""
-    parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
-    parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
-    parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []
-    return ", ".join(parts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from nas_core.errors import NasExtError
 from nas_core.files import read_json
 from nas_core.supernet.curves import TrainingCurves
 
-__all__ = ["training_curves", "training_logs"]
+__all__ = ["line", "training_curves", "training_logs"]
 
 LOSS, TOP1 = "loss (nats)", "top-1 (%)"
 _SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"), "eval_top1": (TOP1, "validation")}
@@ -53,3 +53,11 @@ def _validation(record: Mapping[str, Any], put: Any) -> None:
         put(panel, "validation", record["epoch"], record[key])
         for name, metrics in record.get("subnets", {}).items():
             put(panel, f"validation, {name}", record["epoch"], metrics[key])
+
+
+def line(record: Mapping[str, Any]) -> str:
+    """What is said of an epoch."""
+    parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
+    parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
+    parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []
+    return ", ".join(parts)

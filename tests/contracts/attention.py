@@ -28,6 +28,7 @@ from nas_core.layers.attention.forward import (
     cross_keys_values,
     cross_step,
     self_attention,
+    self_read,
     self_step,
 )
 from nas_core.layers.attention.projections import split_heads
@@ -136,6 +137,21 @@ class AttentionContract:
         sizes = {"batch": 4, "past": 23}
         expected = [tuple(sizes[dim] if isinstance(dim, str) else dim for dim in shape) for shape in shapes]
         assert [tuple(tensor.shape) for tensor in past.tensors()] == expected
+
+    @pytest.mark.parametrize("length", [1, 3, 8, 9, 30])
+    def test_decoding_goes_on_behind_a_whole_sequence(self, weights: SelfAttentionWeights, length: int) -> None:
+        """The state made of all keys and values at once is that of as many steps."""
+        x = torch.randn(2, length + 3, C)
+        whole = self_attention(x, weights, causal=True)
+        y, past = self_read(x[:, :length], weights)
+        torch.testing.assert_close(y, whole[:, :length], atol=1e-5, rtol=1e-4)
+        _, k, v = split_heads(nn.functional.linear(x[:, :length], *weights.in_proj), 3, HEADS)
+        slow = AttentionKind.after(weights.kind, k, v)
+        for fast, each in zip(past.tensors(), slow.tensors(), strict=True):
+            torch.testing.assert_close(fast, each, atol=1e-5, rtol=1e-4)
+        for position in range(length, length + 3):
+            y, past = self_step(x[:, position : position + 1], weights, past)
+            torch.testing.assert_close(y, whole[:, position : position + 1], atol=1e-5, rtol=1e-4)
 
     def test_masked_keys_have_no_influence_and_no_gradient(self, weights: SelfAttentionWeights) -> None:
         x, mask = torch.randn(3, 8, C, requires_grad=True), padded(3, 8)

@@ -89,6 +89,9 @@ def cosformer_attention(
         form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
     if form == "streaming" and (exporting or torch.compiler.is_compiling()):
         form = "chunked"  # neither follows an autograd function of ours
+    length_is_open = isinstance(q.shape[2], torch.SymInt)
+    if exporting and causal and length_is_open:
+        form = "dense"  # a number of blocks is what exporters cannot prove for every length
     kind = working_dtype(q)
     if max_length is None:
         query = key = turns(*own_scale(k, key_mask), kind)
