@@ -152,6 +152,16 @@ class ImageSupernet:
         arch = str(self._state.get("arch") or "")
         return write_subnet(self._model, self.space.validate(architecture), Path(path), arch)
 
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save the subnet as a model of timm's, which loads it without this project; its parameters.
+
+        Raises:
+            ConfigError: timm's class has no such network; what differs is said.
+        """
+        from timm_ext.trained.plain import write_plain
+
+        return write_plain(self._model.net, self.space.validate(architecture), self._statistics(), Path(path))
+
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet, for images of the size it was trained on."""
         from nas_core.export import Exportable
