@@ -50,6 +50,16 @@ def test_the_largest_network_is_the_trained_one(form: str, tmp_path: Path) -> No
         assert difference(load_model(tmp_path / "subnet.safetensors")(x), again(x)) < TOLERANCE
 
 
+@pytest.mark.parametrize("changes", [{}, {"no_embed_class": True, "reg_tokens": 2}])
+def test_images_of_other_sizes(changes: dict[str, Any]) -> None:
+    """Positions are interpolated as timm does, to larger and to smaller grids."""
+    model = vit(dynamic_img_size=True, **changes)
+    supernet = elastic(model)
+    for size in ((16, 16), (24, 40), (64, 64)):
+        x = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(2))
+        assert difference(supernet(x), model(x)) < TOLERANCE
+
+
 @pytest.mark.parametrize("form", ["vit", "deit3", "clip", "no class token"])
 def test_gradients_are_the_trained_networks(form: str) -> None:
     """Of the images, and of weights that are nowhere folded."""
@@ -148,7 +158,7 @@ def test_spaces() -> None:
         )  # fmt: skip
         elastic(model, space=wide)
     with pytest.raises(ConfigError, match="name them in the space"):
-        elastic(model, space=own, attention=("linear",))
+        elastic(model, space=own, attention=("linear",), fit_steps=0)
 
 
 def test_wrong_input_is_one_line(npz: Path, tmp_path: Path) -> None:
