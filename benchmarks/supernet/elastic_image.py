@@ -1,0 +1,187 @@
+"""A trained vision transformer as a supernet: inherited accuracy by updates, with and without teacher and sorting.
+
+A timm ``VisionTransformer`` is trained on CIFAR-10 (``benchmarks.parts.plain_vit``), taken over, and trained as a
+supernet by the sandwich rule. One network, found under half of the trained one's latency, stands for all fast ones:
+every supernet is asked for its accuracy on the test images with inherited weights.
+
+Run: ``python -m benchmarks elastic_image --work DIR``. Each step writes below DIR and is skipped when it is done, so an
+interrupted run goes on. The images are not part of this repository: NAS_EXT_DATA names their folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.parts.published import DATA
+from benchmarks.parts.record import command, write_result
+from nas_core.files import read_json
+from nas_core.latency.machine import describe_machine
+from nas_core.models import params_m
+from nas_core.space import Architecture, load_space
+
+RESULT = Path(__file__).parents[1] / "results" / "elastic_image.json"
+TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
+HALF = "50% of its latency"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a supernet is made and trained."""
+
+    name: str
+    importance: str = "activation"
+    teacher: bool = True
+    mos: str = "none"
+
+
+FULL = Variant("sorted, with teacher")
+VARIANTS = (
+    FULL,
+    Variant("sorted, without teacher", teacher=False),
+    Variant("not sorted, with teacher", importance="none"),
+    Variant("not sorted, without teacher", importance="none", teacher=False),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    work: Path
+    epochs: int
+    """Epochs of the trained network."""
+    updates: int
+    """Updates of supernets."""
+    threads: int
+
+    def run(self, name: str, *words: object) -> None:
+        """A command with its log, unless it was finished before."""
+        done = self.work / "done" / name
+        if done.exists():
+            return
+        done.parent.mkdir(parents=True, exist_ok=True)
+        log, start = self.work / f"{name}.log", time.monotonic()
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+        with open(log, "a", encoding="utf-8") as file:
+            code = subprocess.run(
+                [*map(str, words)], stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
+            ).returncode
+        if code:
+            raise SystemExit(f"{name} failed, see {log}:\n{log.read_text(encoding='utf-8')[-800:]}")
+        done.write_text(f"{time.monotonic() - start:.1f}\n")
+
+    def command(self, name: str, *words: object) -> None:
+        self.run(name, Path(sys.executable).parent / "nas-ext", *words)
+
+    @property
+    def trained(self) -> Path:
+        """The plain network."""
+        path = self.work / "trained.pt"
+        self.run(
+            "trained", sys.executable, "-m", "benchmarks.parts.plain_vit", "--data", TRAIN, "--val-data", TEST,
+            "--epochs", self.epochs, "--out", path,
+        )  # fmt: skip
+        return path
+
+    def taken(self, importance: str, mos: str = "none") -> Path:
+        """The supernet before any update, with its space beside it."""
+        path = self.work / f"taken-{importance}-{mos}.pt"
+        if not path.exists():
+            calibrate = () if importance == "none" else ("--calibrate", 8)
+            self.command(
+                path.stem, "elastic", "--checkpoint", self.trained, "--data", TRAIN, "--out", path, "--importance",
+                importance, "--mos", mos, "--space-out", path.with_suffix(".yml"), *calibrate,
+            )  # fmt: skip
+        return path
+
+    def supernet(self, variant: Variant, updates: int, seed: int) -> Path:
+        """The supernet after so many updates."""
+        begun = self.taken(variant.importance, variant.mos)
+        if not updates:
+            return begun
+        name = f"{variant.name.replace(', ', '-').replace(' ', '_')}-{updates}-{seed}"
+        teacher = ("--teacher", self.trained) if variant.teacher else ()
+        self.run(
+            name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000, "--output",
+            self.work / name, "--init", begun, "--sampling", "sandwich", "--updates", updates, "--warmup-updates",
+            min(50, updates // 4), "--batch-size", 64, "--lr", 3e-4, "--seed", seed, *teacher,
+        )  # fmt: skip
+        return self.work / name / "last.pt"
+
+
+def half(job: Job) -> Path:
+    """The best network under half of the trained one's latency; its file."""
+    from nas_core.latency import load_latency_model
+
+    space_file, data, model = job.taken(FULL.importance).with_suffix(".yml"), "latency.jsonl", "latency.json"
+    job.command(
+        "latency-collect", "latency", "collect", "--space", space_file, "--out", job.work / data, "--samples", 100,
+        "--threads", 1, "--clock", "cpu",
+    )  # fmt: skip
+    job.command("latency-fit", "latency", "fit", "--data", job.work / data, "--out", job.work / model)
+    space = load_space(space_file)
+    (whole,) = load_latency_model(job.work / model, "genes", space).predict([space.largest()])
+    job.command(
+        "search", "search", "--checkpoint", job.supernet(FULL, job.updates, 1), "--latency-model", job.work / model,
+        "--limit-ms", round(float(whole) / 2, 3), "--out", job.work / "search", "--valid-sentences", 1000,
+        "--iterations", 10, "--parents", 8, "--mutations", 16, "--crossovers", 16,
+    )  # fmt: skip
+    finalists = read_json(job.work / "search" / "finalists.json")["finalists"]
+    best = next((entry for entry in finalists if entry["best_of"]), finalists[0])
+    return Path(job.work / "search" / best["file"])
+
+
+def top1(job: Job, checkpoint: Path, architectures: dict[str, Architecture]) -> dict[str, float]:
+    """Percent of the test images whose class is found, with inherited weights."""
+    from nas_core.supernet.host import open_supernet
+
+    kept = checkpoint.with_suffix(".test.json")
+    if not kept.exists():
+        supernet = open_supernet(checkpoint, data=str(TEST), valid_subset="test")
+        found = {name: round(supernet.evaluate(each)["top1"], 2) for name, each in architectures.items()}
+        kept.write_text(json.dumps(found))
+    return dict(read_json(kept))
+
+
+def report(job: Job, steps: list[int], seeds: int) -> dict[str, Any]:
+    space = load_space(job.taken(FULL.importance).with_suffix(".yml"))
+    asked = {"largest": space.largest(), HALF: Architecture.load(half(job)), "smallest": space.smallest()}
+    rows = []
+    runs = [(variant, job.updates, seed) for seed in range(1, seeds + 1) for variant in VARIANTS]
+    runs += [(variant, updates, 1) for variant in VARIANTS for updates in steps if updates != job.updates]
+    for variant, updates, seed in runs:
+        for name, value in top1(job, job.supernet(variant, updates, seed), asked).items():
+            rows.append({"supernet": variant.name, "updates": updates, "seed": seed, "subnet": name,
+                         "params_m": round(params_m(asked[name]), 3), "top1": value})  # fmt: skip
+            print(rows[-1], flush=True)
+    trained = read_json(job.trained.with_suffix(".json"))
+    return {"epochs": job.epochs, "updates": job.updates, "trained": trained[-1], "rows": rows,
+            "machine": describe_machine("cpu", job.threads)}  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path("runs/elastic_image"))
+    parser.add_argument("--epochs", type=int, default=12, help="of the trained network")
+    parser.add_argument("--updates", type=int, default=600, help="of the main rows, all seeds")
+    parser.add_argument("--steps", type=int, nargs="*", default=[0, 200], help="updates, seed 1")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    args = parser.parse_args(argv)
+    if not TRAIN.exists():
+        print(f"skipped: no {TRAIN.name} in the folder that NAS_EXT_DATA names")
+        return
+    job = Job(args.work.resolve(), args.epochs, args.updates, args.threads)
+    job.work.mkdir(parents=True, exist_ok=True)
+    write_result(args.out, report(job, args.steps, args.seeds), command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()
