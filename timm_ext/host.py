@@ -67,6 +67,8 @@ class ImageSupernet:
         self._batches: Any = None
         height, width = self._model.net.config.image_size or (self.space.largest().number("image_size"),) * 2
         self.task = {"kind": "image", "classes": self._model.num_classes, "height": height, "width": width}
+        if (activation := self._model.net.config.activation) != "relu":
+            self.task["activation"] = activation  # what latency is measured with, unless it says otherwise
 
     def _validation(self) -> Any:
         from timm.data import create_loader, resolve_data_config

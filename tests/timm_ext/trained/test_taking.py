@@ -120,6 +120,7 @@ def test_a_checkpoint_of_timms_trainer(npz: Path, tmp_path: Path) -> None:
     assert supernet.space.choice("attention").options[0] == ("softmax", "linear")
     assert supernet.space.largest()["attention"] == ("softmax",) * 3
     assert supernet.evaluate(supernet.space.smallest())["loss"] > 0
+    assert supernet.task["activation"] == "gelu"
     assert difference(load_model(out)(images(model)), model(images(model))) < TOLERANCE
     with pytest.raises(CheckpointError, match="nas-ext elastic"):
         HOST.open(path)
