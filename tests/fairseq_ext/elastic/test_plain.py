@@ -16,8 +16,7 @@ import torch
 from nas_core.cli import main
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
-from nas_core.supernet.elastic import take_over
-from nas_core.supernet.elastic.opening import open_trained
+from nas_core.supernet.elastic import open_trained, take_over
 from tests.fairseq_ext.elastic.conftest import FORMS
 from tests.fairseq_ext.running import DECODING, quiet_environment, run
 
