@@ -125,6 +125,7 @@ def _name(info: Any) -> str:
 
 def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Programs of the adapters and the options of fairseq's models and task: title, description, options."""
+    from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
     from fairseq.tasks.translation import TranslationTask
 
     import naslib_ext.benchmark as benchmark
@@ -132,6 +133,7 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     import nni_ext.trial as trial
     import timm_ext.launch as launch
     from fairseq_ext.architectures import architectures
+    from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
     from fairseq_ext.options import add_model_arguments
     from fairseq_ext.task import SupernetTranslationTask
     from timm_ext import options as training
@@ -155,6 +157,18 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
         "fairseq-train --task supernet_translation",
         "Options of the task, beside those of fairseq's `translation`.",
         [one for one in _argparse_options(task) if one[0] not in known],
+    )
+    criterion, own = argparse.ArgumentParser(add_help=False), argparse.ArgumentParser(add_help=False)
+    DistilledLabelSmoothedCrossEntropy.add_args(criterion)
+    LabelSmoothedCrossEntropyCriterion.add_args(own)
+    known = {given for given, _ in _argparse_options(own)}
+    yield (
+        "fairseq-train --criterion distilled_label_smoothed_cross_entropy",
+        _wrapped(
+            "Options of training with a teacher, beside those of `label_smoothed_cross_entropy`. They are also those of"
+            " `distilled_cross_entropy` and `distilled_masked_lm`."
+        ),
+        [one for one in _argparse_options(criterion) if one[0] not in known],
     )
     for title, module, parser in (
         ("python -m timm_ext.train", training, training.parser()),
