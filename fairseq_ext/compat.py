@@ -1,4 +1,4 @@
-"""What fairseq needs to work with current torch and numpy, and what it would fail on without saying why."""
+"""What fairseq needs to work with current torch, and what it would fail on without saying why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
-import numpy as np
+import numpy
 import torch
 from torch.multiprocessing import ProcessExitedException
 
@@ -37,17 +37,25 @@ def prepare_fairseq() -> None:
     root.setLevel(level)  # one of its models makes every logger of a process talk, on import
     root.handlers[:] = handlers
     torch.serialization.add_safe_globals([argparse.Namespace])
-    _give_old_numpy()
+    _cut_texts_with_numpy_2()
 
 
-def _give_old_numpy() -> None:
-    """Data sets cut at the ends of sentences ask for a name that numpy 2 no longer has."""
-    if hasattr(np, "compat"):
-        return
+class _Numpy:
+    """numpy with what fairseq still asks it for."""
+
+    compat = SimpleNamespace(long=int)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(numpy, name)
+
+
+def _cut_texts_with_numpy_2() -> None:
+    """Let fairseq cut a text into sentences (``--sample-break-mode eos``) and sort pairs into buckets: for both it uses
+    a name that numpy 2 has no more."""
     from fairseq.data import language_pair_dataset, token_block_dataset
 
-    for module in (language_pair_dataset, token_block_dataset):
-        module.np = SimpleNamespace(**vars(np), compat=SimpleNamespace(long=np.int64))
+    if not hasattr(numpy, "compat"):
+        language_pair_dataset.np = token_block_dataset.np = _Numpy()
 
 
 def check_precision(args: Any) -> None:

@@ -132,12 +132,15 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     import nni_ext.trial as trial
     import timm_ext.launch as launch
     from fairseq_ext.architectures import architectures
+    from fairseq_ext.masked_lm import options as masked_lm
     from fairseq_ext.options import add_model_arguments
     from fairseq_ext.task import SupernetTranslationTask
     from timm_ext import options as training
 
     models, plain = argparse.ArgumentParser(add_help=False), argparse.ArgumentParser(add_help=False)
     add_model_arguments(models)
+    encoders = argparse.ArgumentParser(add_help=False)
+    masked_lm.add_arguments(encoders)
     task = argparse.ArgumentParser(add_help=False)
     TranslationTask.add_args(plain)
     SupernetTranslationTask.add_args(task)
@@ -151,9 +154,15 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
         ),
         _argparse_options(models),
     )
+    names = ", ".join(f"`{name}`" for name, _ in masked_lm.architectures())
+    yield (
+        "fairseq-train --arch mos_roberta",
+        _wrapped(f"Options of masked language models. The architectures: {names}."),
+        _argparse_options(encoders),
+    )
     yield (
         "fairseq-train --task supernet_translation",
-        "Options of the task, beside those of fairseq's `translation`.",
+        "Options of the task, beside those of fairseq's `translation`; those of `supernet_masked_lm` are the same.",
         [one for one in _argparse_options(task) if one[0] not in known],
     )
     for title, module, parser in (
