@@ -14,6 +14,7 @@ from fairseq_ext.masked_lm.plain import check_supported, encoder_part
 from fairseq_ext.model import TranslationModel
 from nas_core.errors import CheckpointError
 from nas_core.export import Exportable, Part
+from nas_core.models.language.export import language_info, language_parts
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, Choice, SearchSpace
 
@@ -36,6 +37,22 @@ def exportable(model: TranslationModel, task: Any, architecture: Architecture) -
         "dictionary_first_index": words["target"].nspecial,
     }
     return Exportable(parts, info, {_file(side, languages): _text(words[side]) for side in words})
+
+
+def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
+    """The prompt and the decoding step of a :class:`fairseq_ext.language.model.LanguageModel`, and all that writing
+    with them needs."""
+    words, net = task.source_dictionary, model.net
+    parts = language_parts(net, architecture, net.context_length)
+    info = {
+        **language_info(*parts),
+        "architecture": architecture.to_dict(),
+        "tokens": _special(words),
+        "starts_with": words.bos() if getattr(task.args, "add_bos_token", False) else words.eos(),
+        "dictionary": "dict.txt",
+        "dictionary_first_index": words.nspecial,
+    }
+    return Exportable(parts, info, {"dict.txt": _text(words)})
 
 
 def _file(side: str, languages: dict[str, Any]) -> str:

@@ -217,8 +217,9 @@ class FairseqHost:
         return open_trained(Path(checkpoint), Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Count the entries of both dictionaries; see :class:`nas_core.supernet.vocabularies.DataHost`."""
-        if not any(data.glob("dict.*.txt")):
+        """Count the entries of both dictionaries, or twice those of the one of a language model's data; see
+        :class:`nas_core.supernet.vocabularies.DataHost`."""
+        if not any(data.glob("dict*.txt")):
             return None
         _prepare()
         from fairseq_ext.data import vocabulary_sizes

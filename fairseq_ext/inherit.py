@@ -37,7 +37,15 @@ _INHERITED = (
 )
 _EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
 """What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
-_TAKEN_OVER = ("taken_over", "embedding_scale", "encoder_order", "decoder_order", "layer_order", "final_norm")
+_TAKEN_OVER = (
+    "taken_over",
+    "embedding_scale",
+    "encoder_order",
+    "decoder_order",
+    "layer_order",
+    "kept_layers",
+    "final_norm",
+)
 """What follows from the trained network that a supernet was made of; none has an option."""
 _SILENT = (None, False, 0, "relu", "sinusoidal")
 """Values that a log need not tell."""

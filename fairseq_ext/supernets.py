@@ -16,6 +16,7 @@ __all__ = ["SUPERNETS", "opened"]
 
 SUPERNETS = {
     "mos_transformer": "fairseq_ext.host:TranslationSupernet",
+    "mos_transformer_lm": "fairseq_ext.language.supernet:LanguageSupernet",
     "mos_roberta": "fairseq_ext.masked_lm.supernet:MaskedLMSupernet",
 }
 """Name of ``register_model`` -> ``module:class`` of (path, options of ``Host.open``)."""
