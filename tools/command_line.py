@@ -127,6 +127,7 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Programs of the adapters and the options of fairseq's models and task: title, description, options."""
     from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
     from fairseq.tasks.language_modeling import LanguageModelingTask
+    from fairseq.tasks.masked_lm import MaskedLMTask
     from fairseq.tasks.translation import TranslationTask
 
     import naslib_ext.benchmark as benchmark
@@ -137,6 +138,8 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
     from fairseq_ext.language import options as language
     from fairseq_ext.language.task import SupernetLanguageModelingTask
+    from fairseq_ext.masked_lm import options as masked_lm
+    from fairseq_ext.masked_lm.task import SupernetMaskedLMTask
     from fairseq_ext.options import add_model_arguments
     from fairseq_ext.task import SupernetTranslationTask
     from timm_ext import options as training
@@ -148,6 +151,12 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
             language.architectures,
             language.add_arguments,
             (SupernetLanguageModelingTask, LanguageModelingTask, "language_modeling"),
+        ),
+        (
+            " of masked language models",
+            masked_lm.architectures,
+            masked_lm.add_arguments,
+            (SupernetMaskedLMTask, MaskedLMTask, "masked_lm"),
         ),
     ):
         models, known, told = (argparse.ArgumentParser(add_help=False) for _ in range(3))
