@@ -1,4 +1,4 @@
-"""What fairseq needs to work with current torch and numpy, and what it would fail on without saying why."""
+"""What fairseq needs to work with current torch, and what it would fail on without saying why."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from nas_core.errors import DataError
 __all__ = ["plain_batch", "validation_batches"]
 
 _TOKENS = 4096
-"""Tokens of a batch at most."""
+"""What a batch has at most, unless one sequence is longer."""
 
 
 def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:
