@@ -110,6 +110,6 @@ def _held(module: nn.Module) -> Iterable[Tensor]:
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    """Of their storages, each counted once."""
+    """Bytes of the tensors' storages, each counted once."""
     sizes = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
     return sum(sizes.values())

@@ -11,7 +11,7 @@ from nas_core.layers.attention.kinds import AttentionKind, StateValue
 __all__ = ["BYTES", "layer_numbers", "memory_numbers", "state_numbers"]
 
 BYTES = 4
-"""Of a number in fp32."""
+"""Bytes of a number in fp32."""
 
 
 def state_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch: int) -> int:
