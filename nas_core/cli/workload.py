@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.models.image import ImageWorkloadConfig
 from nas_core.models.kind import ModelKind
 from nas_core.models.language import LanguageWorkloadConfig
@@ -33,6 +33,7 @@ __all__ = [
     "TargetVocab",
     "Vocab",
     "workload_config",
+    "workload_settings",
 ]
 
 _VOCABULARIES = ("source_vocab", "target_vocab")
@@ -80,6 +81,25 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="NAME=VALUE of the workload of another kind of network; repeatable."),
 ]
+
+
+def workload_settings(kind: ModelKind, typed: Sequence[str], before: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """Settings of the workload of a kind of network, ``before`` with those that are typed as ``NAME=VALUE``.
+
+    Raises:
+        ConfigError: one that the workload does not have, a value of another type, or no ``NAME=VALUE``.
+    """
+    own = {each.name: each for each in options_of(kind.workload_config)}
+    settings = dict(before)
+    for text in typed:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise ConfigError(f"{option} {text}: expected NAME=VALUE, such as {next(iter(own), 'x')}=2")
+        if name not in own:
+            raise unknown_choice(f"setting of the workload of {kind.name} networks", name, own)
+        settings[name] = own[name].read(value)
+    kind.config(settings)
+    return settings
 
 
 def workload_config(

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError
 from nas_core.graph.graph import Graph
+from nas_core.models.memory import BYTES
 from nas_core.models.parts import SpacePart
 from nas_core.models.workload import OnePassWorkload, Workload, same_draws
 from nas_core.options import config_from
@@ -72,6 +73,36 @@ class ModelKind(ABC):
     @abstractmethod
     def flops_g(self, architecture: Architecture) -> float:
         """Billions of FLOPs of one pass, by formula; errors as of :meth:`params_m`."""
+
+    def weights(self, architecture: Architecture, config: Any) -> int:
+        """How many numbers the network of the workload consists of, by formula, embeddings and classifier included; by
+        default as many as :meth:`params_m` says. Errors as of that."""
+        return round(1e6 * self.params_m(architecture))
+
+    def live(self, architecture: Architecture, config: Any) -> int:
+        """How many numbers are held at most beside the weights while the workload runs, by formula; by default none."""
+        return 0
+
+    def cache(self, architecture: Architecture, config: Any) -> int:
+        """How many numbers decoding has kept after the workload's last step, by formula.
+
+        Raises:
+            ConfigError: its networks decode nothing, as by default.
+        """
+        raise ConfigError(f"{self.name} networks decode nothing and have no cache; limit their memory instead")
+
+    def memory_mb(self, architecture: Architecture, config: Any) -> float:
+        """The most that the workload holds in memory, in fp32: weights and what is live beside them, in 10^6 bytes.
+
+        Args:
+            config: the workload's settings, which give lengths, beam, batch and vocabularies.
+        """
+        return BYTES * (self.weights(architecture, config) + self.live(architecture, config)) / 1e6
+
+    def cache_mb(self, architecture: Architecture, config: Any) -> float:
+        """The size of the decoding cache after the workload's last step, in fp32, in 10^6 bytes; errors as of
+        :meth:`cache`."""
+        return BYTES * self.cache(architecture, config) / 1e6
 
     @abstractmethod
     def graph(self, architecture: Architecture) -> Graph:

@@ -162,6 +162,11 @@ class AttentionKind(ABC):
         ``clip`` is the farthest distance of relative positions, 0 for none.
         """
 
+    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+        """Numbers that attention of ``batch`` whole sequences holds at most beside queries, keys, values and outputs;
+        by default none, as where weights are never written out. Other arguments as of :meth:`macs`."""
+        return 0
+
     def parameters(self, head_dim: int, clip: int = 0) -> int:
         """Numbers that are learned beside the projections: the table of distances."""
         return (2 * clip + 1) * head_dim if self.takes_relative and clip else 0

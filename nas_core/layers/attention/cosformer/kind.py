@@ -122,6 +122,10 @@ class LinearAttention(AttentionKind):
         paper's figures leave out)."""
         return (queries + keys) * 2 * (width // heads) * width
 
+    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+        """Queries and keys made positive, their features, which are twice as wide, and the sums."""
+        return batch * (3 * (queries + keys) * width + 2 * width * width // heads)
+
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
         """Sums of constant size."""
         sums = StateValue("sums", ("batch", heads, 2 * dim, dim))
