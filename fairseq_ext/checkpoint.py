@@ -94,6 +94,10 @@ def write_subnet(
     own = f"hat_transformer{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
     static = own if own in ARCH_MODEL_REGISTRY else "hat_transformer"  # all options are stored, the name adds none
     vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    orders = {side: getattr(args, f"{side}_order", None) for side in ("encoder", "decoder")}
+    args.kept_layers = {  # their numbers in the whole network, by which a teacher's layers are compared
+        side: sorted(order[: architecture.number(f"{side}.layers")]) for side, order in orders.items() if order
+    }
     vars(args).update(encoder_order=None, decoder_order=None)
     args.task = "translation"
     task = settings.get("task")

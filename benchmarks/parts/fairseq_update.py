@@ -86,7 +86,8 @@ def equal_architecture(size: Size) -> Architecture:
     return get_space(size.space).validate(Architecture(genes))
 
 
-def plain_model(size: Size, task: Task) -> Any:
+def plain_arguments(size: Size) -> Namespace:
+    """Options of fairseq's transformer of a size."""
     args = Namespace(dropout=0.1, share_all_embeddings=True, max_source_positions=1024, max_target_positions=1024)
     for side in ("encoder", "decoder"):
         for name, value in (
@@ -97,10 +98,15 @@ def plain_model(size: Size, task: Task) -> Any:
         ):
             setattr(args, f"{side}_{name}", value)
     ARCH_CONFIG_REGISTRY["transformer"](args)
-    return TransformerModel.build_model(args, task)
+    return args
 
 
-def our_model(size: Size, task: Task, mos: str, static: bool = False) -> TranslationModel:
+def plain_model(size: Size, task: Any) -> Any:
+    """Build fairseq's transformer of a size."""
+    return TransformerModel.build_model(plain_arguments(size), task)
+
+
+def our_model(size: Size, task: Any, mos: str, static: bool = False) -> TranslationModel:
     args = Namespace(search_space=size.space, mos=mos, dropout=0.1, share_all_embeddings=True)
     if static:
         args.subnet_json = json.dumps(equal_architecture(size).to_dict())

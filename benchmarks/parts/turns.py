@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 
-def _rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
+def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
     """Seconds of each, round by round."""
     taken: dict[str, list[float]] = {key: [] for key in runs}
     order, stream = list(runs), random.Random(0)
@@ -27,7 +27,7 @@ def _rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -
 
 def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
     """Graphs per second of each and ratios to ``plain``, as median with the middle half of all rounds."""
-    taken = _rounds(runs, repeats, name)
+    taken = rounds(runs, repeats, name)
     plain = np.array(taken["plain"])
     return {
         "graphs": graphs,
@@ -47,7 +47,7 @@ def taking_turns(
     runs: Mapping[str, Callable[[], object]], repeats: int, name: str, reference: str = "ours"
 ) -> dict[str, Any]:
     """Milliseconds of each, and how many times as long as ``reference`` the others take in the same round."""
-    taken = _rounds(runs, repeats, name)
+    taken = rounds(runs, repeats, name)
     own = np.array(taken[reference])
     return {
         "ms": {key: middle(1000 * np.array(seconds), 3) for key, seconds in taken.items()},

@@ -33,6 +33,7 @@ from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
 from nas_core.supernet.elastic.translation_space import auto_space, trained_genes
+from nas_core.supernet.teacher import weights_digest
 
 __all__ = ["TrainedTranslation", "open_translation"]
 
@@ -141,6 +142,7 @@ class TrainedTranslation:
         args.mos_router_hidden, args.mos_router_layers = config.mos.router_hidden, config.mos.router_layers
         args.encoder_order, args.decoder_order = list(config.encoder_order) or None, list(config.decoder_order) or None
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
+        args.taken_over = weights_digest(weights)  # tells this order of channels from that of another take-over
         write_network(self._state, {**copy.deepcopy(self._state["cfg"]), "model": args}, weights, path)
 
 

@@ -30,7 +30,8 @@ __all__ = ["SupernetTask", "SupernetTaskConfig"]
 
 logger = logging.getLogger(__name__)
 
-_LOSSES = ("loss", "nll_loss")
+_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss")
+"""What is logged as the mean over the subnets of a batch that have it."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
 _SAMPLING_HELP = (
     "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
@@ -168,16 +169,19 @@ class SupernetTask:
         model.train()
         model.set_num_updates(update_num)
         named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
+        if getattr(criterion, "largest_first", False):  # it teaches the others
+            named = {"largest": named["largest"], **named}
         outputs = {}
         total, size = 0.0, 0
-        for index, (name, architecture) in enumerate(named.items()):
-            last = index == len(named) - 1
-            with supernet.using(architecture), nullcontext() if last else _no_sync(model):
-                with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
-                    loss, size, outputs[name] = criterion(model, sample)
-                loss = loss / len(named) * (0 if ignore_grad else 1)
-                optimizer.backward(loss)
-            total = total + loss.detach()
+        with criterion.one_batch() if hasattr(criterion, "one_batch") else nullcontext():
+            for index, (name, architecture) in enumerate(named.items()):
+                last = index == len(named) - 1
+                with supernet.using(architecture), nullcontext() if last else _no_sync(model):
+                    with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
+                        loss, size, outputs[name] = criterion(model, sample)
+                    loss = loss / len(named) * (0 if ignore_grad else 1)
+                    optimizer.backward(loss)
+                total = total + loss.detach()
         return total, size, _combine(outputs, "mean")
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:

@@ -32,7 +32,7 @@ class RowLosses(Protocol):
 
     @property
     def sums(self) -> int:
-        """How many sums it gives; the first is the loss, which alone has a gradient."""
+        """The number of sums it gives; the first is the loss, which alone has a gradient."""
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         """The sums over the rows, and the gradient (n, V) of the first by the logits (n, V) if it is asked for.
@@ -89,7 +89,7 @@ class Smoothed(NamedTuple):
     sums: int = 2
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        """See :class:`RowLosses`."""
+        """Compute what :class:`RowLosses` says."""
         vocab = logits.shape[1]
         spread = self.smoothing / (vocab - 1)
         on_target = 1.0 - self.smoothing - spread

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from nas_core.layers.modes import without_autocast
@@ -20,16 +21,20 @@ from nas_core.supernet.teacher.losses import (
     check_temperature,
     distillation_loss,
     kept_and_rest,
+    top_k,
     top_k_distillation_loss,
 )
 
 __all__ = [
     "DistilledSums",
     "Probabilities",
+    "distilled_loss",
     "naive_distilled_loss",
     "probabilities_of",
     "projected_distilled_loss",
     "projected_probabilities",
+    "projected_top_k",
+    "smoothed_loss",
 ]
 
 
@@ -88,6 +93,62 @@ def projected_probabilities(features: Tensor, table: Tensor, temperature: float 
             logits = (features[rows] @ table.t()).to(exact)
             found[rows], entropy[rows] = _softmax(logits, temperature)
     return Probabilities(found, entropy)
+
+
+def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float = 1.0) -> TopK:
+    """The ``k`` most probable words (N, K) of the logits that features (N, C) have by the table (V, C).
+
+    Raises:
+        ConfigError: see :func:`nas_core.supernet.teacher.top_k`.
+    """
+    kind = product_type(features)
+    with torch.no_grad(), without_autocast(features):
+        features, table = features.to(kind), table.to(kind)
+        parts = [top_k(features[rows] @ table.t(), k, temperature) for rows in row_chunks(len(features), table)]
+    return TopK(*(torch.cat(each) for each in zip(*parts, strict=True)))
+
+
+def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx: int) -> tuple[Tensor, Tensor]:
+    """The sums of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss` from logits (N, V)."""
+    with without_autocast(logits):
+        log_q = F.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
+        keep = target.ne(padding_idx)
+        spread = smoothing / (logits.shape[-1] - 1)
+        nll = -(log_q.gather(1, target[:, None])[:, 0] * keep).sum()
+        own = (1.0 - smoothing - spread) * nll
+        if smoothing:
+            own = own - spread * (log_q.sum(-1) * keep).sum()
+    return own, nll.detach()
+
+
+def distilled_loss(
+    logits: Tensor,
+    target: Tensor,
+    teacher: Probabilities | TopK,
+    *,
+    weight: float,
+    temperature: float = 1.0,
+    smoothing: float = 0.0,
+    padding_idx: int,
+) -> DistilledSums:
+    """The sums of :func:`projected_distilled_loss` from logits (N, V), for networks that give nothing else.
+
+    Raises:
+        ConfigError: the temperature is not above 0.
+    """
+    check_temperature(temperature)
+    with without_autocast(logits):
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        own, nll = smoothed_loss(logits, target, smoothing, padding_idx)
+        keep = target.ne(padding_idx)
+        if isinstance(teacher, TopK):
+            rows = top_k_distillation_loss(logits, teacher, temperature, "none")
+        else:
+            cross = torch.linalg.vecdot(teacher.probabilities, F.log_softmax(logits / temperature, -1))
+            rows = (teacher.negative_entropy - cross) * temperature**2
+        distilled = (rows * keep).sum()
+        loss = (1 - weight) * own + weight * distilled
+    return DistilledSums(loss, own.detach(), nll, distilled.detach())
 
 
 def _softmax(logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:

@@ -14,10 +14,12 @@ from nas_core.layers.smoothed_loss import projected_smoothed_loss
 from nas_core.supernet.teacher import TopK, top_k
 from nas_core.supernet.teacher.projected import (
     Probabilities,
+    distilled_loss,
     naive_distilled_loss,
     probabilities_of,
     projected_distilled_loss,
     projected_probabilities,
+    projected_top_k,
 )
 
 PAD, WORDS, WIDTH, ROWS = 1, 13, 7, 11
@@ -52,6 +54,8 @@ def test_equals_the_definition(
     }  # fmt: skip
     teacher = teacher_of(logits, kept, temperature)
     found = projected_distilled_loss(features, table, target, teacher, **settings)
+    unfused = distilled_loss((features @ table.t()).detach(), target, teacher, **settings)
+    torch.testing.assert_close(tuple(unfused), tuple(x.detach() for x in found), atol=1e-4, rtol=1e-5)
     expected = naive_distilled_loss(f2, t2, target, teacher, **settings)
     torch.testing.assert_close(tuple(found), tuple(x.detach() for x in expected), atol=1e-4, rtol=1e-5)
     (found.loss * 0.37).backward()
@@ -116,6 +120,9 @@ def test_probabilities_of_features_are_those_of_their_logits(
     entropy = (found.probabilities * found.probabilities.log()).sum(1)
     torch.testing.assert_close(found.negative_entropy, entropy)
     assert not found.probabilities.requires_grad
+    torch.testing.assert_close(
+        tuple(projected_top_k(features, table, 3, temperature)), tuple(top_k(logits, 3, temperature))
+    )
 
 
 def test_no_gradient_where_none_is_recorded() -> None:
@@ -134,3 +141,17 @@ def test_temperatures_that_are_none() -> None:
         projected_distilled_loss(
             features, table, target, top_k(logits, 2), weight=0.5, temperature=0.0, padding_idx=PAD
         )
+
+
+@pytest.mark.parametrize("kept", [None, 3])
+def test_gradient_without_the_projection(kept: int | None) -> None:
+    features, table, target, logits = data()
+    teacher = teacher_of(logits, kept, 2.0)
+    settings: dict[str, Any] = {
+        "weight": 0.4, "temperature": 2.0, "smoothing": 0.1, "padding_idx": PAD
+    }  # fmt: skip
+    student = (features @ table.t()).detach().requires_grad_()
+    distilled_loss(student, target, teacher, **settings).loss.backward()
+    naive_distilled_loss(features, table, target, teacher, **settings).loss.backward()
+    assert student.grad is not None
+    torch.testing.assert_close(student.grad @ table.detach(), features.grad, atol=1e-5, rtol=1e-5)

@@ -1,0 +1,198 @@
+"""What every criterion with a teacher does beside its own loss."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import metrics
+from torch import Tensor
+
+from fairseq_ext.compat import one_line_errors
+from fairseq_ext.distillation.layers import LayerStates, differences, with_states
+from fairseq_ext.distillation.options import LARGEST, check_options, settings_of
+from fairseq_ext.distillation.teacher import Answer, FileTeacher, said
+from nas_core.errors import ConfigError
+from nas_core.layers.smoothed_loss import projected_smoothed_loss
+from nas_core.supernet.teacher.projected import DistilledSums, distilled_loss, projected_distilled_loss, smoothed_loss
+
+__all__ = ["Distilled"]
+
+_LOGGED = ("distill_loss", "hidden_loss", "attention_loss")
+
+
+class Distilled:
+    """What a criterion inherits before fairseq's own of that name.
+
+    In training the loss is ``(1 - w)`` times the own loss and ``w`` times ``KL(teacher || student) * T^2``, and, where
+    asked for, what the layers of both differ by per token. In validation it is the own loss alone, so that checkpoints
+    compare with those of a training without a teacher.
+
+    A teacher of a file says what it says once for a batch, however many subnets learn from it. With ``--teacher
+    largest`` the first subnet of a batch, the largest, has its own loss, and the others learn from what it gave, which
+    is not differentiated (Yu et al. 2020, BigNAS, section 3.1, "inplace distillation").
+    """
+
+    training: bool
+    padding_idx: int
+    smoothing = 0.0
+    """Share of the own loss that is spread over all words."""
+    cached = True
+    """Whether batches hold the same targets whenever they are read."""
+
+    def set_up(self, cfg: Any, task: Any) -> None:
+        """Read the options; in ``fairseq-train``, open the teacher at once."""
+        with one_line_errors():
+            check_options(cfg)
+            if cfg.teacher_cache and not self.cached:
+                raise ConfigError(
+                    "--teacher-cache keeps what a teacher says about fixed data, and masks are drawn anew for each"
+                    " epoch; drop it"
+                )
+            self.largest_first = cfg.teacher == LARGEST
+            if self.largest_first and str(getattr(settings_of(task), "supernet_sampling", "")) != "sandwich":
+                raise ConfigError("--teacher largest needs a supernet's task with --sampling sandwich, which runs the"
+                                  " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
+        self.options, self._task = cfg, task
+        self.teacher: FileTeacher | None = None
+        self._shared = False
+        self._memo: tuple[Any, Answer] | None = None
+        if Path(sys.argv[0]).name == "fairseq-train" or Path(sys.argv[0]).parts[-2:] == ("fairseq_cli", "train.py"):
+            self._opened()  # a wrong teacher is told before any other work; other commands may do without it
+
+    def _opened(self) -> FileTeacher | None:
+        if self.teacher is None and not self.largest_first:
+            with one_line_errors():
+                self.teacher = FileTeacher(Path(self.options.teacher), self._task, self.options)
+        return self.teacher
+
+    @contextmanager
+    def one_batch(self) -> Iterator[None]:
+        """Inside, all forwards are of one batch: what the teacher says about it is computed once."""
+        self._shared = True
+        try:
+            yield
+        finally:
+            self._shared, self._memo = False, None
+
+    def train(self, mode: bool = True) -> Any:
+        """Change the mode as any module does; what a teacher said is on the disk before a validation, and so before a
+        checkpoint."""
+        if not mode and getattr(self, "teacher", None) is not None:
+            assert self.teacher is not None
+            self.teacher.flush()
+        return super().train(mode)  # type: ignore[misc]
+
+    # -- one forward ---------------------------------------------------------------------------------------------------
+
+    def distilled(
+        self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Any
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of a batch in training and its parts as they are logged, all sums over tokens.
+
+        Args:
+            target: (N,)
+            tokens: how many of them are no padding.
+            run: of a network: features (N, C) and their table (V, C), or logits (N, V) and None.
+        """
+        student = _unwrapped(model)
+        answer = self._answer(student, sample, run)
+        outputs, states = self._student(model, student, run)
+        if answer is None:
+            self._memo = sample, said(outputs, self.options.teacher_top_k, self.options.distill_temperature, states)
+            loss, nll = self._own(outputs, target)
+            return loss, {"loss": loss.detach(), "nll_loss": nll.detach()}
+        sums = self._sums(outputs, target, answer)
+        log = {"loss": sums.loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
+        if states is None or answer.states is None:
+            return sums.loss, log
+        return self._with_layers(sums.loss, log, self.masks(sample), tokens, states, answer.states)
+
+    def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
+        """Where tokens are (B, T), by the side of the network that reads them."""
+        decoder = sample["target"].ne(self._task.target_dictionary.pad())
+        if "prev_output_tokens" not in sample["net_input"]:
+            return {"": decoder}
+        return {"encoder": sample["net_input"]["src_tokens"].ne(self._task.source_dictionary.pad()), "decoder": decoder}
+
+    def _answer(self, student: Any, sample: dict[str, Any], run: Any) -> Answer | None:
+        """None: this is the largest subnet, from which the others of the batch will learn."""
+        if self._memo is not None and self._memo[0] is sample:
+            return self._memo[1]
+        teacher = self._opened()
+        if teacher is None:
+            with one_line_errors():
+                if not self._shared:
+                    raise ConfigError("--teacher largest needs a space of more than one network; give --teacher a file")
+            return None
+        with one_line_errors():
+            teacher.prepare(student)
+            answer = teacher.answer(sample, run)
+        if self._shared:
+            self._memo = sample, answer
+        return answer
+
+    def _student(self, model: Any, student: Any, run: Any) -> tuple[tuple[Tensor, Tensor | None], LayerStates | None]:
+        if self.options.distill_hidden or self.options.distill_attention:
+            return with_states(student, lambda: run(model))
+        return run(model), None
+
+    def _own(self, outputs: tuple[Tensor, Tensor | None], target: Tensor) -> tuple[Tensor, Tensor]:
+        x, table = outputs
+        if table is None:
+            return smoothed_loss(x, target, self.smoothing, self.padding_idx)
+        return projected_smoothed_loss(x, table, target, self.smoothing, self.padding_idx)
+
+    def _sums(self, outputs: tuple[Tensor, Tensor | None], target: Tensor, answer: Answer) -> DistilledSums:
+        x, table = outputs
+        settings: dict[str, Any] = {
+            "weight": self.options.distill_weight,
+            "temperature": self.options.distill_temperature,
+            "smoothing": self.smoothing,
+            "padding_idx": self.padding_idx,
+        }
+        if table is None:
+            return distilled_loss(x, target, answer.rows, **settings)
+        return projected_distilled_loss(x, table, target, answer.rows, **settings)
+
+    def _with_layers(
+        self,
+        loss: Tensor,
+        log: dict[str, Tensor],
+        masks: dict[str, Tensor],
+        tokens: Any,
+        states: LayerStates,
+        wanted: LayerStates,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        for name, weight, ours, theirs in (
+            ("hidden_loss", self.options.distill_hidden, states.hidden, wanted.hidden),
+            ("attention_loss", self.options.distill_attention, states.attention, wanted.attention),
+        ):
+            if weight:
+                difference = differences(ours, theirs, masks) * tokens
+                loss = loss + weight * difference
+                log[name] = difference.detach()
+        log["loss"] = loss.detach()
+        return loss, log
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """fairseq's own, and what the teacher added, in bits per token like these."""
+        super().reduce_metrics(logging_outputs)  # type: ignore[misc]
+        total = sum(log.get("sample_size", 0) for log in logging_outputs)
+        for name in _LOGGED:
+            if any(name in log for log in logging_outputs):
+                value = sum(log.get(name, 0) for log in logging_outputs)
+                scale = math.log(2) if name == "distill_loss" else 1.0
+                metrics.log_scalar(name, value / total / scale, total, round=3)
+
+
+def _unwrapped(model: Any) -> Any:
+    while hasattr(model, "module") and isinstance(model.module, torch.nn.Module):
+        model = model.module
+    return model

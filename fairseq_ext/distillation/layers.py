@@ -1,0 +1,100 @@
+"""What the layers of a subnet read and give, by the layer of the whole network that each of them is.
+
+Teacher and student are compared layer by layer where both were cut from one network: their channels are then in one
+order, the student's the first ones, and a layer that a shallower student keeps is told by its number in the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError
+from nas_core.layers.depth import kept_layers
+from nas_core.layers.weights import named_tensors
+from nas_core.supernet.teacher import Taps, hidden_loss
+
+__all__ = ["LayerStates", "check_one_origin", "differences", "with_states"]
+
+Result = TypeVar("Result")
+_LAYER = re.compile(r"(\w*?)_?layers\.(\d+)\.(\w+)\.(in_proj|out_proj)\.weight")
+
+
+class LayerStates(NamedTuple):
+    """Tensors (B, T, C) by side, number and part of a layer: ``("encoder", 2, "self_attn")``."""
+
+    hidden: dict[tuple[str, int, str], Tensor]
+    """What each layer's self-attention reads."""
+    attention: dict[tuple[str, int, str], Tensor]
+    """What each attention gives."""
+
+
+def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerStates]:
+    """The result of ``call``, which runs the model once, and what its layers read and gave."""
+    subnet = model.active_subnet()
+    places: dict[str, tuple[str, int, str]] = {}
+    weights: dict[str, Tensor] = {}
+    for name, tensor in named_tensors(subnet):
+        if found := _LAYER.fullmatch(name):
+            places[name] = found[1], int(found[2]), found[3]
+            weights[name] = tensor
+    depths = {
+        side: 1 + max(index for other, index, _ in places.values() if other == side) for side, _, _ in places.values()
+    }
+    numbers = {side: _numbers(model, side, depth) for side, depth in depths.items()}
+    with model.running(model.architecture, subnet), Taps(weights, outputs=True) as taps:
+        result = call()
+    states = LayerStates({}, {})
+    for name, (side, index, part) in places.items():
+        key = side, numbers[side][index], part
+        if name.endswith("in_proj.weight") and taps.inputs[name]:
+            states.hidden[key] = taps.inputs[name][0]
+        elif name.endswith("out_proj.weight") and taps.outputs[name]:
+            states.attention[key] = taps.outputs[name][0]
+    return result, states
+
+
+def _numbers(model: Any, side: str, depth: int) -> list[int]:
+    """Numbers in the whole network of the layers of a side that run."""
+    kept = (getattr(model.args, "kept_layers", None) or {}).get(side)  # of a network that was taken out of it
+    if kept is not None:
+        return list(kept)
+    order = getattr(model.net.config, f"{side}_order" if side else "layer_order", ()) or ()
+    return kept_layers(range(max([depth, *order]) + 1), depth, order)
+
+
+def differences(
+    student: dict[tuple[str, int, str], Tensor], teacher: dict[tuple[str, int, str], Tensor], masks: dict[str, Tensor]
+) -> Tensor:
+    """The mean over all layers that both have of their difference per token; ``masks`` (B, T) of each side are True at
+    tokens."""
+    shared = [key for key in student if key in teacher]
+    each = [hidden_loss(student[key], teacher[key], masks[key[0]]) for key in shared]
+    return torch.stack(each).mean()
+
+
+def check_one_origin(student: Any, teacher: Any, path: str) -> None:
+    """Whether the channels of both are in one order, so that their states can be compared.
+
+    Raises:
+        ConfigError: they are not, or this cannot be told.
+    """
+    what = (
+        "--distill-hidden and --distill-attention compare the layers of networks that come from one 'nas-ext elastic'"
+    )
+    if not (hasattr(teacher, "active_subnet") and hasattr(student, "active_subnet")):
+        raise ConfigError(f"{what}; --teacher {path} or the student is a model of fairseq's own: drop them, or give the"
+                          " supernet that was made of it as the teacher")  # fmt: skip
+    origins = [getattr(model.args, "taken_over", None) for model in (student, teacher)]
+    begun = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]
+    same = isinstance(origins[0], str) and origins[0] == origins[1]
+    if not same and not any(one and Path(one).resolve() == Path(path).resolve() for one in begun):
+        raise ConfigError(
+            f"{what}; --teacher {path} and the student are of different ones: drop them, or begin with"
+            " --finetune-from-model from that teacher or one of its subnets"
+        )

@@ -1,0 +1,122 @@
+"""What a teacher said about the sentences of fairseq's training data, on disk.
+
+Shapes: B batch, T length, N = B * T rows of a padded batch, R rows that are no padding, K words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_ext.distillation.options import settings_of
+from nas_core.errors import ConfigError, DataError
+from nas_core.supernet.teacher import CacheSettings, TeacherCache, TopK, weights_digest
+
+__all__ = ["SampleCache"]
+
+_log = logging.getLogger(__name__)
+
+_LOOKED_AT = 1000
+"""Sentences by whose words data is told from other data."""
+_OTHER = "sentences of a batch have other lengths than the data set says, so --teacher-cache cannot keep them; drop it"
+
+
+class SampleCache:
+    """The teacher's most probable words of each target token, by the number of its sentence.
+
+    Args:
+        folder: see :class:`nas_core.supernet.teacher.TeacherCache`.
+        task: whose training data it is.
+        teacher: the network.
+
+    Raises:
+        DataError: the folder is of another teacher or of other data. ConfigError: data that changes while it is read.
+    """
+
+    def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, kept: int, temperature: float) -> None:
+        dataset, words = _training_data(task), len(task.target_dictionary)
+        self._padding = int(task.target_dictionary.pad())
+        self._lengths = np.asarray(
+            dataset.tgt_sizes if hasattr(dataset, "tgt_sizes") else dataset.sizes, dtype=np.int64
+        )
+        settings = CacheSettings(
+            teacher=weights_digest(teacher.state_dict()),
+            data=_data_digest(dataset, self._lengths),
+            words=words,
+            kept=min(kept, words),
+            temperature=temperature,
+        )
+        self._cache = TeacherCache(folder, settings, self._lengths)
+        _log.info(
+            "teacher's cache %s: %d of %d sentences, %.1f MB on disk",
+            folder, self._cache.filled, len(self._lengths), self._cache.size_mb,
+        )  # fmt: skip
+
+    def rows(self, sample: dict[str, Any], compute: Callable[[], TopK]) -> TopK:
+        """The words (N, K) of a batch; ``compute`` gives those of all its rows if a sentence is not there yet.
+
+        What was just computed is read back too, so that a training that is continued has the same numbers.
+        """
+        ids = [int(one) for one in sample["id"].tolist()]  # the one time that the host waits for these numbers
+        target: Tensor = sample["target"]
+        places = self._places(ids, target)
+        missing = [row for row, one in enumerate(ids) if not self._cache.has([one])]
+        if missing:
+            self._check(ids, target)
+            found = compute()
+            chosen = torch.from_numpy(np.concatenate([places[row] for row in missing])).to(target.device)
+            self._cache.put([ids[row] for row in missing], TopK(*(each[chosen] for each in found)))
+        kept = self._cache.get(ids, target.device)
+        assert kept is not None
+        rows = np.concatenate(places)
+        take = np.zeros(target.numel(), dtype=np.int64)  # padding takes any row, which is not read
+        take[rows] = np.arange(len(rows))
+        order = torch.from_numpy(take).to(target.device)
+        return TopK(*(each[order] for each in kept))
+
+    def flush(self) -> None:
+        """Wait until everything is on the disk."""
+        self._cache.flush()
+
+    def _places(self, ids: list[int], target: Tensor) -> list[np.ndarray]:
+        """Where the rows of each sentence stand among those of a batch, which is padded on the right."""
+        if max(ids) >= len(self._lengths) or self._lengths[ids].max() > target.shape[1]:
+            raise DataError(_OTHER)
+        return [row * target.shape[1] + np.arange(self._lengths[one]) for row, one in enumerate(ids)]
+
+    def _check(self, ids: list[int], target: Tensor) -> None:
+        """Whether each sentence has the words that its length says, with padding behind them."""
+        expected = np.arange(target.shape[1]) < self._lengths[ids][:, None]
+        if not np.array_equal(target.ne(self._padding).cpu().numpy(), expected):
+            raise DataError(_OTHER)
+
+
+def _training_data(task: Any) -> Any:
+    if len(str(settings_of(task).data).split(":")) > 1:
+        raise ConfigError("--teacher-cache needs one data folder, several are read in turn; drop it")
+    names = [name for name in task.datasets if name.startswith("train")]
+    if not names:
+        raise ConfigError(f"--teacher-cache needs training data named train*, there is {', '.join(task.datasets)}")
+    dataset = task.datasets[names[0]]
+    if not (hasattr(dataset, "sizes") or hasattr(dataset, "tgt_sizes")):
+        raise ConfigError(
+            "--teacher-cache keeps what a teacher says about fixed data, and this data may change; drop it"
+        )
+    return dataset
+
+
+def _data_digest(dataset: Any, lengths: np.ndarray) -> str:
+    """A digest of the lengths of all sentences, and of the words of some of them."""
+    digest = hashlib.blake2b(lengths.tobytes(), digest_size=16)
+    for index in np.unique(np.linspace(0, len(lengths) - 1, _LOOKED_AT).astype(np.int64)):
+        item = dataset[int(index)]
+        for name in ("source", "target"):
+            digest.update(np.ascontiguousarray(torch.as_tensor(item[name]).numpy()).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,204 @@
+"""The criterion with a teacher against its definition, forward by forward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+from fairseq_ext.checkpoint import load_network, read_state
+from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
+from nas_core.supernet import sandwich
+from nas_core.supernet.teacher import distillation_loss, hidden_loss, top_k, top_k_distillation_loss, weights_digest
+from tests.fairseq_ext.distillation.teachers import criterion, train_plain
+from tests.fairseq_ext.running import SPACE, build, set_up, subnet
+
+
+class Backward:
+    """As much of an optimizer as a training step uses."""
+
+    def backward(self, loss):
+        loss.backward()
+
+
+@pytest.fixture(scope="module")
+def task(corpus):
+    task = set_up(SupernetTranslationTask, SupernetTranslationConfig, corpus, supernet_sampling="sandwich")
+    task.load_dataset("train")
+    return task
+
+
+@pytest.fixture(scope="module")
+def teachers(corpus, trained, tmp_path_factory):
+    """Checkpoints by kind."""
+    return {"plain": train_plain(corpus, tmp_path_factory.mktemp("plain")), "supernet": trained("neuron")}
+
+
+def network(path):
+    return load_network(path, read_state(path), None)[1]
+
+
+def definition(model, teacher, batch, *, weight=0.5, temperature=1.0, kept=0):
+    """The loss of a batch, and its parts, by what fairseq's models give."""
+    logits = model(**batch["net_input"])[0].flatten(0, 1)
+    with torch.no_grad():
+        wanted = teacher(**batch["net_input"])[0].flatten(0, 1)
+    target = batch["target"].flatten()
+    keep = target.ne(1)
+    if kept:
+        rows = top_k_distillation_loss(logits, top_k(wanted, kept, temperature), temperature, "none")
+    else:
+        rows = distillation_loss(logits, wanted, temperature, "none")
+    lprobs = logits.log_softmax(-1)
+    spread = 0.1 / (logits.shape[-1] - 1)
+    own = -((0.9 - spread) * lprobs.gather(1, target[:, None])[:, 0] + spread * lprobs.sum(1))
+    distilled = (rows * keep).sum()
+    return (1 - weight) * (own * keep).sum() + weight * distilled, distilled
+
+
+def gradients(model):
+    found = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad(set_to_none=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"distill_weight": 1.0}, {"distill_temperature": 2.0, "distill_weight": 0.3}, {"teacher_top_k": 5}],
+    ids=["plain", "alone", "softened", "top-k"],
+)
+@pytest.mark.parametrize("kind", ["plain", "supernet"])
+def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teachers, kind, settings):
+    model = build(pair).train()
+    ours = criterion(task, teachers[kind], **settings)
+    with model.using(subnet()):
+        loss, size, log = ours(model, batches[0])
+        loss.backward()
+        found = gradients(model)
+        named = {"weight": settings.get("distill_weight", 0.5), "temperature": settings.get("distill_temperature", 1.0)}
+        expected, distilled = definition(
+            model, network(teachers[kind]), batches[0], kept=settings.get("teacher_top_k", 0), **named
+        )
+        expected.backward()
+    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found, gradients(model), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(log["distill_loss"], distilled.detach(), rtol=1e-4, atol=1e-4)
+    assert size == log["sample_size"] == batches[0]["ntokens"]
+
+
+def test_all_words_are_the_whole_distribution(task, pair, batches, teachers):
+    model = build(pair).train()
+    words = len(task.target_dictionary)
+    losses = [
+        criterion(task, teachers["plain"], teacher_top_k=kept)(model, batches[0])[2]["distill_loss"]
+        for kept in (0, words, words + 100)
+    ]
+    torch.testing.assert_close(losses[1:], losses[:1] * 2, rtol=1e-4, atol=1e-4)
+
+
+def test_a_student_of_fairseqs_own(task, pair, batches, teachers):
+    """Whose logits are all there is."""
+    model, teacher = network(teachers["plain"]).train(), network(teachers["supernet"])
+    for module in model.modules():
+        if hasattr(module, "p"):
+            module.p = 0.0
+    loss, _, log = criterion(task, teachers["supernet"])(model, batches[0])
+    expected, distilled = definition(model, teacher, batches[0])
+    torch.testing.assert_close((loss, log["distill_loss"]), (expected, distilled), rtol=1e-4, atol=1e-3)
+
+
+def test_validation_is_the_loss_without_a_teacher(task, pair, batches, teachers):
+    model = build(pair).eval()
+    plain = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+    ours = criterion(task, teachers["plain"], distill_weight=0.9)
+    (loss, size, log), (expected, expected_size, expected_log) = (each(model, batches[0]) for each in (ours, plain))
+    torch.testing.assert_close(loss, expected)
+    assert size == expected_size and log.keys() == expected_log.keys()
+    assert ours.teacher is None, "a teacher is opened where nobody learns"
+
+
+def test_three_subnets_ask_the_teacher_once(task, pair, batches, teachers):
+    model, ours = build(pair), criterion(task, teachers["plain"])
+    asked = []
+    ours(model.train(), batches[0])
+    ours.teacher.model.register_forward_hook(lambda *_: asked.append(1))
+    for batch in (batches[0], batches[1], batches[0]):
+        task.train_step(batch, model, ours, Backward(), 3)
+    assert len(asked) == 3
+
+
+def test_the_teacher_stays_as_it_is_and_is_no_part_of_the_criterion(task, pair, batches, teachers):
+    model, ours = build(pair), criterion(task, teachers["supernet"])
+    task.train_step(batches[0], model, ours, Backward(), 3)
+    teacher = ours.teacher.model
+    assert not list(ours.parameters()) and not ours.state_dict() and not list(ours.children())
+    assert all(parameter.grad is None and not parameter.requires_grad for parameter in teacher.parameters())
+    assert weights_digest(teacher.state_dict()) == weights_digest(network(teachers["supernet"]).state_dict())
+    assert not teacher.training and teacher.architecture == teacher.space.largest()
+
+
+def test_the_largest_teaches_the_others(task, pair, batches):
+    """It runs first and learns from the data alone; its logits are a constant for the others."""
+    model, ours = build(pair), criterion(task, "largest", distill_weight=0.4)
+    named = sandwich(SPACE, model.draw(3))
+    model.train()
+    with model.using(named["largest"]):
+        loss, _, _ = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)(model, batches[0])
+        wanted = model(**batches[0]["net_input"])[0].detach()
+    expected = loss / 3
+    for name in ("random", "smallest"):
+        with model.using(named[name]):
+            one, _ = definition(model, lambda **_: (wanted,), batches[0], weight=0.4)
+        expected = expected + one / 3
+    expected.backward()
+    wanted_gradients = gradients(model)
+    total, _, log = task.train_step(batches[0], model, ours, Backward(), 3)
+    torch.testing.assert_close(total, expected.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(gradients(model), wanted_gradients, rtol=1e-3, atol=1e-4)
+    assert float(log["distill_loss"]) > 0
+    torch.testing.assert_close(log["subnet:largest"], loss.detach(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("orders", [None, [1, 0]], ids=["first", "ordered"])
+def test_layers_are_compared_with_those_they_are(task, pair, batches, teachers, orders):
+    """A student of one decoder layer, whichever it keeps, reads what that layer of its teacher reads."""
+    model = build(pair, decoder_order=orders).train()
+    ours = criterion(task, "largest", distill_hidden=0.7, distill_attention=0.2)
+    smallest, last = SPACE.smallest(), orders[0] if orders else 0
+    assert smallest.number("decoder.layers") == 1
+    layers = [*model.net.encoder_layers, *model.net.decoder_layers]  # they compute with any layer's weights
+    heard = [[] for _ in layers]
+    for layer, inputs in zip(layers, heard, strict=True):
+        layer.register_forward_pre_hook(lambda module, args, inputs=inputs: inputs.append(args[0]))
+    with ours.one_batch():
+        with model.using(SPACE.largest()):
+            ours(model, batches[0])
+        with model.using(smallest):
+            loss, _, log = ours(model, batches[0])
+    masks = [batches[0]["net_input"]["src_tokens"].ne(1)] * 2 + [batches[0]["target"].ne(1)]
+    read = [*heard[:2], (heard[2 + last][0], heard[2][1])]
+    expected = [hidden_loss(student, teacher, mask) for (teacher, student), mask in zip(read, masks, strict=True)]
+    torch.testing.assert_close(log["hidden_loss"], torch.stack(expected).mean().detach() * batches[0]["ntokens"])
+    assert float(log["attention_loss"]) > 0
+    loss.backward()
+    used = {name for name, p in model.named_parameters() if p.grad is not None and p.grad.abs().any()}
+    assert f"net.decoder_layers.{last}.ffn_norm.weight" in used
+    assert f"net.decoder_layers.{1 - last}.ffn_norm.weight" not in used
+
+
+def test_states_of_the_same_network_differ_by_nothing(task, pair, batches):
+    model = build(pair).train()
+    ours = criterion(task, "largest", distill_hidden=1.0, distill_attention=1.0)
+    with ours.one_batch(), model.using(SPACE.largest()):
+        ours(model, batches[0])
+        log = ours(model, batches[0])[2]
+    assert [float(log[name]) for name in ("hidden_loss", "attention_loss")] == [0.0, 0.0]
+    assert float(log["distill_loss"]) == pytest.approx(0, abs=1e-2)
+
+
+def test_padding_does_not_count_in_hidden_states():
+    states, wanted = torch.randn(2, 3, 4), torch.randn(2, 3, 6)
+    mask = torch.tensor([[True, True, False], [True, False, False]])
+    rows = [(0, 0), (0, 1), (1, 0)]
+    each = [hidden_loss(states[b, t][None], wanted[b, t][None]) for b, t in rows]
+    torch.testing.assert_close(hidden_loss(states, wanted, mask), torch.stack(each).mean())
