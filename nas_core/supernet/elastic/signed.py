@@ -75,7 +75,9 @@ def _moments(inputs: Sequence[Tensor]) -> Tensor:
 def _root(moments: Tensor) -> Tensor:
     """The lower triangle whose product with its transpose they are."""
     least = _LEAST * moments.diagonal().mean() + 1e-30
-    root: Tensor = torch.linalg.cholesky(moments + least * torch.eye(len(moments)).to(moments))
+    root: Tensor = torch.linalg.cholesky(
+        moments + least * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
+    )
     return root
 
 
