@@ -1,7 +1,7 @@
 """What a teacher adds to a training update of a supernet: computed, read from disk, or the largest subnet.
 
 Run: ``python -m benchmarks teacher_update [--size small] [--threads 1] [--repeats 30]`` with fairseq's trainer on the
-CPU; see :mod:`benchmarks.parts.teacher_update`.
+CPU; see :mod:`benchmarks.parts.trained.teacher_update`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
 
     from benchmarks.parts.fairseq_update import version
-    from benchmarks.parts.teacher_update import measure
+    from benchmarks.parts.trained.teacher_update import measure
 
     machine = {**describe_machine("cpu", options.threads), "fairseq": version()}
     result = {"size": options.size, **measure(SIZES[options.size], options.repeats), "machine": machine}
