@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
@@ -17,8 +18,10 @@ from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.attention.projections import SelfAttentionWeights, split_heads
 from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
+from nas_core.models.image.net import VisionNet
+from nas_core.models.image.subnet import VisionConfig
 from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.space import Architecture, SearchSpace, space_to_dict
+from nas_core.space import Architecture, SearchSpace, image_space, space_to_dict
 from nas_core.supernet.elastic import take_over
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
 from nas_core.supernet.elastic.kinds import attention_choices, attention_only, with_kinds
@@ -265,3 +268,29 @@ def test_turned_queries_and_keys_keep_what_is_positive_of_the_largest_products(h
     )
     kept = q.relu() @ k.relu().mT
     assert float((kept - scores)[scores > 0].abs().mean()) < float(scores[scores > 0].mean())
+
+
+@pytest.mark.parametrize("relative_clip", [0, 3])
+def test_attention_over_patches_is_fitted_too(relative_clip: int) -> None:
+    def space(*kinds: str) -> SearchSpace:
+        return image_space(
+            "patches", layers=(2,), embed_dims=(16,), ffn_dims=(16,), heads=(2,), head_dim=8, image_size=24,
+            patch_size=4, attention=kinds, relative_clip=relative_clip,
+        )  # fmt: skip
+
+    config = VisionConfig(classes=5)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        plain = VisionNet(space("softmax"), config).eval()
+        net = VisionNet(space("softmax", "linear", "local"), config).eval()
+    net.load_state_dict(with_kinds(plain.state_dict(), net))
+    stream = torch.Generator().manual_seed(1)
+    data = [(torch.randn(8, 3, 24, 24, generator=stream), torch.arange(8) % 5) for _ in range(5)]
+    found = fit(net, net.space, data, lambda subnet, batch: cross_entropy(net(subnet, batch[0]), batch[1]),
+                FitConfig(steps=10))  # fmt: skip
+    assert {(each.gene, each.layer, each.kind) for each in found} == {
+        ("attention", layer, kind) for layer in range(2) for kind in ("linear", "local")}  # fmt: skip
+    assert all(each.after < each.before for each in found)
+    with torch.no_grad():
+        got, want = (each(each.select(each.space.largest()), data[0][0]) for each in (net, plain))
+        assert torch.equal(got, want)
