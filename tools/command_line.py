@@ -125,6 +125,8 @@ def _name(info: Any) -> str:
 
 def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Programs of the adapters and the options of fairseq's models and task: title, description, options."""
+    from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+    from fairseq.tasks.language_modeling import LanguageModelingTask
     from fairseq.tasks.translation import TranslationTask
 
     import naslib_ext.benchmark as benchmark
@@ -132,29 +134,52 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     import nni_ext.trial as trial
     import timm_ext.launch as launch
     from fairseq_ext.architectures import architectures
+    from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
+    from fairseq_ext.language import options as language
+    from fairseq_ext.language.task import SupernetLanguageModelingTask
     from fairseq_ext.options import add_model_arguments
     from fairseq_ext.task import SupernetTranslationTask
     from timm_ext import options as training
 
-    models, plain = argparse.ArgumentParser(add_help=False), argparse.ArgumentParser(add_help=False)
-    add_model_arguments(models)
-    task = argparse.ArgumentParser(add_help=False)
-    TranslationTask.add_args(plain)
-    SupernetTranslationTask.add_args(task)
-    known = {given for given, _ in _argparse_options(plain)}
-    names = ", ".join(f"`{name}`" for name, _ in architectures())
-    yield (
-        "fairseq-train --arch",
-        _wrapped(
-            'Options of the models of `--user-dir "$(nas-ext user-dir)"`; what is not given has its value from the'
-            f" architecture. The architectures: {names}."
+    for model, names, add, (task, plain, called) in (
+        ("", architectures, add_model_arguments, (SupernetTranslationTask, TranslationTask, "translation")),
+        (
+            " of language models",
+            language.architectures,
+            language.add_arguments,
+            (SupernetLanguageModelingTask, LanguageModelingTask, "language_modeling"),
         ),
-        _argparse_options(models),
-    )
+    ):
+        models, known, told = (argparse.ArgumentParser(add_help=False) for _ in range(3))
+        add(models)
+        plain.add_args(known)
+        task.add_args(told)
+        theirs = {given for given, _ in _argparse_options(known)}
+        listed = ", ".join(f"`{name}`" for name, _ in names())
+        yield (
+            f"fairseq-train --arch{model}",
+            _wrapped(
+                'Options of the models of `--user-dir "$(nas-ext user-dir)"`; what is not given has its value from the'
+                f" architecture. The architectures: {listed}."
+            ),
+            _argparse_options(models),
+        )
+        yield (
+            f"fairseq-train --task supernet_{called}",
+            f"Options of the task, beside those of fairseq's `{called}`.",
+            [one for one in _argparse_options(told) if one[0] not in theirs],
+        )
+    criterion, own = argparse.ArgumentParser(add_help=False), argparse.ArgumentParser(add_help=False)
+    DistilledLabelSmoothedCrossEntropy.add_args(criterion)
+    LabelSmoothedCrossEntropyCriterion.add_args(own)
+    known = {given for given, _ in _argparse_options(own)}
     yield (
-        "fairseq-train --task supernet_translation",
-        "Options of the task, beside those of fairseq's `translation`.",
-        [one for one in _argparse_options(task) if one[0] not in known],
+        "fairseq-train --criterion distilled_label_smoothed_cross_entropy",
+        _wrapped(
+            "Options of training with a teacher, beside those of `label_smoothed_cross_entropy`. They are also those of"
+            " `distilled_cross_entropy` and `distilled_masked_lm`."
+        ),
+        [one for one in _argparse_options(criterion) if one[0] not in known],
     )
     for title, module, parser in (
         ("python -m timm_ext.train", training, training.parser()),

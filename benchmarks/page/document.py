@@ -7,7 +7,7 @@ import json
 
 from benchmarks.page.results import Results
 from benchmarks.page.section import TEXTS, Section, anchor
-from benchmarks.page.sections import attention, latency, networks, onnx, predictor, search, supernet
+from benchmarks.page.sections import attention, language, latency, networks, onnx, predictor, search, supernet
 from benchmarks.page.sections.gpus import ANCHOR, TITLE, on_gpus
 from nas_core.errors import DataError
 
@@ -15,12 +15,18 @@ __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "stamp"]
 
 _ALL = {
     anchor(section.title): section
-    for module in (supernet, attention, search, predictor, latency, networks, onnx)
+    for module in (supernet, attention, search, predictor, latency, networks, onnx, language)
     for section in module.SECTIONS
 }
 GROUPS = {
     "What quality": ("translation", "attention-quality", "images"),
-    "What speed": ("linear-attention", "cost-of-an-update", "decoding"),
+    "What speed": (
+        "linear-attention",
+        "cost-of-an-update",
+        "cost-of-a-teacher",
+        "decoding",
+        "decoding-by-position",
+    ),
     "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),
     "How far to trust predictions of accuracy": ("accuracy-predictors", "speed-of-nn-former"),
     "How far to trust predictions of latency": (

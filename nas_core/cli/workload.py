@@ -11,6 +11,7 @@ import typer
 from nas_core.errors import ConfigError
 from nas_core.models.image import ImageWorkloadConfig
 from nas_core.models.kind import ModelKind
+from nas_core.models.language import LanguageWorkloadConfig
 from nas_core.models.masked_lm import MaskedLMWorkloadConfig
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.options import options_of
@@ -23,6 +24,8 @@ __all__ = [
     "Channels",
     "Classes",
     "Data",
+    "NewTokens",
+    "PromptLength",
     "Settings",
     "SourceLength",
     "SourceVocab",
@@ -33,7 +36,8 @@ __all__ = [
 ]
 
 _VOCABULARIES = ("source_vocab", "target_vocab")
-_TRANSLATION, _IMAGE, _MASKED_LM = TranslationWorkloadConfig(), ImageWorkloadConfig(), MaskedLMWorkloadConfig()
+_TRANSLATION, _IMAGE = TranslationWorkloadConfig(), ImageWorkloadConfig()
+_LANGUAGE, _MASKED_LM = LanguageWorkloadConfig(), MaskedLMWorkloadConfig()
 
 
 def _number(help: str) -> Any:
@@ -42,13 +46,14 @@ def _number(help: str) -> Any:
 
 Data = Annotated[
     Path | None,
-    typer.Option(help="Translation: folder of fairseq-preprocess; its dictionaries say the size of vocabularies."),
+    typer.Option(help="Text: folder of fairseq-preprocess; its dictionaries say the size of vocabularies."),
 ]
 Vocab = Annotated[
     int | None,
     _number(
         "Entries of the vocabulary, of translation of both, special ones included; default"
-        f" {_TRANSLATION.source_vocab} of translation, {_MASKED_LM.vocab} of masked language models."
+        f" {_TRANSLATION.source_vocab} of translation, {_LANGUAGE.vocab} of language models, {_MASKED_LM.vocab} of"
+        " masked ones."
     ),
 ]
 SourceVocab = Annotated[int | None, _number("Translation: entries of the source vocabulary.")]
@@ -58,6 +63,10 @@ SourceLength = Annotated[
 ]
 TargetLength = Annotated[int | None, _number(f"Translation: decoder steps; default {_TRANSLATION.target_length}.")]
 Beam = Annotated[int | None, _number(f"Translation: hypotheses at a time; default {_TRANSLATION.beam}.")]
+PromptLength = Annotated[
+    int | None, _number(f"Language models: tokens read before decoding is timed; default {_LANGUAGE.prompt_length}.")
+]
+NewTokens = Annotated[int | None, _number(f"Language models: decoding steps; default {_LANGUAGE.new_tokens}.")]
 Batch = Annotated[int | None, _number(f"Images or sequences at a time; default {_IMAGE.batch}.")]
 Classes = Annotated[
     int | None,
@@ -89,7 +98,8 @@ def workload_config(
     options = {name: value for name, value in given.items() if value is not None}
     own_options = {option.name: option for option in options_of(kind.workload_config)}
     said = {**options, **({} if data is None else {"data": data})}
-    known = {*own_options, *(("vocab", "data") if own_options.keys() >= set(_VOCABULARIES) else ())}
+    two = own_options.keys() >= set(_VOCABULARIES)
+    known = {*own_options, *(("vocab", "data") if two else ("data",) if "vocab" in own_options else ())}
     if wrong := next((name for name in said if name not in known), None):
         own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in own_options)
         raise ConfigError(
@@ -99,7 +109,8 @@ def workload_config(
     if data is not None:
         if options.keys() & {"vocab", *_VOCABULARIES}:
             raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
-        options |= zip(_VOCABULARIES, vocabularies(data), strict=True)
+        sizes = vocabularies(data)
+        options |= zip(_VOCABULARIES, sizes, strict=True) if two else {"vocab": sizes[1]}
     if "vocab" not in own_options and (both := options.pop("vocab", None)) is not None:
         options = {**dict.fromkeys(_VOCABULARIES, both), **options}
     for text in settings:

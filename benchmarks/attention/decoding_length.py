@@ -1,0 +1,114 @@
+"""Time and memory of decoding by position, for language models whose layers are linear, half linear, or all softmax.
+
+``python -m benchmarks decoding_length``: milliseconds of one decoding step behind 256 and behind 8,192 tokens, which
+were read all at once, and what attention keeps of them. Networks with random weights and one layout of attention each;
+the two positions take turns, so that their ratio does not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.turns import taking_turns
+from nas_core.latency.machine import describe_machine
+from nas_core.models.language import LanguageCache, LanguageConfig, LanguageNet, LanguageSubnet
+from nas_core.random_streams import own_streams
+from nas_core.space import Architecture, SearchSpace, language_space
+
+__all__ = ["LAYOUTS", "main"]
+
+RESULT = Path(__file__).parents[1] / "results" / "decoding_length.json"
+LAYERS = 6
+POSITIONS = (256, 8192)
+STEPS = 16
+LIMIT = 1.2
+"""Times the first position's milliseconds that a step at the last one may take with linear layers alone."""
+LAYOUTS = {
+    "all linear": ("linear",) * LAYERS,
+    "every second linear": ("softmax", "linear") * (LAYERS // 2),
+    "all softmax": ("softmax",) * LAYERS,
+    "all local": ("local",) * LAYERS,
+}
+
+
+def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, LanguageSubnet]:
+    """A static network with these kinds of attention, one for each layer."""
+    space = language_space(
+        "decoding", layers=(LAYERS,), embed_dims=(width,), ffn_dims=(4 * width,), heads=(width // 32,), head_dim=32,
+        context_length=POSITIONS[-1] + STEPS, attention=("softmax", "local", "linear"),
+    )  # fmt: skip
+    architecture = Architecture({**space.largest().to_dict(), "attention": list(kinds)})
+    with own_streams(0):
+        net = LanguageNet(SearchSpace.of(architecture, like=space), vocab, LanguageConfig(norm_first=True)).eval()
+    with torch.no_grad():
+        return net, net.select(architecture)
+
+
+def decoding(net: LanguageNet, subnet: LanguageSubnet, behind: int, vocab: int) -> tuple[Callable[[], object], int]:
+    """What writes the tokens behind a prompt, and the bytes that attention keeps of the prompt."""
+    stream = torch.Generator().manual_seed(behind)
+    tokens = torch.randint(4, vocab, (1, behind + STEPS), generator=stream)
+    with torch.inference_mode():
+        _, cache = net.read(subnet, tokens[:, :behind])
+
+    def run() -> None:
+        with torch.inference_mode():
+            own = cache.copy()
+            for at in range(behind, behind + STEPS):
+                net.step(subnet, tokens[:, at], own)
+
+    return run, kept(cache)
+
+
+def kept(cache: LanguageCache) -> int:
+    """Bytes of the states of all layers."""
+    return sum(tensor.nbytes for past in cache.past if past is not None for tensor in past.tensors())
+
+
+def measured(kinds: Sequence[str], width: int, vocab: int, repeats: int, name: str) -> dict[str, Any]:
+    """Milliseconds of a step, their ratio and the state's megabytes, by position."""
+    net, subnet = network(kinds, width, vocab)
+    runs, state_mb = {}, {}
+    for position in POSITIONS:
+        runs[str(position)], size = decoding(net, subnet, position, vocab)
+        state_mb[str(position)] = round(size / 2**20, 4)
+    first, last = map(str, POSITIONS)
+    turns = taking_turns(runs, repeats, name, first)
+    step_ms = {at: {key: round(ms / STEPS, 4) for key, ms in row.items()} for at, row in turns["ms"].items()}
+    return {"attention": list(kinds), "step_ms": step_ms, "ratio": turns[f"{first}_times"][last], "state_mb": state_mb}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--width", type=int, default=256, help="channels; a head has 32")
+    parser.add_argument("--vocab", type=int, default=8000)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    rows = {}
+    for name, kinds in LAYOUTS.items():
+        rows[name] = measured(kinds, options.width, options.vocab, options.repeats, name)
+        print(name, rows[name]["step_ms"], rows[name]["ratio"])
+    content = {
+        "layers": LAYERS,
+        "width": options.width,
+        "vocab": options.vocab,
+        "positions": POSITIONS,
+        "steps": STEPS,
+        "repeats": options.repeats,
+        "layouts": rows,
+        "aim": {"ratio of all linear": rows["all linear"]["ratio"]["median"], "at most": LIMIT},
+        "machine": describe_machine("cpu", torch.get_num_threads()),
+    }
+    write_result(options.out, content, command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()
