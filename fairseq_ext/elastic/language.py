@@ -21,7 +21,7 @@ from fairseq_ext.checkpoint import load_network, write_network
 from fairseq_ext.elastic.batches import calibration_batches
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.language_settings import LanguageSettings, language_settings
-from fairseq_ext.elastic.mapping import layer_state, positions_table, with_kinds
+from fairseq_ext.elastic.mapping import layer_state, positions_table
 from fairseq_ext.elastic.spaces import space_around
 from fairseq_ext.language.checkpoint import STATIC
 from fairseq_ext.language.options import base_architecture, network_config
@@ -31,6 +31,7 @@ from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
+from nas_core.supernet.elastic.kinds import with_kinds
 from nas_core.supernet.elastic.language_space import auto_space, trained_genes
 
 __all__ = ["TrainedLanguage", "language_state", "open_language"]

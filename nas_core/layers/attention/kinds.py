@@ -64,6 +64,9 @@ class AttentionKind(ABC):
     """In pictures, for readers who see no colours."""
     takes_relative: ClassVar[bool] = False
     """Whether a table of vectors for distances is added to its keys."""
+    reads_positive_parts: ClassVar[bool] = False
+    """Whether it sees of queries and keys only what is above 0, so that one that begins from projections of another
+    kind needs channels and their negatives."""
     is_bounded: ClassVar[bool] = False
     """Whether it is made for a longest sequence, which :meth:`scaled` gives and :attr:`longest` tells."""
     reads_positions: ClassVar[bool] = False

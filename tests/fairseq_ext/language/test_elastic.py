@@ -209,3 +209,19 @@ def test_other_tasks_are_refused() -> None:
         language_settings(settings, {"task": {"_name": "translation"}}, Path("a.pt"))
     with pytest.raises(ConfigError, match="--output-dictionary-size 8"):
         language_settings(settings, {"task": {**TASK["task"], "output_dictionary_size": 8}}, Path("a.pt"))
+
+
+def test_other_attention_of_a_language_model_is_fitted(
+    transformer_lm: Callable[[str], Path], text: Path, tmp_path: Path
+) -> None:
+    kinds = ("softmax", "linear", "local")
+    trained = open_trained(transformer_lm("learned"), data=str(text), space="attention", attention=kinds)
+    assert trained.space.cardinality() == 9, "nothing but the kinds of two layers"
+    done = take_over(trained, tmp_path / "supernet.pt", calibrate=5, fit_steps=20)
+    linear = [each for each in done.fitted if each.kind == "linear"]
+    assert len(linear) == 2 and len(done.fitted) == 4
+    assert all(each.after < each.solved <= 0.9 * each.before for each in linear), linear
+    supernet = open_supernet(tmp_path / "supernet.pt")
+    losses = {kind: supernet.evaluate(Architecture({**trained.space.largest(), "attention": (kind, kind)}))["loss"]
+              for kind in kinds}  # fmt: skip
+    assert len(set(losses.values())) == 3

@@ -38,6 +38,7 @@ class LinearAttention(AttentionKind):
     name: str = "linear"
     colour = "#d1662b"
     letter = "L"
+    reads_positive_parts = True
     is_bounded = True
     reads_positions = True
     masks_memory = False
