@@ -19,11 +19,13 @@ EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "__init__.py")
 
 
-def run(program: str, *arguments: object) -> str:
+def run(program: str, *arguments: object, folder: Path = ROOT) -> str:
     """What it prints, in a process of its own that has a minute."""
     command = [sys.executable, str(EXAMPLES / program), *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -79,3 +81,14 @@ def test_a_timm_supernet_ends_as_a_small_model(tmp_path: Path) -> None:
     found = re.match(r"(0\.\d+) M parameters, (\d+)% right: Architecture", said)
     assert found and float(found[1]) <= 0.5 and float(found[2]) > 60
     assert (tmp_path / "subnet.pt").stat().st_size < 4.5 * 1e6 * float(found[1])
+
+
+@pytest.mark.slow
+@pytest.mark.timm
+def test_a_trained_vit_ends_as_half_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("timm", reason="needs timm: pip install 'nas-ext[timm]'")
+    said = run("elastic_vit.py", folder=tmp_path).splitlines()
+    trained, found = (re.fullmatch(r"([\d.]+) M: (\d+)% right, after training (\d+)%", line) for line in said)
+    assert trained and found and float(found[1]) < 0.6 * float(trained[1])
+    assert int(trained[2]) > 70 and int(trained[3]) > 70 and int(found[3]) > max(60, int(found[2]))
+    assert (tmp_path / "elastic_vit.pt").stat().st_size < 4.5 * 1e6 * float(found[1])
