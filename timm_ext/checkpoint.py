@@ -106,11 +106,10 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
     name = args.get("model") or state.get("arch")
     known = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
+    known |= args.get("model_kwargs") or {}
     bias = state["state_dict"].get("net.head.bias")
     try:
-        model = timm.create_model(
-            str(name), num_classes=0 if bias is None else len(bias), **known, **(args.get("model_kwargs") or {})
-        )
+        model = timm.create_model(str(name), num_classes=0 if bias is None else len(bias), **known)
     except NasExtError:
         raise
     except (RuntimeError, TypeError, ValueError) as error:

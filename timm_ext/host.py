@@ -67,6 +67,8 @@ class ImageSupernet:
         self._batches: Any = None
         height, width = self._model.net.config.image_size or (self.space.largest().number("image_size"),) * 2
         self.task = {"kind": "image", "classes": self._model.num_classes, "height": height, "width": width}
+        if (activation := self._model.net.config.activation) != "relu":
+            self.task["activation"] = activation  # what latency is measured with, unless it says otherwise
 
     def _validation(self) -> Any:
         from timm.data import create_loader, resolve_data_config
@@ -151,6 +153,16 @@ class ImageSupernet:
 
         arch = str(self._state.get("arch") or "")
         return write_subnet(self._model, self.space.validate(architecture), Path(path), arch)
+
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save the subnet as a model of timm's, which loads it without this project; its parameters.
+
+        Raises:
+            ConfigError: timm's class has no such network; what differs is said.
+        """
+        from timm_ext.trained.plain import write_plain
+
+        return write_plain(self._model.net, self.space.validate(architecture), self._statistics(), Path(path))
 
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet, for images of the size it was trained on."""

@@ -47,8 +47,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             ``mos_router_dropout`` as in :class:`nas_core.layers.MoSConfig`.
         architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
         linear_form: how linear attention is computed, with the same results; ``auto`` chooses by device and length.
-        activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, layer_order: as in
-            :class:`nas_core.models.image.VisionConfig`, for networks that were trained elsewhere.
+        activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
+            layer_order: as in :class:`nas_core.models.image.VisionConfig`, for networks that were trained elsewhere.
         prepared: how images are prepared, by the names of timm's data configuration (``mean``, ``std``, ``crop_pct``,
             ..); default: the registered model's.
     """
@@ -81,6 +81,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         norm_embedding: bool = False,
         norm_after_pool: bool = False,
         registers: int = 0,
+        smooth_positions: bool = False,
         layer_order: Sequence[int] = (),
         prepared: Mapping[str, Any] | None = None,
         **unknown: Any,
@@ -116,6 +117,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             norm_embedding=norm_embedding,
             norm_after_pool=norm_after_pool,
             registers=registers,
+            smooth_positions=smooth_positions,
             layer_order=tuple(layer_order),
             mos=experts if self.is_supernet else MoSConfig(),
         )

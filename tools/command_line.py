@@ -125,6 +125,7 @@ def _name(info: Any) -> str:
 
 def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Programs of the adapters and the options of fairseq's models and task: title, description, options."""
+    from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
     from fairseq.tasks.language_modeling import LanguageModelingTask
     from fairseq.tasks.translation import TranslationTask
 
@@ -133,6 +134,7 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     import nni_ext.trial as trial
     import timm_ext.launch as launch
     from fairseq_ext.architectures import architectures
+    from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
     from fairseq_ext.language import options as language
     from fairseq_ext.language.task import SupernetLanguageModelingTask
     from fairseq_ext.options import add_model_arguments
@@ -167,6 +169,18 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
             f"Options of the task, beside those of fairseq's `{called}`.",
             [one for one in _argparse_options(told) if one[0] not in theirs],
         )
+    criterion, own = argparse.ArgumentParser(add_help=False), argparse.ArgumentParser(add_help=False)
+    DistilledLabelSmoothedCrossEntropy.add_args(criterion)
+    LabelSmoothedCrossEntropyCriterion.add_args(own)
+    known = {given for given, _ in _argparse_options(own)}
+    yield (
+        "fairseq-train --criterion distilled_label_smoothed_cross_entropy",
+        _wrapped(
+            "Options of training with a teacher, beside those of `label_smoothed_cross_entropy`. They are also those of"
+            " `distilled_cross_entropy` and `distilled_masked_lm`."
+        ),
+        [one for one in _argparse_options(criterion) if one[0] not in known],
+    )
     for title, module, parser in (
         ("python -m timm_ext.train", training, training.parser()),
         ("python -m timm_ext.launch", launch, None),

@@ -18,9 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.decoding_cost import cache_bytes, token_ms, untrained
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.translation_runs import USER_DIR, TranslationRuns
+from benchmarks.parts.trained.decoding_cost import cache_bytes, token_ms, untrained
+from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.search import EvolutionConfig, HATEvolution, search
@@ -162,7 +162,7 @@ def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any
 
 
 def costs(job: Job) -> list[dict[str, Any]]:
-    """Of each number of linear layers: what decoding keeps, and what a token takes, near the start and at the end."""
+    """What decoding keeps, and what a token takes near the start and at the end, for each number of linear layers."""
     file = job.work / "costs.jsonl"
     if not file.exists():
         net = untrained(job.space, 64)

@@ -14,7 +14,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
@@ -43,7 +43,11 @@ class DistilledMaskedLmConfig(DistillationConfig, MaskedLmConfig):  # type: igno
 def projected_outputs(model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
     """Features (N, C) and their table (V, C) of networks that give them, logits (N, V) and None of others."""
     if not hasattr(model, "active_subnet"):
-        return model(**sample["net_input"])[0].flatten(0, 1), None
+        output = getattr(getattr(model, "decoder", None), "output_projection", None)
+        if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
+            return model(**sample["net_input"])[0].flatten(0, 1), None
+        features, _ = model(**sample["net_input"], features_only=True)  # of a teacher: its logits need not be held
+        return features.flatten(0, 1), output.weight
     features, extra = model(**sample["net_input"], features_only=True)
     return features.flatten(0, 1), extra["output"]
 

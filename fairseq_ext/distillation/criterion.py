@@ -132,7 +132,7 @@ class Distilled:
             return None
         with one_line_errors():
             teacher.prepare(student)
-            answer = teacher.answer(sample, run)
+            answer = teacher.answer(sample, run, once=not self._shared and hasattr(student, "active_subnet"))
         if self._shared:
             self._memo = sample, answer
         return answer

@@ -16,6 +16,7 @@ from nas_core.supernet.active import SubnetHolder
 from nas_core.supernet.teacher import TopK, top_k
 from nas_core.supernet.teacher.projected import (
     Probabilities,
+    Projection,
     probabilities_of,
     projected_probabilities,
     projected_top_k,
@@ -27,20 +28,27 @@ __all__ = ["Answer", "FileTeacher", "said"]
 class Answer(NamedTuple):
     """What a teacher says about a batch."""
 
-    rows: Probabilities | TopK
+    rows: Probabilities | TopK | Projection
     """What it says about each of the N rows."""
     states: LayerStates | None
     """What its layers read and gave, where they are compared."""
 
 
 def said(
-    outputs: tuple[Tensor, Tensor | None], kept: int, temperature: float, states: LayerStates | None = None
+    outputs: tuple[Tensor, Tensor | None],
+    kept: int,
+    temperature: float,
+    states: LayerStates | None = None,
+    once: bool = False,
 ) -> Answer:
-    """The answer of a network that gave features (N, C) and their table (V, C), or logits (N, V) and no table."""
+    """The answer of a network that gave features (N, C) and their table (V, C), or logits (N, V) and no table; where it
+    is read ``once``, by a student that has a table too, probabilities are computed with it."""
     x, table = outputs
     if table is None:
         return Answer(top_k(x, kept, temperature) if kept else probabilities_of(x.detach(), temperature), states)
     x, table = x.detach(), table.detach()
+    if once and not kept:
+        return Answer(Projection(x, table, temperature), states)
     rows = projected_top_k(x, table, kept, temperature) if kept else projected_probabilities(x, table, temperature)
     return Answer(rows, states)
 
@@ -85,8 +93,9 @@ class FileTeacher:
         self.model.to(device=like.device, dtype=like.dtype)
         self._ready = True
 
-    def answer(self, sample: dict[str, Any], run: Any) -> Answer:
-        """What it says about a batch; ``run(model)`` gives features and table, or logits, of any network."""
+    def answer(self, sample: dict[str, Any], run: Any, once: bool) -> Answer:
+        """What it says about a batch; ``run(model)`` gives features and table, or logits, of any network. ``once``: see
+        :func:`said`."""
         options = self._options
         if self._cache is not None:
             kept = min(options.teacher_top_k, len(self._task.target_dictionary))
@@ -94,7 +103,7 @@ class FileTeacher:
             return Answer(rows, None)
         outputs, states = self._run(run)
         kept = min(options.teacher_top_k, len(self._task.target_dictionary))
-        return said(outputs, kept, options.distill_temperature, states)
+        return said(outputs, kept, options.distill_temperature, states, once)
 
     def flush(self) -> None:
         """Wait until what it said is on the disk."""

@@ -18,7 +18,7 @@ from nas_core.errors import DataError
 __all__ = ["plain_batch", "validation_batches"]
 
 _TOKENS = 4096
-"""Of a batch at most."""
+"""Tokens of a batch at most."""
 
 
 def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:

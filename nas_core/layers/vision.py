@@ -153,11 +153,14 @@ def drop_path(x: Tensor, probability: float) -> Tensor:
     return x * (kept.to(x.dtype) / (1 - probability))
 
 
-def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
-    """Position embeddings ``(old rows * columns, C)`` interpolated to another grid: ``(new rows * columns, C)``."""
+def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], antialias: bool = False) -> Tensor:
+    """Position embeddings ``(old rows * columns, C)`` interpolated to another grid: ``(new rows * columns, C)``.
+
+    ``antialias``: by the smoother cubic of image libraries also where the grid grows, as timm does.
+    """
     if old == new:
         return table
     image = table.float().view(*old, -1).permute(2, 0, 1)[None]
     shrinks = new[0] < old[0] or new[1] < old[1]
-    resized = F.interpolate(image, new, mode="bicubic", align_corners=False, antialias=shrinks)
+    resized = F.interpolate(image, new, mode="bicubic", align_corners=False, antialias=antialias or shrinks)
     return resized[0].permute(1, 2, 0).flatten(0, 1).to(table.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from nas_core.errors import ConfigError
@@ -47,7 +48,7 @@ def remeasure(
     except ConfigError as error:
         _log.warning("finalists are not measured as the latency model's data were: %s", error)
         return [{} for _ in architectures]
-    for name, value in kind.described(config).items():
+    for name, value in {**asdict(config), **kind.described(config)}.items():
         if task and name in task and task[name] != value:
             _log.warning("latency is measured with %s %s, the supernet has %s", name, value, task[name])
     same = describe_machine(timing.device, timing.threads) == model.info.get("machine")

@@ -17,8 +17,7 @@ from torch import Tensor
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.space import Choice, SearchSpace, save_space
 from nas_core.supernet import Supernet, open_supernet
-from nas_core.supernet.elastic import CRITERIA, Trained, importance, take_over
-from nas_core.supernet.elastic.opening import open_trained
+from nas_core.supernet.elastic import CRITERIA, Trained, importance, open_trained, take_over
 from nas_core.supernet.elastic.sorting import sort_axes
 
 
@@ -39,6 +38,10 @@ class ElasticSourceContract:
     def output(self, supernet: Supernet, architecture: Any) -> Tensor:
         """What a subnet computes for a fixed input, in evaluation mode."""
         raise NotImplementedError
+
+    def open_static(self, path: Path) -> Supernet:
+        """A network that was taken out of a supernet."""
+        return open_supernet(path, data=self.data)
 
     def open(self, checkpoint: Path, **options: Any) -> Trained:
         return open_trained(checkpoint, **{"data": self.data, "calibrate": 2, **options})
@@ -106,7 +109,7 @@ class ElasticSourceContract:
         for name in ("smallest", "largest"):
             architecture = getattr(supernet.space, name)()
             assert supernet.extract(architecture, tmp_path / f"{name}.pt") > 0
-            static = open_supernet(tmp_path / f"{name}.pt", data=self.data)
+            static = self.open_static(tmp_path / f"{name}.pt")
             assert static.space.cardinality() == 1
             found, expected = self.output(static, architecture), self.output(supernet, architecture)
             assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))

@@ -29,7 +29,7 @@ PAGES = {
     "report": ("nas_core.report",),
     "search": ("nas_core.search",),
     "space": ("nas_core.space",),
-    "supernet": ("nas_core.supernet", "nas_core.supernet.teacher"),
+    "supernet": ("nas_core.supernet", "nas_core.supernet.elastic", "nas_core.supernet.teacher"),
     "timm": ("timm_ext",),
 }  # fmt: skip
 

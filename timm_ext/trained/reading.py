@@ -135,9 +135,11 @@ def _description(
         trained = {"img_size": options.get("img_size"), "in_chans": options.get("in_chans")}
         trained["global_pool"] = options.get("gp")
         stated = {key: value for key, value in trained.items() if value is not None}
-        return str(content.get("arch") or options.get("model")), {**stated, **given}, dict(options)
+        options = {**(content.get("pretrained_cfg") or {}), **options}
+        return str(content.get("arch") or options.get("model")), {**stated, **given}, options
     if "arch" in metadata:
-        return metadata["arch"], dict(json.loads(metadata.get("model_kwargs", "{}"))), {}
+        known = [json.loads(metadata.get(name, "{}")) for name in ("model_kwargs", "pretrained_cfg")]
+        return metadata["arch"], *known
     if (config := path.with_name("config.json")).is_file():
         return _of_hub(config)
     name = path.name.split(".")[0]

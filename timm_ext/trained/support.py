@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from timm.layers import Attention, GELUTanh, Mlp, PatchEmbed, QuickGELU
+from timm.layers import GELU, Attention, GELUTanh, Mlp, PatchEmbed, QuickGELU, Tanh
 from timm.layers import LayerNorm as TimmLayerNorm
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
@@ -23,6 +23,10 @@ _OTHERS = {
     "NaFlexVit": "images of several sizes in one batch",
 }
 """Relatives of ``VisionTransformer``, and what of them an elastic network does not compute."""
+
+
+_ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh", GELU: "gelu", GELUTanh: "gelu_tanh",
+                QuickGELU: "quick_gelu"}  # fmt: skip
 
 
 def check_supported(model: Any, name: str) -> None:
@@ -63,7 +67,11 @@ def _of_network(model: Any) -> Iterator[str]:
         yield "attention as pooling"
     elif model.global_pool not in POOLS:
         yield f"pooling {model.global_pool!r}"
-    elif model.pool_include_prefix and model.global_pool not in ("", "token") and model.num_prefix_tokens:
+    elif (
+        getattr(model, "pool_include_prefix", False)
+        and model.global_pool not in ("", "token")
+        and model.num_prefix_tokens
+    ):
         yield "pooling that reads the class token with the patches'"
     if isinstance(model.norm, nn.Identity) == isinstance(model.fc_norm, nn.Identity):
         yield "not exactly one norm after the layers"
@@ -83,7 +91,8 @@ def _of_block(block: Any) -> Iterator[str]:
     else:
         if not isinstance(block.attn.q_norm, nn.Identity):
             yield "norms of queries and keys (qk_norm)"
-        if not isinstance(block.attn.norm, nn.Identity) or block.attn.gate is not None:
+        # What is younger than the oldest release of timm that is supported is asked for.
+        if not isinstance(block.attn.norm, nn.Identity) or getattr(block.attn, "gate", None) is not None:
             yield "a norm or a gate within attention"
     if type(block.mlp) is not Mlp:
         name = type(block.mlp).__name__
@@ -121,5 +130,4 @@ def activation_of(module: nn.Module) -> str:
     """The name that a module's function has in :data:`nas_core.layers.feed_forward.ACTIVATIONS`; empty: none."""
     if isinstance(module, nn.GELU):
         return "gelu_tanh" if module.approximate == "tanh" else "gelu"
-    known = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", GELUTanh: "gelu_tanh", QuickGELU: "quick_gelu"}
-    return known.get(type(module), "")
+    return _ACTIVATIONS.get(type(module), "")

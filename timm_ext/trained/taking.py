@@ -231,7 +231,7 @@ def elastic(
         CheckpointError: the model has no elastic form; the message says why. SpaceError: the space does not contain it
             as its largest network. NasExtError: other wrong input.
     """
-    check_settings(importance_by, calibrate)
+    check_settings(importance_by, calibrate, fit_steps if attention else 0)
     if isinstance(model, nn.Module):
         source = source_of(model)
     elif isinstance(model, str) and timm.is_model(model):

@@ -47,6 +47,7 @@ def arguments_of(model: Any) -> dict[str, Any]:
         "activation": activation_of(model.blocks[0].mlp.act),
         "norm_eps": norms_of(model)[0].eps,
         "embedding_scale": 1.0,
+        "smooth_positions": True,
         "norm_embedding": not isinstance(model.norm_pre, nn.Identity),
         "norm_after_pool": not isinstance(model.fc_norm, nn.Identity),
     }

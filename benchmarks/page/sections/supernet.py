@@ -205,4 +205,33 @@ UPDATE = Section(
         (6.8, 2.6),
     ),
 )
-SECTIONS = (TRANSLATION, SECTION_IMAGES, UPDATE)
+TEACHERS = {"teacher": "a checkpoint", "cached": "a checkpoint, read from disk", "largest": "the largest subnet"}
+
+
+def _teacher(results: Results) -> Mapping[str, str]:
+    content = results["teacher_update"]
+
+    def cell(sampling: str, teacher: str) -> str:
+        ratio = content[sampling]["times_none"].get(teacher)
+        if ratio is None:
+            return fixed(None)
+        return f"{fixed(ratio['median'], 2)} ({fixed(ratio['q25'], 2)} to {fixed(ratio['q75'], 2)})"
+
+    values = {
+        f"{sampling}_{teacher}": times(ratio["median"], 2)
+        for sampling in ("sandwich", "spos")
+        for teacher, ratio in content[sampling]["times_none"].items()
+    }
+    return {
+        "tokens": count(content["target_tokens"]),
+        "vocabulary": count(content["vocabulary"]),
+        "table": table(
+            ["teacher", "sandwich", "one random subnet"],
+            [[label, cell("sandwich", name), cell("spos", name)] for name, label in TEACHERS.items()],
+        ),
+        **values,
+    }
+
+
+TEACHER = Section("Cost of a teacher", ("teacher_update",), _teacher)
+SECTIONS = (TRANSLATION, SECTION_IMAGES, UPDATE, TEACHER)

@@ -58,6 +58,11 @@ class _ImageKind(OnePassKind):
     ) -> ImageWorkload:
         return ImageWorkload(space, architecture, config, device)
 
+    def described(self, config: ImageWorkloadConfig) -> dict[str, Any]:
+        """Without the activation of earlier releases, so that their measurements are continued."""
+        found = super().described(config)
+        return {name: value for name, value in found.items() if (name, value) != ("activation", "relu")}
+
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
         depth = architecture.number("layers")

@@ -145,7 +145,9 @@ class VisionNet(nn.Module):
         if old == new:
             return positions
         first = self.prefix_tokens
-        return torch.cat([positions[:first], resize_positions(positions[first:], old, new)])
+        return torch.cat(
+            [positions[:first], resize_positions(positions[first:], old, new, self.config.smooth_positions)]
+        )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         """Positions of another square grid are interpolated."""

@@ -58,6 +58,8 @@ class VisionConfig:
     """Added to the variance by layer norms."""
     embedding_scale: float | None = None
     """By what tokens are multiplied before the first layer; default: the square root of the subnet's width."""
+    smooth_positions: bool = False
+    """For larger images, interpolate positions as timm does; smaller ones are served alike."""
     norm_embedding: bool = False
     """A layer norm between the embedding and the first layer, as in CLIP."""
     norm_after_pool: bool = False

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig
 from nas_core.models.workload import same_draws
@@ -30,11 +31,15 @@ class ImageWorkloadConfig:
     """Classes of the classifier."""
     channels: int = 3
     """Channels of an image."""
+    activation: str = "relu"
+    """Function of the hidden units: relu, gelu, .."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "classes", "channels"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.activation not in ACTIVATIONS:
+            raise unknown_choice("activation", self.activation, ACTIVATIONS)
 
 
 class ImageWorkload:
@@ -79,7 +84,7 @@ class ImageWorkload:
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
     """The network of one architecture in evaluation mode, with random weights."""
-    own = VisionConfig(classes=config.classes, channels=config.channels)
+    own = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
     return VisionNet(static_image_space(architecture), own).eval()
 
 

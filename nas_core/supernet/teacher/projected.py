@@ -28,6 +28,7 @@ from nas_core.supernet.teacher.losses import (
 __all__ = [
     "DistilledSums",
     "Probabilities",
+    "Projection",
     "distilled_loss",
     "naive_distilled_loss",
     "probabilities_of",
@@ -45,6 +46,23 @@ class Probabilities(NamedTuple):
     """(N, V)"""
     negative_entropy: Tensor
     """(N,): the sum of p log p."""
+
+
+class Projection(NamedTuple):
+    """A teacher's features and table, whose probabilities are computed with the rows of a chunk and not kept: for a
+    batch from which one network learns."""
+
+    features: Tensor
+    """(N, C)"""
+    table: Tensor
+    """(V, C)"""
+    temperature: float = 1.0
+
+    def of_rows(self, rows: slice) -> Probabilities:
+        """The probabilities of some rows."""
+        kind = self.features.dtype
+        logits = self.features[rows] @ self.table.t()
+        return Probabilities(*_softmax(logits.to(torch.promote_types(kind, torch.float32)), self.temperature))
 
 
 class DistilledSums(NamedTuple):
@@ -154,16 +172,18 @@ def distilled_loss(
 def _softmax(logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     if temperature != 1:
         logits = logits / temperature
-    norm = logits.logsumexp(1, keepdim=True)
-    p = (logits - norm).exp_()
-    return p, (p * logits).sum(1) - norm[:, 0]
+    shifted = logits - logits.amax(1, keepdim=True)
+    p = shifted.exp()  # once: that of the logarithm of their sum is the same
+    total = p.sum(1, keepdim=True)
+    p.div_(total)
+    return p, torch.linalg.vecdot(p, shifted) - total[:, 0].log()
 
 
 def projected_distilled_loss(
     features: Tensor,
     table: Tensor,
     target: Tensor,
-    teacher: Probabilities | TopK,
+    teacher: Probabilities | TopK | Projection,
     *,
     weight: float,
     temperature: float = 1.0,
@@ -180,6 +200,9 @@ def projected_distilled_loss(
         ConfigError: the temperature is not above 0.
     """
     check_temperature(temperature)
+    if isinstance(teacher, Projection):
+        kind = product_type(features)
+        teacher = Projection(teacher.features.to(kind), teacher.table.to(kind), temperature)
     each = _Distilled(target, teacher, weight, temperature, smoothing, padding_idx)
     return DistilledSums(*projected(features, table, each))
 
@@ -210,7 +233,7 @@ class _Distilled(NamedTuple):
     """The losses of rows of logits, as :class:`nas_core.layers.smoothed_loss.RowLosses` says."""
 
     target: Tensor
-    teacher: Probabilities | TopK
+    teacher: Probabilities | TopK | Projection
     weight: float
     temperature: float
     smoothing: float
@@ -248,10 +271,13 @@ class _Distilled(NamedTuple):
     ) -> tuple[Tensor, Tensor | None]:
         """KL(teacher || student) of rows, of logits divided by the temperature, and the student's probabilities less
         that share of the teacher's, which are its gradient by these logits if all are taken."""
-        if isinstance(self.teacher, Probabilities):
-            p = self.teacher.probabilities[rows]
-            cross = torch.linalg.vecdot(p, logits)
-            row_kl = self.teacher.negative_entropy[rows] - cross + norm[:, 0]
+        if not isinstance(self.teacher, TopK):
+            p, negative_entropy = (
+                self.teacher.of_rows(rows)
+                if isinstance(self.teacher, Projection)
+                else (self.teacher.probabilities[rows], self.teacher.negative_entropy[rows])
+            )
+            row_kl = negative_entropy - torch.linalg.vecdot(p, logits) + norm[:, 0]
             return row_kl, (logits - norm).exp_().sub_(p, alpha=share) if gradient else None
         kept = TopK(self.teacher.probabilities[rows], self.teacher.indices[rows])
         p, p_rest = kept_and_rest(kept, logits.shape[1])

@@ -11,7 +11,7 @@ import torch
 from fairseq_ext.checkpoint import read_state
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.distillation.teachers import CRITERION, PLAIN, SANDWICH, train_plain
-from tests.fairseq_ext.running import USER_DIR, run, subnet
+from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, run, subnet
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,26 @@ def test_a_subnet_is_compared_layer_by_layer_with_the_supernet_it_was_taken_from
         "--teacher", trained("neuron"), "--distill-hidden", 1, "--max-update", 2, "--save-dir", tmp_path,
     )  # fmt: skip
     assert all(loss > 0 for loss in losses(done, "hidden_loss"))
+
+
+def test_a_network_that_was_taken_out_remembers_which_layers_it_kept(arguments, trained, tmp_path):
+    """Of a supernet that keeps its second decoder layer longest; another take-over has another order of channels."""
+    state = torch.load(trained("layer"), weights_only=True)
+    vars(state["cfg"]["model"]).update(taken_over="a digest", decoder_order=[1, 0])
+    torch.save(state, tmp_path / "supernet.pt")
+    open_supernet(tmp_path / "supernet.pt").extract(SPACE.smallest(), tmp_path / "small.pt")
+    stored = read_state(tmp_path / "small.pt")["cfg"]["model"]
+    assert stored.kept_layers == {"decoder": [1]} and stored.decoder_order is None
+    command = [
+        "train", *arguments[:3], "--arch", "hat_transformer", "--optimizer", "adam", "--lr", 1e-3, "--cpu", *CRITERION,
+        "--finetune-from-model", tmp_path / "small.pt", "--teacher", tmp_path / "supernet.pt", "--distill-hidden", 1,
+        "--batch-size", 16, "--num-workers", 0, "--distributed-world-size", 1, "--log-format", "json",
+        "--log-interval", 1, "--max-update", 1, "--save-dir", tmp_path / "static",
+    ]  # fmt: skip
+    assert losses(run(*command), "hidden_loss")[0] > 0
+    vars(state["cfg"]["model"]).update(taken_over="another")
+    torch.save(state, tmp_path / "supernet.pt")
+    assert_one_line(run(*command, "--save-dir", tmp_path / "other"), "one 'nas-ext elastic'", "different ones")
 
 
 def test_fairseqs_own_model_takes_a_supernet_as_teacher(corpus, trained, tmp_path):

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.fairseq_ext.running import run
-
 SIZES = ["--encoder-layers", 2, "--decoder-layers", 2, "--encoder-embed-dim", 16, "--decoder-embed-dim", 16,
          "--encoder-ffn-embed-dim", 24, "--decoder-ffn-embed-dim", 32,
          "--encoder-attention-heads", 4, "--decoder-attention-heads", 4]  # fmt: skip
@@ -28,6 +26,8 @@ FORMS: dict[str, list[object]] = {
 @pytest.fixture(scope="session")
 def joined(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus with one dictionary for both languages."""
+    from tests.fairseq_ext.running import run  # not above: a plain machine reads this file too
+
     folder = tmp_path_factory.mktemp("joined")
     names = [f"--{split}pref={corpus.parent / split}" for split in ("train", "valid", "test")]
     done = run(
@@ -40,6 +40,8 @@ def joined(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def transformer(joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``transformer(options)``: the checkpoint of such a network after one update, all its weights random."""
+    from tests.fairseq_ext.running import run
+
     made: dict[tuple[str, ...], Path] = {}
 
     def checkpoint(*options: object, arch: str = "transformer") -> Path:

@@ -6,20 +6,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from fairseq.models.transformer import TransformerModel
+from fairseq.models.transformer.transformer_legacy import base_architecture
 
+from fairseq_ext.elastic.plain import check_plain, plain_state
 from nas_core.cli import main
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
-from nas_core.supernet.elastic import take_over
-from nas_core.supernet.elastic.opening import open_trained
+from nas_core.supernet.elastic import open_trained, take_over
 from tests.fairseq_ext.elastic.conftest import FORMS
-from tests.fairseq_ext.running import DECODING, quiet_environment, run
+from tests.fairseq_ext.running import DECODING, SPACE, build, quiet_environment, run
 
 WITHOUT_THE_PROJECT = """
 import json, sys
@@ -112,3 +115,25 @@ def test_what_is_not_alike_is_said(
     assert main(list(map(str, command))) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1 and not (tmp_path / "a.pt").exists()
+
+
+def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:
+    """In HAT's space queries have one width, and positions are the first channels of the supernet's sinusoids."""
+    model = build(pair, max_source_positions=30, max_target_positions=30).eval()
+    genes = SPACE.largest().to_dict() | {"decoder.arbitrary_cross": [-1, -1], "encoder.ffn_dim": [24, 24]}
+    architecture = SPACE.validate(Architecture(genes))
+    check_plain(architecture, model.net.config)
+    with torch.no_grad(), model.using(architecture):
+        expected = model(SOURCE, None, TARGET)[0]
+    args = Namespace(
+        **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in (
+            ("embed_dim", 16), ("layers", 2), ("attention_heads", 4), ("learned_pos", True))},
+        encoder_ffn_embed_dim=24, decoder_ffn_embed_dim=32, max_source_positions=30, max_target_positions=30,
+    )  # fmt: skip
+    base_architecture(args)
+    own = TransformerModel.build_model(args, pair)
+    with torch.no_grad():
+        state = plain_state(model.net, model.net.select(architecture), (30, 30))
+        own.load_state_dict(state, strict=True)
+        found = own.eval()(SOURCE, None, TARGET)[0]
+    assert float((found - expected).abs().max() / expected.abs().max()) <= 1e-5

@@ -31,10 +31,8 @@ class TestMaskedLM(ElasticSourceContract):
 
     def host_gradients(self, trained: Trained, batch: Any) -> Mapping[str, Tensor]:
         found: Any = trained
-        model, task = (
-            found._model,
-            found._task,
-        )  # private: the network that is taken over
+        model = found._model  # private: the network that is taken over
+        task = found._task  # private: with its dictionary
         model.zero_grad()
         target = torch.full_like(batch["tokens"], task.source_dictionary.pad()).flatten()
         target[batch["at"]] = batch["target"]

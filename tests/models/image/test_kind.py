@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nas_core.errors import ArchitectureError, ConfigError, SpaceError
+from nas_core.errors import ArchitectureError, ConfigError, SpaceError, UnknownChoiceError
 from nas_core.models import kind_of
 from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
 from nas_core.space import Architecture, SearchSpace, get_space, image_space
@@ -71,3 +71,14 @@ def test_one_kind_of_attention_for_all_layers_is_shown_too() -> None:
 def test_an_architecture_says_its_network_alone() -> None:
     genes = {"layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2, "head_dim": 4, "image_size": 8, "patch_size": 4}
     assert kind_of(Architecture({**genes, "relative_clip": 0})).name == "image"
+
+
+def test_the_activation_is_part_of_the_workload_where_it_is_no_relu() -> None:
+    space, kind = tiny(), kind_of(tiny())
+    relu, gelu = ImageWorkloadConfig(), ImageWorkloadConfig(activation="gelu")
+    assert "activation" not in kind.described(relu)  # as measured by earlier releases
+    assert kind.described(gelu)["activation"] == "gelu"
+    one, other = (ImageWorkload(space, space.largest(), config).classify() for config in (relu, gelu))
+    assert not one.equal(other)
+    with pytest.raises(UnknownChoiceError, match="activation"):
+        ImageWorkloadConfig(activation="square")

@@ -14,6 +14,7 @@ from nas_core.layers.smoothed_loss import projected_smoothed_loss
 from nas_core.supernet.teacher import TopK, top_k
 from nas_core.supernet.teacher.projected import (
     Probabilities,
+    Projection,
     distilled_loss,
     naive_distilled_loss,
     probabilities_of,
@@ -141,6 +142,22 @@ def test_temperatures_that_are_none() -> None:
         projected_distilled_loss(
             features, table, target, top_k(logits, 2), weight=0.5, temperature=0.0, padding_idx=PAD
         )
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS)
+    generator = torch.Generator().manual_seed(5)
+    x, words = torch.randn(ROWS, 4, generator=generator), torch.randn(WORDS, 4, generator=generator)
+    results = []
+    for teacher in (Projection(x, words), projected_probabilities(x, words, temperature)):
+        features, table, target, _ = data()
+        sums = projected_distilled_loss(
+            features, table, target, teacher, weight=0.6, temperature=temperature, smoothing=0.1, padding_idx=PAD
+        )
+        sums.loss.backward()
+        results.append((*(value.detach() for value in sums), features.grad, table.grad))
+    torch.testing.assert_close(results[0], results[1])
 
 
 @pytest.mark.parametrize("kept", [None, 3])

@@ -50,6 +50,16 @@ def test_the_largest_network_is_the_trained_one(form: str, tmp_path: Path) -> No
         assert difference(load_model(tmp_path / "subnet.safetensors")(x), again(x)) < TOLERANCE
 
 
+@pytest.mark.parametrize("changes", [{}, {"no_embed_class": True, "reg_tokens": 2}])
+def test_images_of_other_sizes(changes: dict[str, Any]) -> None:
+    """Positions are interpolated as timm does, to larger and to smaller grids."""
+    model = vit(dynamic_img_size=True, **changes)
+    supernet = elastic(model)
+    for size in ((16, 16), (24, 40), (64, 64)):
+        x = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(2))
+        assert difference(supernet(x), model(x)) < TOLERANCE
+
+
 @pytest.mark.parametrize("form", ["vit", "deit3", "clip", "no class token"])
 def test_gradients_are_the_trained_networks(form: str) -> None:
     """Of the images, and of weights that are nowhere folded."""
@@ -110,6 +120,7 @@ def test_a_checkpoint_of_timms_trainer(npz: Path, tmp_path: Path) -> None:
     assert supernet.space.choice("attention").options[0] == ("softmax", "linear")
     assert supernet.space.largest()["attention"] == ("softmax",) * 3
     assert supernet.evaluate(supernet.space.smallest())["loss"] > 0
+    assert supernet.task["activation"] == "gelu"
     assert difference(load_model(out)(images(model)), model(images(model))) < TOLERANCE
     with pytest.raises(CheckpointError, match="nas-ext elastic"):
         HOST.open(path)
@@ -148,7 +159,7 @@ def test_spaces() -> None:
         )  # fmt: skip
         elastic(model, space=wide)
     with pytest.raises(ConfigError, match="name them in the space"):
-        elastic(model, space=own, attention=("linear",))
+        elastic(model, space=own, attention=("linear",), fit_steps=0)
 
 
 def test_wrong_input_is_one_line(npz: Path, tmp_path: Path) -> None:

@@ -1,0 +1,20 @@
+"""The cost of a teacher is measured for each way of sampling, and says whether its aims are reached."""
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+from benchmarks.supernet.teacher_update import main
+from nas_core.files import read_json
+
+
+def test_each_teacher_takes_its_turn(tmp_path):
+    main(["--size", "tiny", "--repeats", "2", "--out", str(tmp_path / "teacher_update.json")])
+    result = read_json(tmp_path / "teacher_update.json")
+    expected = {"sandwich": {"teacher", "cached", "largest"}, "spos": {"teacher", "cached"}}
+    for sampling, teachers in expected.items():
+        found = result[sampling]
+        assert found["times_none"].keys() == teachers and found["update_ms"].keys() == teachers | {"none"}
+        assert all(0 < row["q25"] <= row["median"] <= row["q75"] for row in found["times_none"].values())
+        assert found["reached"].keys() == {"teacher", "cached"}
+    assert result["measured"]["command"].startswith("python -m benchmarks teacher_update")

@@ -1,0 +1,27 @@
+"""A network of fairseq's is taken over on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic import open_trained, take_over
+from tests.fairseq_ext.elastic.conftest import FORMS
+
+
+@pytest.mark.parametrize("criterion", ["activation", "gradient"])
+def test_it_stays_what_it_was(
+    device: str, criterion: str, transformer: Callable[..., Path], joined: Path, tmp_path: Path
+) -> None:
+    trained = open_trained(transformer(*FORMS["pre-norm"]), data=str(joined), calibrate=2, device=device)
+    assert all(tensor.device.type == torch.device(device).type for tensor in trained.net.state_dict().values())
+    done = take_over(trained, tmp_path / "s.pt", importance_by=criterion, calibrate=2, mos="neuron")
+    assert done.difference <= 1e-5 and done.batches == 2
+    supernet = open_supernet(tmp_path / "s.pt", data=str(joined), device=device)
+    assert supernet.evaluate(supernet.space.largest())["loss"] < float("inf")

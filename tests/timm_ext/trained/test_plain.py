@@ -1,0 +1,129 @@
+"""Uniform subnets as timm's own models, loaded where nothing of this project is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+
+from nas_core.cli import main
+from nas_core.errors import ConfigError
+from nas_core.space import Architecture, image_space
+from tests.timm_ext.trained.tiny import FORMS, images, vit
+from timm_ext import elastic, load_model
+from timm_ext.checkpoint import save_checkpoint
+from timm_ext.host import HOST, ImageSupernet
+from timm_ext.model import VisionModel
+from timm_ext.trained.plain import plain_arguments, plain_state
+from timm_ext.trained.reading import read_source
+
+ALONE = """
+import json, sys
+import timm, torch
+from safetensors import safe_open
+
+path, images = sys.argv[1:3]
+if path.endswith(".safetensors"):
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+    about["model_kwargs"] = json.loads(about["model_kwargs"])
+else:
+    about = torch.load(path, weights_only=True)
+model = timm.create_model(about["arch"], checkpoint_path=path, **about["model_kwargs"]).eval()
+ours = [name for name in sys.modules if name.split(".")[0] in ("timm_ext", "nas_core") and "torchvision" not in name]
+assert ours in ([], ["nas_core"]), ours
+assert type(model).__module__ == "timm.models.vision_transformer"
+torch.save(model(torch.load(images)).detach(), images + ".out")
+"""
+
+
+def small(supernet: VisionModel) -> Architecture:
+    """Two layers of half the hidden units, with all channels and heads."""
+    largest = supernet.space.largest()
+    return Architecture({**largest, "layers": 2, "ffn_dim": (32,) * 2, "heads": (4,) * 2})
+
+
+@pytest.fixture(scope="module")
+def opened(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSupernet:
+    """With experts, and layers in an order of their own."""
+    path = tmp_path_factory.mktemp("plain") / "supernet.pt"
+    elastic(vit(**FORMS["dinov2 with registers"]), importance_by="activation", calibrate=1, data=npz, mos="neuron",
+            out=path)  # fmt: skip
+    return HOST.open_exportable(path)
+
+
+@pytest.mark.parametrize("name", ["subnet.pth", "subnet.safetensors"])
+def test_a_process_without_this_project_loads_it(name: str, opened: ImageSupernet, tmp_path: Path) -> None:
+    supernet = load_model(opened.path)
+    architecture, path = small(supernet), tmp_path / name
+    x = torch.randn(3, 3, 32, 32)
+    torch.save(x, tmp_path / "images.pt")
+    parameters = opened.extract_plain(architecture, path)
+    architecture.save(tmp_path / "subnet.json")
+    given = ["--checkpoint", str(opened.path), "--arch", str(tmp_path / "subnet.json"), "--out", str(path)]
+    assert main(["extract", *given, "--plain"]) == 0
+    command = [sys.executable, "-c", ALONE, str(path), str(tmp_path / "images.pt")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    with supernet.using(architecture), torch.no_grad():
+        expected = supernet(x)
+    found = torch.load(tmp_path / "images.pt.out", weights_only=True)
+    assert float((found - expected).abs().max() / expected.abs().max()) < 1e-5
+    again = read_source(path)
+    assert sum(one.numel() for one in again.model.parameters()) == parameters
+    assert again.prepared["mean"] == [0.5, 0.5, 0.5]
+    assert HOST.recognises(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_goes_back_to_timm(form: str) -> None:
+    model = vit(**FORMS[form])
+    supernet = elastic(model)
+    for architecture in (supernet.space.largest(), small(supernet)):
+        name, arguments = plain_arguments(supernet.net, architecture)
+        plain = timm.create_model(name, **json.loads(json.dumps(arguments))).eval()
+        plain.load_state_dict(plain_state(supernet.net, architecture), strict=True)
+        with supernet.using(architecture), torch.no_grad():
+            expected = supernet(images(model))
+        assert float((plain(images(model)) - expected).abs().max() / expected.abs().max()) < 1e-5
+
+
+def test_a_network_trained_here_from_the_start_too(tmp_path: Path) -> None:
+    """Its embedding has a factor, which timm's has not."""
+    space = image_space("uniform", layers=(1, 2), embed_dims=(24,), ffn_dims=(30, 50), heads=(3,), head_dim=8,
+                        image_size=16, patch_size=4, relative_clip=0)  # fmt: skip
+    model = VisionModel(space, num_classes=3, norm_embedding=True).eval()
+    save_checkpoint(tmp_path / "supernet.pt", model, arch="mos_vit_small_supernet")
+    for architecture in (space.smallest(), space.largest()):
+        HOST.open_exportable(tmp_path / "supernet.pt").extract_plain(architecture, tmp_path / "plain.safetensors")
+        with model.using(architecture), torch.no_grad():
+            expected = model(torch.ones(1, 3, 16, 16))
+        found = read_source(tmp_path / "plain.safetensors").model(torch.ones(1, 3, 16, 16))
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_what_timm_has_no_form_of_is_named(opened: ImageSupernet, tmp_path: Path) -> None:
+    space = opened.space
+    largest = space.largest().to_dict()
+    cases = {
+        "hidden units": {**largest, "ffn_dim": [64, 32, 64]},
+        "4 heads|2, 4 heads": {**largest, "heads": [4, 2, 4]},
+        "16 wide together": {**largest, "heads": [2] * 3},
+    }
+    for said, genes in cases.items():
+        with pytest.raises(ConfigError, match=said):
+            opened.extract_plain(Architecture(genes), tmp_path / "plain.pth")
+    linear = elastic(vit(), attention=("linear",), fit_steps=0)
+    with pytest.raises(ConfigError, match="linear attention"):
+        plain_arguments(linear.net, Architecture({**linear.space.largest(), "attention": ("linear",) * 3}))
+    tanh = image_space("other", layers=(2,), embed_dims=(16,), ffn_dims=(8,), heads=(2,), head_dim=8, image_size=16,
+                       patch_size=4, relative_clip=3)  # fmt: skip
+    other = VisionModel(tanh, norm_eps=1e-3)
+    with pytest.raises(ConfigError, match=r"relative positions.*add 0\.001"):
+        plain_arguments(other.net, tanh.largest())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,139 @@
+"""Subnets as timm's own ``VisionTransformer``, which loads them without this project.
+
+    timm.create_model(arch, checkpoint_path=FILE, **model_kwargs)
+
+``arch`` and ``model_kwargs`` stand in the file: beside the weights, or in the metadata of safetensors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError
+from nas_core.files import atomic_output
+from nas_core.models.image.net import VisionNet
+from nas_core.space import Architecture
+from nas_core.space.image import image_layers
+from timm_ext.trained.reading import PREPARED
+
+__all__ = ["plain_arguments", "plain_state", "write_plain"]
+
+_BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
+"""Names by which timm builds networks whose layer norms have this eps; it cannot be given as a number. All else can."""
+
+
+def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[str, Any], path: Path) -> int:
+    """Write a subnet as a file of timm's, as safetensors if the name ends so; its number of parameters.
+
+    Args:
+        prepared: how images are prepared, kept as ``pretrained_cfg``.
+
+    Raises:
+        ConfigError: timm's class has no such network.
+    """
+    name, arguments = plain_arguments(net, architecture)
+    state = plain_state(net, architecture)
+    configuration = {key: prepared[key] for key in PREPARED if prepared.get(key) is not None}
+    with atomic_output(path) as temporary:
+        if path.suffix == ".safetensors":
+            texts = {"model_kwargs": json.dumps(arguments), "pretrained_cfg": json.dumps(configuration)}
+            safetensors.torch.save_file(state, temporary, {"format": "pt", "arch": name, **texts})
+        else:
+            about = {"arch": name, "model_kwargs": arguments, "pretrained_cfg": configuration}
+            torch.save({"state_dict": state, **about}, temporary)
+    return sum(tensor.numel() for tensor in state.values())
+
+
+def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments by which timm builds the network of an architecture, as JSON-able data.
+
+    Raises:
+        ConfigError: its class has no such network; what differs is said.
+    """
+    if lacking := list(_lacking(net, architecture)):
+        raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(lacking)}; leave out --plain")
+    config, layer = net.config, image_layers(architecture)[0]
+    width = architecture.number("embed_dim")
+    height, across = (side * net.patch_size for side in net.grid)
+    return _BY_EPS[config.norm_eps], {
+        "img_size": height if height == across else [height, across],
+        "patch_size": net.patch_size,
+        "in_chans": config.channels,
+        "num_classes": config.classes,
+        "global_pool": config.pool,
+        "embed_dim": width,
+        "depth": architecture.number("layers"),
+        "num_heads": layer.heads,
+        "mlp_ratio": _ratio(layer.ffn_dim, width),
+        "class_token": config.class_token,
+        "reg_tokens": config.registers,
+        "pre_norm": config.norm_embedding,
+        "fc_norm": config.norm_after_pool,
+        "act_layer": config.activation,
+    }
+
+
+def _ratio(hidden: int, width: int) -> float:
+    """What timm multiplies the width by and rounds down."""
+    ratio = hidden / width
+    return ratio if int(width * ratio) == hidden else (hidden + 0.5) / width
+
+
+def _lacking(net: VisionNet, architecture: Architecture) -> Iterator[str]:
+    layers, width = image_layers(architecture), architecture.number("embed_dim")
+    if len({layer.ffn_dim for layer in layers}) > 1:
+        yield f"its layers have {_each(layer.ffn_dim for layer in layers)} hidden units, timm's as many each"
+    if len({layer.heads for layer in layers}) > 1:
+        yield f"its layers have {_each(layer.heads for layer in layers)} heads, timm's as many each"
+    if wrong := next((layer.qkv_dim for layer in layers if layer.qkv_dim != width), 0):
+        yield f"its heads are {wrong} wide together, timm's as wide as the tokens, {width}"
+    if others := sorted({layer.attention for layer in layers} - {"softmax"}):
+        yield f"it has {', '.join(others)} attention"
+    if architecture.number("relative_clip"):
+        yield "it has relative positions"
+    if net.config.norm_eps not in _BY_EPS:
+        yield f"its norms add {net.config.norm_eps:g}, timm's 1e-06 or 1e-05"
+
+
+def _each(values: Iterator[int]) -> str:
+    return ", ".join(map(str, sorted(set(values))))
+
+
+def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
+    """The weights of a subnet under timm's names. The factor of the embedding is in the weights that it multiplies, and
+    where timm's patches have no bias, it is in their positions."""
+    own, config = net.static_state(architecture), net.config
+    scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
+    first = net.prefix_tokens
+    positions, bias = own.pop("positions") * scale, own.pop("patch_embed.bias") * scale
+    state = {"patch_embed.proj.weight": own.pop("patch_embed.weight") * scale}
+    if config.norm_embedding:
+        positions = torch.cat([positions[:first], positions[first:] + bias])
+    else:
+        state["patch_embed.proj.bias"] = bias
+    state["pos_embed"] = positions[None]
+    for name, theirs in (("class_token", "cls_token"), ("registers", "reg_token")):
+        if name in own:
+            state[theirs] = (own.pop(name) * scale).view(1, -1, positions.shape[1])
+    return {name: tensor.contiguous() for name, tensor in {**state, **_renamed(own, config.norm_after_pool)}.items()}
+
+
+_NAMES = {"self_attn.in_proj": "attn.qkv", "self_attn.out_proj": "attn.proj", "self_attn_norm": "norm1",
+          "ffn.fc1": "mlp.fc1", "ffn.fc2": "mlp.fc2", "ffn_norm": "norm2", "embedding_norm": "norm_pre"}  # fmt: skip
+
+
+def _renamed(state: Mapping[str, Tensor], norm_after_pool: bool) -> dict[str, Tensor]:
+    found = {}
+    for name, tensor in state.items():
+        owner, _, kind = name.rpartition(".")
+        at, _, part = owner.removeprefix("layers.").partition(".") if owner.startswith("layers.") else ("", "", owner)
+        part = "fc_norm" if owner == "norm" and norm_after_pool else _NAMES.get(part, part)
+        found[f"blocks.{at}.{part}.{kind}" if at else f"{part}.{kind}"] = tensor
+    return found
