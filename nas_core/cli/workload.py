@@ -36,7 +36,6 @@ __all__ = [
     "workload_settings",
 ]
 
-_VOCABULARIES = ("source_vocab", "target_vocab")
 _TRANSLATION, _IMAGE = TranslationWorkloadConfig(), ImageWorkloadConfig()
 _LANGUAGE, _MASKED_LM = LanguageWorkloadConfig(), MaskedLMWorkloadConfig()
 
@@ -118,8 +117,7 @@ def workload_config(
     options = {name: value for name, value in given.items() if value is not None}
     own_options = {option.name: option for option in options_of(kind.workload_config)}
     said = {**options, **({} if data is None else {"data": data})}
-    two = own_options.keys() >= set(_VOCABULARIES)
-    known = {*own_options, *(("vocab", "data") if two else ("data",) if "vocab" in own_options else ())}
+    known = {*own_options, *(("vocab", "data") if kind.vocabularies else ())}
     if wrong := next((name for name in said if name not in known), None):
         own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in own_options)
         raise ConfigError(
@@ -127,12 +125,11 @@ def workload_config(
             f" {space.name!r} holds; it has {own or 'none'}"
         )
     if data is not None:
-        if options.keys() & {"vocab", *_VOCABULARIES}:
+        if options.keys() & {"vocab", *kind.vocabularies}:
             raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
-        sizes = vocabularies(data)
-        options |= zip(_VOCABULARIES, sizes, strict=True) if two else {"vocab": sizes[1]}
+        options |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)
     if "vocab" not in own_options and (both := options.pop("vocab", None)) is not None:
-        options = {**dict.fromkeys(_VOCABULARIES, both), **options}
+        options = {**dict.fromkeys(kind.vocabularies, both), **options}
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or name in options:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from torch import Tensor, nn
@@ -23,6 +23,9 @@ from nas_core.registry import Registry
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["KINDS", "ModelKind", "OnePassKind", "fitting_kind", "kind_of", "layered_genes", "workload_of"]
+
+
+_PAIR = ("source_vocab", "target_vocab")
 
 
 class ModelKind(ABC):
@@ -41,6 +44,12 @@ class ModelKind(ABC):
     """Names of the columns of the graphs' ``attributes``; none where they have no attributes."""
     workload_config: type[Any]
     """Settings of the workload: a frozen dataclass whose fields are numbers or texts with defaults."""
+
+    @property
+    def vocabularies(self) -> tuple[str, ...]:
+        """Settings of the workload that a folder of text tells, as sizes of its vocabularies: of source and target, or
+        one; by default those of translation, where the workload has them."""
+        return _PAIR if {*_PAIR} <= {field.name for field in fields(self.workload_config)} else ()
 
     @property
     @abstractmethod
