@@ -1,4 +1,4 @@
-"""What fairseq needs to work with current torch, and what it would fail on without saying why."""
+"""What fairseq needs to work with current torch and numpy, and what it would fail on without saying why."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
+import numpy
 import torch
 from torch.multiprocessing import ProcessExitedException
 
@@ -36,6 +37,25 @@ def prepare_fairseq() -> None:
     root.setLevel(level)  # one of its models makes every logger of a process talk, on import
     root.handlers[:] = handlers
     torch.serialization.add_safe_globals([argparse.Namespace])
+    _cut_texts_with_numpy_2()
+
+
+class _Numpy:
+    """numpy with what fairseq still asks it for."""
+
+    compat = SimpleNamespace(long=int)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(numpy, name)
+
+
+def _cut_texts_with_numpy_2() -> None:
+    """Let fairseq cut a text into sentences (``--sample-break-mode eos``) and sort pairs into buckets: for both it uses
+    a name that numpy 2 has no more."""
+    from fairseq.data import language_pair_dataset, token_block_dataset
+
+    if not hasattr(numpy, "compat"):
+        language_pair_dataset.np = token_block_dataset.np = _Numpy()
 
 
 def check_precision(args: Any) -> None:

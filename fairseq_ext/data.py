@@ -13,14 +13,15 @@ __all__ = ["vocabulary_sizes"]
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
-    """Entries of the source and of the target dictionary, special symbols included; None if there is no dictionary.
+    """Entries of the source and of the target dictionary, special symbols included; twice those of the one that
+    ``--only-source`` leaves; None if there is no dictionary.
 
     Raises:
         DataError: a dictionary cannot be read, or which of two is the source's cannot be told.
     """
     found = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
     if not found:
-        return None
+        return (_size(alone),) * 2 if (alone := folder / "dict.txt").exists() else None
     sizes = {language: _size(path) for language, path in found.items()}
     pair = infer_language_pair(str(folder))
     if all(language in sizes for language in pair):

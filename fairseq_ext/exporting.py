@@ -10,10 +10,11 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 
 from fairseq_ext.checkpoint import load_network, read_state
-from fairseq_ext.masked_lm import check_supported, encoder_part
+from fairseq_ext.masked_lm.plain import check_supported, encoder_part
 from fairseq_ext.model import TranslationModel
 from nas_core.errors import CheckpointError
-from nas_core.export import Exportable
+from nas_core.export import Exportable, Part
+from nas_core.models.language.export import language_info, language_parts
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, Choice, SearchSpace
 
@@ -36,6 +37,22 @@ def exportable(model: TranslationModel, task: Any, architecture: Architecture) -
         "dictionary_first_index": words["target"].nspecial,
     }
     return Exportable(parts, info, {_file(side, languages): _text(words[side]) for side in words})
+
+
+def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
+    """The prompt and the decoding step of a :class:`fairseq_ext.language.model.LanguageModel`, and all that writing
+    with them needs."""
+    words, net = task.source_dictionary, model.net
+    parts = language_parts(net, architecture, net.context_length)
+    info = {
+        **language_info(*parts),
+        "architecture": architecture.to_dict(),
+        "tokens": _special(words),
+        "starts_with": words.bos() if getattr(task.args, "add_bos_token", False) else words.eos(),
+        "dictionary": "dict.txt",
+        "dictionary_first_index": words.nspecial,
+    }
+    return Exportable(parts, info, {"dict.txt": _text(words)})
 
 
 def _file(side: str, languages: dict[str, Any]) -> str:
@@ -65,29 +82,36 @@ class MaskedLM:
 
     def exportable(self, architecture: Architecture) -> Exportable:
         """The encoder with its head, and its dictionary."""
-        words = self._task.source_dictionary
-        classify = self._kind == "sentence_prediction"
-        head = self._task.cfg.classification_head_name if classify else None
-        info = {
-            "kind": self._kind,
-            "architecture": self.space.validate(architecture).to_dict(),
-            "vocabulary": len(words),
-            "limits": {"tokens": self._longest},
-            "tokens": {**_special(words), "mask": words.index("<mask>")},
-            "padding": "right: the first token tells the class" if classify else "any side; its outputs mean nothing",
-            "starts_with": self._task.cfg.init_token if classify else words.bos(),
-            "ends_with": words.eos(),
-            "dictionary": "dict.txt",
-            "dictionary_first_index": words.nspecial,
-            **(self._classes() if classify else {}),
-        }
-        return Exportable((encoder_part(self._model, head, self._longest),), info, {"dict.txt": _text(words)})
+        head = self._task.cfg.classification_head_name if self._kind == "sentence_prediction" else None
+        part = encoder_part(self._model, head, self._longest)
+        return masked_lm_exportable(self._task, part, self.space.validate(architecture))
 
-    def _classes(self) -> dict[str, Any]:
-        """Names of the logits, unless they are numbers, and what stands before a second sentence."""
-        config, labels = self._task.cfg, self._task.label_dictionary
-        names = None if config.regression_target else labels.symbols[labels.nspecial :][: config.num_classes]
-        return {"classes": names, "separator": config.separator_token}
+
+def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
+    """An encoder with the head of its task, ``masked_lm`` or ``sentence_prediction``, and all that using it needs."""
+    words, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
+    (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
+    info = {
+        "kind": "sentence_prediction" if classify else "masked_lm",
+        "architecture": architecture.to_dict(),
+        "vocabulary": len(words),
+        "limits": {"tokens": longest},
+        "tokens": {**_special(words), "mask": words.index("<mask>")},
+        "padding": "right: the first token tells the class" if classify else "any side; its outputs mean nothing",
+        "starts_with": task.cfg.init_token if classify else words.bos(),
+        "ends_with": words.eos(),
+        "dictionary": "dict.txt",
+        "dictionary_first_index": words.nspecial,
+        **(_classes(task) if classify else {}),
+    }
+    return Exportable((part,), info, {"dict.txt": _text(words)})
+
+
+def _classes(task: Any) -> dict[str, Any]:
+    """Names of the logits, unless they are numbers, and what stands before a second sentence."""
+    config, labels = task.cfg, task.label_dictionary
+    names = None if config.regression_target else labels.symbols[labels.nspecial :][: config.num_classes]
+    return {"classes": names, "separator": config.separator_token}
 
 
 def is_masked_lm(path: Path) -> bool:

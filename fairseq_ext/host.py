@@ -19,7 +19,7 @@ from nas_core.errors import DataError
 from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.precision import check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import Report
+from nas_core.supernet.host import Report, Supernet
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
@@ -193,10 +193,12 @@ class FairseqHost:
             return False
         return b"optimizer_history" in content and b"args" in content
 
-    def open(self, checkpoint: Path, **options: Any) -> TranslationSupernet:
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
         """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
-        return TranslationSupernet(Path(checkpoint), **options)
+        from fairseq_ext.supernets import opened
+
+        return opened(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
         """Open what can be exported, of fairseq's own models RoBERTa; see
@@ -215,8 +217,9 @@ class FairseqHost:
         return open_trained(Path(checkpoint), Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Count the entries of both dictionaries; see :class:`nas_core.supernet.vocabularies.DataHost`."""
-        if not any(data.glob("dict.*.txt")):
+        """Count the entries of both dictionaries, or twice those of the one of a language model's data; see
+        :class:`nas_core.supernet.vocabularies.DataHost`."""
+        if not any(data.glob("dict*.txt")):
             return None
         _prepare()
         from fairseq_ext.data import vocabulary_sizes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,15 @@ _INHERITED = (
 )
 _EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
 """What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
-_NAMED = (*_INHERITED, *_EXPERTS)
-"""What an error names."""
-_TAKEN_OVER = ("taken_over", "embedding_scale", "encoder_order", "decoder_order", "kept_layers")
+_TAKEN_OVER = (
+    "taken_over",
+    "embedding_scale",
+    "encoder_order",
+    "decoder_order",
+    "layer_order",
+    "kept_layers",
+    "final_norm",
+)
 """What follows from the trained network that a supernet was made of; none has an option."""
 _SILENT = (None, False, 0, "relu", "sinusoidal")
 """Values that a log need not tell."""
@@ -48,10 +55,11 @@ continued."""
 _LAST = "checkpoint_last.pt"
 
 
-def inherit(args: Namespace) -> None:
+def inherit(args: Namespace, inherited: Sequence[str] = _INHERITED) -> None:
     """Fill in what is not given, before the architecture's defaults; nothing for a model that is read from a file.
 
-    A checkpoint that cannot be read, or is of another model, is left to fairseq, which loads it later.
+    ``inherited`` are the options that say what the network is like, by default those of translation. A checkpoint that
+    cannot be read, or is of another model, is left to fairseq, which loads it later.
     """
     vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json"):
@@ -64,7 +72,7 @@ def inherit(args: Namespace) -> None:
     if stored is None:
         return
     continues = not getattr(args, "finetune_from_model", None) and _restored(args) == _LAST
-    names = _SCALES if continues else _INHERITED  # all else the same command says again
+    names = _SCALES if continues else tuple(inherited)  # all else the same command says again
     if getattr(stored, "taken_over", False):
         names = (*names, *_EXPERTS)
     taken = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
@@ -98,15 +106,15 @@ def _same_space(given: str, stored: Namespace) -> bool:
         return False
 
 
-def differing_options(args: Namespace) -> str:
-    """The options with which the checkpoint that training starts from was trained, and this command was not; empty if
-    there are none, or no such checkpoint."""
+def differing_options(args: Namespace, inherited: Sequence[str] = _INHERITED) -> str:
+    """The options, among ``inherited`` and those of experts, with which the checkpoint that training starts from was
+    trained, and this command was not; empty if there are none, or no such checkpoint."""
     begun_from = getattr(args, "begun_from", None)
     stored = _stored(Path(begun_from)) if begun_from else None
     if stored is None:
         return ""
     static = bool(getattr(stored, "subnet_json", None))
-    named = [name for name in _NAMED if not (static and name.startswith("mos"))]
+    named = [name for name in (*inherited, *_EXPERTS) if not (static and name.startswith("mos"))]
     other = [name for name in named if hasattr(stored, name) and getattr(stored, name) != getattr(args, name, None)]
     return ", ".join(_option(name, stored) for name in other)
 

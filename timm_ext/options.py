@@ -15,7 +15,7 @@ __all__ = ["LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_
 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
-"""As ``--teacher``: the largest subnet of each update."""
+"""What ``--teacher`` calls the largest subnet of each update."""
 _OF_MODEL = ("search_space", "subnet", "mos")
 """Settings of a network that is built by its name."""
 _FORMER = {"float32": "fp32", "bfloat16": "bf16"}

@@ -1,6 +1,6 @@
 """A trained vision transformer as a supernet: inherited accuracy by updates, with and without teacher and sorting.
 
-A timm ``VisionTransformer`` is trained on CIFAR-10 (``benchmarks.parts.plain_vit``), taken over, and trained as a
+A timm ``VisionTransformer`` is trained on CIFAR-10 (``benchmarks.parts.trained.plain_vit``), taken over, and trained as a
 supernet by the sandwich rule. One network, found under half of the trained one's latency, stands for all fast ones:
 every supernet is asked for its accuracy on the test images with inherited weights.
 
@@ -84,7 +84,7 @@ class Job:
         """The plain network."""
         path = self.work / "trained.pt"
         self.run(
-            "trained", sys.executable, "-m", "benchmarks.parts.plain_vit", "--data", TRAIN, "--val-data", TEST,
+            "trained", sys.executable, "-m", "benchmarks.parts.trained.plain_vit", "--data", TRAIN, "--val-data", TEST,
             "--epochs", self.epochs, "--out", path,
         )  # fmt: skip
         return path

@@ -1,8 +1,7 @@
 """What a teacher adds to a training update of a supernet: computed, read from disk, or the largest subnet.
 
-Run: ``python -m benchmarks teacher_update [--size small] [--threads 1] [--repeats 30]
-[--sentences N]`` with fairseq's trainer on the
-CPU; see :mod:`benchmarks.parts.teacher_update`.
+Run: ``python -m benchmarks teacher_update [--size small] [--threads 1] [--repeats 30] [--sentences N]`` with fairseq's
+trainer on the CPU; see :mod:`benchmarks.parts.trained.teacher_update`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
 
     from benchmarks.parts.fairseq_update import version
-    from benchmarks.parts.teacher_update import measure
+    from benchmarks.parts.trained.teacher_update import measure
 
     machine = {**describe_machine("cpu", options.threads), "fairseq": version()}
     size = SIZES[options.size]

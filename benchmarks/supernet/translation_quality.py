@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.translation_runs import USER_DIR, TranslationRuns
+from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m

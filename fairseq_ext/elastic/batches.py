@@ -16,7 +16,7 @@ from nas_core.errors import DataError
 __all__ = ["calibration_batches", "on_device"]
 
 _SENTENCES, _TOKENS = 64, 4096
-"""What a batch has at most."""
+"""What a batch has at most, unless one sample is longer."""
 
 
 def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
@@ -39,7 +39,8 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
     chosen = stream.permutation(len(dataset))[: count * _SENTENCES]
     by_length = chosen[np.argsort([dataset.num_tokens(int(index)) for index in chosen], kind="stable")]
     indices = task.filter_indices_by_size(by_length, dataset, longest, ignore_invalid_inputs=True)
-    cut = dataset.batch_by_size(indices, max_tokens=_TOKENS, max_sentences=_SENTENCES) if len(indices) else []
+    most = max([_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices)])
+    cut = dataset.batch_by_size(indices, max_tokens=most, max_sentences=_SENTENCES) if len(indices) else []
     kept = [cut[index] for index in sorted(stream.permutation(len(cut))[:count])]
     batches = [dataset.collater([dataset[int(index)] for index in batch]) for batch in kept]
     batches = [on_device(batch, device) for batch in batches if batch]

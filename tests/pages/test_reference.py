@@ -22,7 +22,7 @@ PAGES = {
         "nas_core.latency.by_graph.families",
     ),
     "layers": ("nas_core.layers", "nas_core.layers.attention"),
-    "models": ("nas_core.models", "nas_core.models.image", "nas_core.models.translation"),
+    "models": ("nas_core.models", "nas_core.models.image", "nas_core.models.masked_lm", "nas_core.models.translation"),
     "naslib": ("naslib_ext",),
     "nni": ("nni_ext",),
     "predictor": ("nas_core.predictor",),

@@ -10,13 +10,13 @@ from nas_core.models.elastic import Axis, Part, channel_parts, layer_axes
 from nas_core.models.masked_lm.net import MaskedLMNet
 from nas_core.models.masked_lm.subnet import Subnet
 
-__all__ = ["MASKED_LM_FORM"]
+__all__ = ["MASKED_LM_ELASTIC"]
 
 _SIDE = ""
 """There is one stack of layers, which needs no name."""
 
 
-class _MaskedLMForm:
+class _MaskedLMElastic:
     """Heads and hidden units of each layer, the channels of the whole network, and hidden units of its heads."""
 
     def sides(self, net: MaskedLMNet) -> dict[str, int]:
@@ -55,7 +55,7 @@ class _MaskedLMForm:
             net.config = replace(net.config, layer_order=tuple(order[_SIDE]))
 
 
-MASKED_LM_FORM = _MaskedLMForm()
+MASKED_LM_ELASTIC = _MaskedLMElastic()
 """The form of every masked language model."""
 
 

@@ -139,7 +139,7 @@ def take_over(
     found = importance(net, axes, importance_by, batches, lambda batch: trained.loss(net, net.select(largest), batch))
     orders = sort_axes(net, axes, found)
     layers: dict[str, tuple[int, ...]] = {}
-    if batches and importance_by != "none":
+    if batches and importance_by != "none" and _has_shallower(trained.space):
         layers = depth_order(form.sides(net), lambda kept: _mean_loss(trained, kept, batches))
         form.set_order(net, layers)
     fitted: tuple[Fitted, ...] = ()
@@ -153,6 +153,11 @@ def take_over(
     difference = _check(trained, net)
     trained.save(path, net)
     return TakenOver(difference, len(batches), layers, len(orders), fitted)
+
+
+def _has_shallower(space: SearchSpace) -> bool:
+    """Whether networks of the space may have fewer layers than the largest."""
+    return any(len(choice.options[0]) > 1 for choice in space.choices if choice.name in space.slots.depth_genes)
 
 
 def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:

@@ -43,7 +43,7 @@ def test_it_is_a_short_file() -> None:
 
 
 def test_it_is_one_of_the_kinds() -> None:
-    assert KINDS.names() == ["translation", "image", "rnn_lm"] and kind_of(SPACE) is KINDS.get("rnn_lm")
+    assert KINDS.names()[-1] == "rnn_lm" and kind_of(SPACE) is KINDS.get("rnn_lm")
     assert reader_of_kind(kind_of(SPACE)).operations == ("embedding", "rnn", "output")
     lacking = r"\(.*, rnn_lm\); the nearest is rnn_lm, .* no gene 'rnn.width'"
     with pytest.raises(SpaceError, match=lacking):

@@ -38,9 +38,7 @@ def test_their_spaces(arch: str) -> None:
     assert kind.params_m(space.smallest()) < kind.params_m(space.largest()) / 10
     narrow = space.choice("encoder.embed_dim").options[0]
     joint = {heads * found.head_dim for heads in space.choice("encoder.self_heads").options[0]}
-    assert len(joint & set(narrow)) >= 2, (
-        "networks whose queries are as wide as the channels, as fairseq's"
-    )
+    assert len(joint & set(narrow)) >= 2, "networks whose queries are as wide as the channels, as fairseq's"
 
 
 @every_architecture

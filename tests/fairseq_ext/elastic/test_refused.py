@@ -99,13 +99,14 @@ def test_the_command_says_what_it_made(
     transformer: Callable[..., Path], joined: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["--checkpoint", transformer(), "--out", tmp_path / "s.pt", "--data", joined, "--calibrate", 2]
-    code, out, err = command(capsys, *given, "--mos", "neuron", "--attention", "softmax,linear")
+    code, out, err = command(capsys, *given, "--mos", "neuron", "--attention", "softmax,linear", "--fit", 1)
     assert code == 0, err
     lines = out.splitlines()
     assert "architectures, 0.00 to 0.01 M parameters without embeddings" in lines[0]
     assert "axes sorted by activation on 2 batches" in lines[1]
-    assert lines[2].startswith("encoder layers, the first to be left out first: ")
-    assert "of the largest output" in lines[4] and lines[5].endswith(" s")
+    assert sum("linear differs from the trained attention by" in line for line in lines[2:8]) == 6
+    assert lines[8].startswith("encoder layers, the first to be left out first: ")
+    assert "of the largest output" in lines[10] and lines[11].endswith(" s")
     content = (tmp_path / "s.pt").read_bytes()
     code, _, err = command(capsys, *given)
     assert code == 2 and "exists" in err and err.count("\n") == 1 and (tmp_path / "s.pt").read_bytes() == content
@@ -118,6 +119,7 @@ def test_the_command_says_what_it_made(
         (["--importance", "activation"], "needs calibration data"),
         (["--mos", "magic"], "--mos 'magic'"),
         (["--calibrate", "-1"], "--calibrate -1"),
+        (["--attention", "softmax,linear"], "--fit 0"),
     ],
 )
 def test_options_that_cannot_work(

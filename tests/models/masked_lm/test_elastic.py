@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from nas_core.models.masked_lm import MaskedLMNet
-from nas_core.models.masked_lm.elastic import MASKED_LM_FORM
+from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
 from nas_core.space import Architecture
 from nas_core.supernet.elastic import importance
 from nas_core.supernet.elastic.sorting import sort_axes
@@ -26,7 +26,7 @@ def test_any_order_of_every_axis_computes_the_same(form: str) -> None:
     net = build(form)
     before = outputs(net)
     state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    axes = MASKED_LM_FORM.axes(net)
+    axes = MASKED_LM_ELASTIC.axes(net)
     torch.manual_seed(3)
     orders = sort_axes(net, axes, {axis.name: torch.rand(axis.size) for axis in axes})
     assert all((order != torch.arange(len(order))).any() for order in orders.values())
@@ -39,7 +39,7 @@ def test_any_order_of_every_axis_computes_the_same(form: str) -> None:
 
 
 def test_each_form_has_the_axes_that_it_can_be_cut_along() -> None:
-    found = {form: {axis.name for axis in MASKED_LM_FORM.axes(build(form))} for form in FORMS}
+    found = {form: {axis.name for axis in MASKED_LM_ELASTIC.axes(build(form))} for form in FORMS}
     layers = {f"layers.{layer}.{what}" for layer in range(3) for what in ("ffn", "self_attn")}
     assert found["roberta"] == found["prenorm"] == {*layers, "channels"}
     heads = {"classification_heads.topic", "classification_heads.small"}
@@ -59,7 +59,7 @@ def test_every_criterion_scores_every_axis(form: str, criterion: str) -> None:
         classes = [net.classify(subnet, features, name).logsumexp(-1).mean() for name in net.classification_heads]
         return F.cross_entropy(net.predict(subnet, features[tokens != PAD]), tokens[tokens != PAD]) + sum(classes)
 
-    axes = MASKED_LM_FORM.axes(net)
+    axes = MASKED_LM_ELASTIC.axes(net)
     scores = importance(net, axes, criterion, [sentences(), sentences(1)], loss)
     for axis in axes:
         assert scores[axis.name].shape == (axis.size,) and (scores[axis.name] >= 0).all()
@@ -69,12 +69,12 @@ def test_every_criterion_scores_every_axis(form: str, criterion: str) -> None:
 @torch.no_grad()
 def test_layers_that_run_and_their_order() -> None:
     net = build()
-    assert MASKED_LM_FORM.sides(net) == {"": 3}
+    assert MASKED_LM_ELASTIC.sides(net) == {"": 3}
     whole = net.select(SPACE.largest())
-    assert MASKED_LM_FORM.running(net, whole, {}) is whole
-    without = MASKED_LM_FORM.running(net, whole, {"": (2, 0)})
+    assert MASKED_LM_ELASTIC.running(net, whole, {}) is whole
+    without = MASKED_LM_ELASTIC.running(net, whole, {"": (2, 0)})
     assert [id(each) for each in without.layers] == [id(whole.layers[0]), id(whole.layers[2])]
-    MASKED_LM_FORM.set_order(net, {"": (2, 0, 1)})
+    MASKED_LM_ELASTIC.set_order(net, {"": (2, 0, 1)})
     two = Architecture({**SPACE.largest().to_dict(), "layers": 2, "heads": [4, 4], "ffn_dim": [24, 24]})
     close(net(net.select(two), sentences()), net(without, sentences()))
     close(net(net.select(SPACE.largest()), sentences()), net(whole, sentences()))

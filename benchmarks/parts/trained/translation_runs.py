@@ -14,7 +14,7 @@ from nas_core.files import read_json, write_json
 
 __all__ = ["USER_DIR", "TranslationRuns"]
 
-USER_DIR = Path(__file__).parents[2] / "fairseq_ext"
+USER_DIR = Path(__file__).parents[3] / "fairseq_ext"
 
 
 @dataclass(frozen=True)

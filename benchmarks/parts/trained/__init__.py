@@ -1,0 +1,1 @@
+"""Parts of the benchmarks of trained networks that are taken over."""

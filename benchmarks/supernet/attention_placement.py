@@ -1,0 +1,250 @@
+"""Which layers of a trained language model can do with linear attention: perplexity against the cost of decoding.
+
+``python -m benchmarks attention_placement TEXT --work DIR`` where TEXT is a file of plain text, also gzipped (Tiny
+Shakespeare in the committed result). fairseq's plain ``transformer_lm`` is trained on its characters and taken over;
+each layer alone gets linear attention, as a copy and fitted; the supernet of all placements is trained with the model
+as teacher; and the placement is searched under limits on the cache at a long context, against linear attention in every
+second layer, the first and the last ones. Each step writes one file below DIR and is skipped when that exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.trained.decoding_cost import cache_bytes, token_ms, untrained
+from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
+from nas_core.files import append_jsonl, read_jsonl
+from nas_core.latency.machine import describe_machine
+from nas_core.search import EvolutionConfig, HATEvolution, search
+from nas_core.search.constraints import Constraint
+from nas_core.search.placements import placements
+from nas_core.space import Architecture, SearchSpace, load_space
+
+RESULT = Path(__file__).parents[1] / "results" / "attention_placement.json"
+SPACE_MARK = "\N{LOWER ONE EIGHTH BLOCK}"
+"""Stands for a space between characters that spaces divide."""
+MB = 2**20
+LINEAR = "linear"
+
+
+@dataclass(frozen=True)
+class Job(TranslationRuns):
+    """The steps of the benchmark; ``bin`` is made of the text."""
+
+    text: Path
+    layers: int
+    width: int
+    length: int
+    """Tokens of a training sequence."""
+    context: int
+    """Tokens that the model may read, at which decoding is measured."""
+    updates: int
+    """Updates of the trained model."""
+    tuning: int
+    """Updates of the supernet."""
+    calibrate: int
+    fit: int
+    sequences: int
+    """Validation sequences that an architecture is evaluated on."""
+
+    def corpus(self) -> Path:
+        """Characters of the text, the last tenth for validation, as fairseq reads them."""
+        if not (self.bin / "dict.txt").exists():
+            content = self.text.read_bytes()
+            plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+            lines = [line for line in plain.decode("utf-8").splitlines() if line]
+            cut = len(lines) * 9 // 10
+            names = []
+            for split, part in (("train", lines[:cut]), ("valid", lines[cut:])):
+                file = self.work / split
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text("".join(" ".join(line.replace(" ", SPACE_MARK)) + "\n" for line in part), "utf-8")
+                names.append(f"--{split}pref={file}")
+            self.run(
+                "preprocess", "fairseq-preprocess", "--only-source", *names, "--destdir", self.bin, "--workers", 1,
+            )  # fmt: skip
+        return self.bin
+
+    def train(self, name: str, updates: int, *arguments: object) -> Path:
+        """A training on sequences of :attr:`length` tokens; the last checkpoint."""
+        folder = self.work / name
+        if not (folder / "done").exists():
+            self.run(
+                name, "fairseq-train", self.corpus(), "--cpu", "--tokens-per-sample", self.length, "--max-tokens",
+                max(4096, self.length), "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--clip-norm", 1.0,
+                "--lr-scheduler", "polynomial_decay", "--warmup-updates", max(1, updates // 10), "--total-num-update",
+                updates, "--max-update", updates, "--no-epoch-checkpoints", "--num-workers", 0, "--log-format",
+                "simple", "--log-interval", 20, "--disable-validation", "--seed", 1, "--save-dir", folder, *arguments,
+            )  # fmt: skip
+            (folder / "done").touch()
+        return folder / "checkpoint_last.pt"
+
+    def trained(self) -> Path:
+        """fairseq's plain language model."""
+        return self.train(
+            "trained", self.updates, "--task", "language_modeling", "--arch", "transformer_lm",
+            "--decoder-layers", self.layers, "--decoder-embed-dim", self.width, "--decoder-input-dim", self.width,
+            "--decoder-output-dim", self.width, "--decoder-ffn-embed-dim", 4 * self.width, "--decoder-attention-heads",
+            4, "--decoder-normalize-before", "--share-decoder-input-output-embed", "--dropout", 0.0, "--lr", 3e-3,
+            "--max-target-positions", self.context,
+        )  # fmt: skip
+
+    def taken(self, fit: int) -> Path:
+        """The supernet of all placements before any update, other attention fitted by so many updates."""
+        path = self.work / f"taken-{fit}.pt"
+        if not path.exists():
+            self.run(
+                f"taken-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
+                "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none", "--calibrate",
+                self.calibrate, "--fit", fit, "--space-out", path.with_suffix(".yml"),
+            )  # fmt: skip
+        return path
+
+    def tuned(self) -> Path:
+        """The supernet, trained with the model as its teacher."""
+        return self.train(
+            "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling", "--arch",
+            "mformer_lm", "--finetune-from-model", self.taken(self.fit), "--sampling", "sandwich", "--criterion",
+            "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(), "--dropout", 0.0, "--lr", 5e-4,
+        )  # fmt: skip
+
+    @cached_property
+    def space(self) -> SearchSpace:
+        """Softmax or linear attention in each layer, all else as in the trained model."""
+        return load_space(self.taken(self.fit).with_suffix(".yml"))
+
+    def placed(self, linear: set[int]) -> Architecture:
+        """The network with linear attention in these layers."""
+        kinds = tuple(LINEAR if layer in linear else "softmax" for layer in range(self.layers))
+        return Architecture({**self.space.largest(), "attention": kinds})
+
+
+class Evaluator:
+    """Bits per character and perplexity of architectures by a checkpoint, each asked once."""
+
+    def __init__(self, job: Job, name: str, checkpoint: Path) -> None:
+        self.job, self.checkpoint = job, checkpoint
+        self.file = job.work / f"evaluated-{name}.jsonl"
+        self.known = {each["key"]: each for each in (read_jsonl(self.file) if self.file.exists() else [])}
+
+    @cached_property
+    def supernet(self) -> Any:
+        from nas_core.supernet import open_supernet
+
+        return open_supernet(self.checkpoint, data=str(self.job.bin), valid_sentences=self.job.sequences)
+
+    def __call__(self, architecture: Architecture) -> dict[str, float]:
+        if architecture.key not in self.known:
+            metrics = self.supernet.evaluate(architecture)
+            self.known[architecture.key] = {"key": architecture.key, **metrics}
+            append_jsonl(self.file, self.known[architecture.key])
+        return {name: self.known[architecture.key][name] for name in ("loss", "ppl")}
+
+
+def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any]]:
+    """Perplexity with linear attention in one layer, by what was done before."""
+    rows = []
+    for name, evaluate in evaluators.items():
+        whole = evaluate(job.placed(set()))["ppl"]
+        for layer in range(job.layers):
+            row = {"after": name, "layer": layer + 1, "ppl": evaluate(job.placed({layer}))["ppl"], "softmax_ppl": whole}
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    return rows
+
+
+def costs(job: Job) -> list[dict[str, Any]]:
+    """What decoding keeps, and what a token takes near the start and at the end, for each number of linear layers."""
+    file = job.work / "costs.jsonl"
+    if not file.exists():
+        net = untrained(job.space, 64)
+        every = [job.placed(set(range(count))) for count in range(job.layers + 1)]
+        near, far = min(256, job.context // 2), job.context - 1
+        timed = {at: token_ms(net, every, at) for at in (near, far)}
+        for count, each in enumerate(every):
+            row = {"linear_layers": count, "near": near, "far": far, "near_ms": timed[near][count]}
+            row |= {"far_ms": timed[far][count], "cache_bytes": cache_bytes(net, each, far)}
+            append_jsonl(file, row)
+    return read_jsonl(file)
+
+
+def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best placement under the cache of each number of linear layers, beside the ones that need no search."""
+    space, by_count = job.space, {row["linear_layers"]: row["cache_bytes"] / MB for row in table}
+
+    def count(architecture: Architecture) -> int:
+        return list(architecture["attention"]).count(LINEAR)  # type: ignore[arg-type]
+
+    def cache(architecture: Architecture) -> float:
+        return by_count[count(architecture)]
+
+    config = EvolutionConfig(iterations=3, population=8, parents=3, mutations=4, crossovers=4)
+    limits = {number: Constraint.per_architecture("cache_mb", by_count[number] * 1.001, space, cache)
+              for number in range(1, job.layers)}  # fmt: skip
+    strategies = {f"{number} linear": HATEvolution(space, [limit], config) for number, limit in limits.items()}
+    given = placements(space)
+    result = search(
+        strategies, lambda each: {**evaluate(each), "cache_mb": cache(each)}, job.work / "search",
+        objectives=["loss", "cache_mb"], given=given, progress=False,
+    )  # fmt: skip
+    rows = []
+    for number, (name, best) in zip(limits, result.best.items(), strict=True):
+        row: dict[str, Any] = {"linear_layers": number, "cache_mb": by_count[number], "ppl": best.metrics["ppl"]}
+        row |= {"search": name, "attention": list(best.architecture["attention"])}  # type: ignore[arg-type]
+        row["given"] = {
+            each: evaluate(architecture)["ppl"] for each, architecture in given.items() if count(architecture) == number
+        }
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    return rows
+
+
+def report(job: Job) -> dict[str, Any]:
+    stages = {"copied": job.taken(0), "fitted": job.taken(job.fit), "trained": job.tuned()}
+    evaluators = {name: Evaluator(job, name, path) for name, path in stages.items()}
+    alone = singles(job, evaluators)
+    linear = {name: evaluate(job.placed(set(range(job.layers))))["ppl"] for name, evaluate in evaluators.items()}
+    table = costs(job)
+    return {
+        "layers": job.layers, "width": job.width, "length": job.length, "context": job.context, "updates": job.updates,
+        "tuning": job.tuning, "fit": job.fit, "single_layers": alone, "all_linear_ppl": linear, "decoding": table,
+        "placements": searched(job, evaluators["trained"], table), "machine": describe_machine("cpu", job.threads),
+    }  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path, nargs="?")
+    parser.add_argument("--work", type=Path, default=Path("runs/attention_placement"))
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=96)
+    parser.add_argument("--length", type=int, default=2048)
+    parser.add_argument("--context", type=int, default=8192)
+    parser.add_argument("--updates", type=int, default=600)
+    parser.add_argument("--tuning", type=int, default=150)
+    parser.add_argument("--calibrate", type=int, default=10)
+    parser.add_argument("--fit", type=int, default=150)
+    parser.add_argument("--sequences", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    args = parser.parse_args(argv)
+    if args.text is None:
+        print("skipped: needs a text, see python -m benchmarks attention_placement --help")
+        return
+    job = Job(
+        args.work / "bin", args.work, args.threads, args.text, args.layers, args.width, args.length, args.context,
+        args.updates, args.tuning, args.calibrate, args.fit, args.sequences,
+    )  # fmt: skip
+    write_result(args.out, report(job), command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()

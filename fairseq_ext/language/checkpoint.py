@@ -1,0 +1,44 @@
+"""Subnets of language models as fairseq checkpoints."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from fairseq_ext.checkpoint import write_network
+from fairseq_ext.training.supernet_task import SupernetTaskConfig
+from nas_core.space import Architecture
+
+__all__ = ["STATIC", "TASK", "plain_task", "write_subnet"]
+
+STATIC = "hat_transformer_lm"
+"""The name of ``--arch`` of static networks; all options are stored, so that it adds none."""
+TASK = "language_modeling"
+
+
+def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture: Architecture, path: Path) -> None:
+    """A checkpoint of the static subnet: the supernet's settings with this architecture and no experts, the collapsed
+    weights, no optimizer state. ``fairseq-generate`` and ``fairseq-eval-lm`` load it, ``fairseq-train
+    --finetune-from-model`` trains on."""
+    settings = copy.deepcopy(state["cfg"])
+    args = settings["model"]
+    vars(args).update(arch=STATIC, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    if args.layer_order:  # numbers in the whole network, by which a teacher's layers are compared
+        args.kept_layers = {"": sorted(args.layer_order[: architecture.number("layers")])}
+    args.layer_order = None
+    args.task = TASK
+    settings["task"] = plain_task(settings.get("task"))
+    write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
+
+
+def plain_task(task: Any) -> Any:
+    """Settings of a task without those of a supernet's training."""
+    if not isinstance(task, dict):
+        return task
+    own = {field.name for field in fields(SupernetTaskConfig)} - {"_name"}
+    return {**{name: value for name, value in task.items() if name not in own}, "_name": TASK}

@@ -1,0 +1,66 @@
+"""A text of a made-up language and supernets of language models trained on it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nas_core.space import save_space
+from tests.fairseq_ext.language.tiny import SPACE, subnet
+from tests.fairseq_ext.running import USER_DIR, run
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of ``fairseq-preprocess --only-source``: sentences that count up from a random word, with a stutter."""
+    folder, stream = tmp_path_factory.mktemp("text"), random.Random(3)
+    for split, sentences in (("train", 200), ("valid", 40), ("test", 20)):
+        lines = []
+        for _ in range(sentences):
+            first, length = stream.randrange(12), stream.randint(2, 9)
+            lines.append(" ".join(f"w{(first + step - (stream.random() < 0.1)) % 12}" for step in range(length)))
+        (folder / split).write_text("".join(line + "\n" for line in lines))
+    names = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    done = run("preprocess", "--only-source", *names, "--destdir", folder / "bin", "--workers", 1)
+    assert done.code == 0, done.err
+    return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def command(text: Path, tmp_path_factory: pytest.TempPathFactory) -> list[object]:
+    """A training command without ``--arch``, ``--save-dir`` and ``--max-update``."""
+    space = tmp_path_factory.mktemp("language-space") / "tiny.yml"
+    save_space(SPACE, space)
+    return [
+        text, "--user-dir", USER_DIR, "--task", "supernet_language_modeling", "--search-space", space,
+        "--mos-router-hidden", 8, "--criterion", "cross_entropy", "--tokens-per-sample", 24, "--dropout", 0.0,
+        "--optimizer", "adam", "--lr", 0.01, "--batch-size", 8, "--cpu", "--num-workers", 0,
+        "--distributed-world-size", 1, "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def supernet_of(command: list[object], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``supernet_of(arch)``: the checkpoint of a supernet trained with that ``--arch``."""
+    made: dict[str, Path] = {}
+
+    def checkpoint(arch: str) -> Path:
+        if arch not in made:
+            folder = tmp_path_factory.mktemp(arch)
+            options = ["--max-update", 60, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
+            done = run("train", *command, "--arch", arch, *options, "--save-dir", folder)
+            assert done.code == 0, done.err
+            made[arch] = folder / "checkpoint_last.pt"
+        return made[arch]
+
+    return checkpoint
+
+
+@pytest.fixture(scope="session")
+def subnet_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("language-architecture") / "a.json"
+    subnet().save(path)
+    return path

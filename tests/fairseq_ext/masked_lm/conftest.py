@@ -1,0 +1,111 @@
+"""A corpus of sentences with a pattern, a task of sentences with labels, and a supernet trained on the first."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+if find_spec("fairseq") is not None:
+    from tests.fairseq_ext.masked_lm.training import CLASSES, COMMON, MASKED, PLAIN, SIZES, SPACE
+    from tests.fairseq_ext.running import run
+
+from nas_core.space import save_space
+
+WORDS = 12
+
+
+def sentence(stream: random.Random) -> list[str]:
+    """Words that count on from a random one: what is masked follows from its neighbours."""
+    start, length = stream.randrange(WORDS), stream.randint(3, 8)
+    return [f"w{(start + place) % WORDS}" for place in range(length)]
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of fairseq-preprocess for ``--task masked_lm``."""
+    folder = tmp_path_factory.mktemp("text")
+    stream = random.Random(3)
+    for split, count in (("train", 200), ("valid", 40)):
+        (folder / split).write_text("".join(" ".join(sentence(stream)) + "\n" for _ in range(count)))
+    done = run("preprocess", "--only-source", "--trainpref", folder / "train", "--validpref", folder / "valid",
+               "--destdir", folder / "bin", "--workers", 1)  # fmt: skip
+    assert done.code == 0, done.err
+    return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def labelled(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for ``--task sentence_prediction``: whether a sentence begins with an even word."""
+    folder, out = tmp_path_factory.mktemp("labels"), tmp_path_factory.mktemp("labelled")
+    stream = random.Random(4)
+    for split, count in (("train", 80), ("valid", 20)):
+        drawn = [sentence(stream) for _ in range(count)]
+        (folder / f"{split}.input0").write_text("".join(" ".join(words) + "\n" for words in drawn))
+        labels = ("yes" if int(words[0][1:]) % 2 == 0 else "no" for words in drawn)
+        (folder / f"{split}.label").write_text("".join(f"{label}\n" for label in labels))
+    for part, words in (("input0", ["--srcdict", text / "dict.txt"]), ("label", [])):
+        splits = [f"--{split}pref={folder / split}.{part}" for split in ("train", "valid")]
+        done = run("preprocess", "--only-source", *splits, *words, "--destdir", out / part, "--workers", 1)
+        assert done.code == 0, done.err
+    return out
+
+
+@pytest.fixture(scope="session")
+def space_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("space") / "tiny.yml"
+    save_space(SPACE, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def trained(text: Path, space_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``trained(mos)``: the checkpoint of a supernet trained with these experts."""
+    made: dict[str, Path] = {}
+
+    def checkpoint(mos: str) -> Path:
+        if mos not in made:
+            folder = tmp_path_factory.mktemp(f"masked-{mos}")
+            options = [*MASKED, "--task", "masked_lm", "--arch", "mos_roberta_small", "--search-space", space_file]
+            done = run("train", text, *COMMON, *options, "--mos", mos, "--max-update", 120, "--save-dir", folder)
+            assert done.code == 0, done.err
+            made[mos] = folder / "checkpoint_last.pt"
+        return made[mos]
+
+    return checkpoint
+
+
+@pytest.fixture(scope="session")
+def roberta(text: Path, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``roberta(options)``: the checkpoint of such a network of fairseq's own after one update, its biases and norms
+    random, which as constants would hide mistakes."""
+    made: dict[tuple[object, ...], Path] = {}
+
+    def checkpoint(*options: object, task: str = "masked_lm") -> Path:
+        key = (task, *options)
+        if key not in made:
+            folder = tmp_path_factory.mktemp("roberta")
+            data, own = (text, MASKED) if task == "masked_lm" else (labelled, CLASSES)
+            done = run("train", data, "--arch", "roberta_base", *SIZES, "--task", task, *own, *PLAIN, *options,
+                       "--save-dir", folder)  # fmt: skip
+            assert done.code == 0, (done.err, done.out[-2000:])
+            made[key] = _randomised(folder / "checkpoint_last.pt")
+        return made[key]
+
+    return checkpoint
+
+
+def _randomised(path: Path) -> Path:
+    content = torch.load(path, weights_only=True)
+    stream = torch.Generator().manual_seed(2)
+    for name, tensor in content["model"].items():
+        if tensor.ndim == 1 and not name.endswith("version"):
+            tensor.add_(torch.randn(tensor.shape, generator=stream), alpha=0.3)
+        elif "embed" not in name:
+            tensor.mul_(4)
+    torch.save(content, path)
+    return path
