@@ -194,7 +194,6 @@ def test_models_of_one_language(text, tmp_path, network, own, distilled):
     if own == "cross_entropy":
         supernet = ["--task", "supernet_language_modeling", "--arch", "mos_transformer_lm", "--sampling", "sandwich"]
         done = run("train", text, *SHORT, *supernet, "--tokens-per-sample", 16, "--valid-random", 0, *options[:4],
-                   "--max-target-positions", 16,
                    "--max-update", 1, "--save-dir", tmp_path / "supernet")  # fmt: skip
         assert losses(done)[0] > 0
         cached = [*options[:-4], "--teacher-cache", tmp_path / "cache", "--save-dir", tmp_path / "c", "--max-update", 4]
