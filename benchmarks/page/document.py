@@ -20,13 +20,7 @@ _ALL = {
 }
 GROUPS = {
     "What quality": ("translation", "attention-quality", "images"),
-    "What speed": (
-        "linear-attention",
-        "cost-of-an-update",
-        "cost-of-a-teacher",
-        "decoding",
-        "decoding-by-position",
-    ),
+    "What speed": ("linear-attention", "cost-of-an-update", "decoding", "decoding-by-position"),
     "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),
     "How far to trust predictions of accuracy": ("accuracy-predictors", "speed-of-nn-former"),
     "How far to trust predictions of latency": (

@@ -33,6 +33,7 @@ from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
 from nas_core.supernet.elastic.kinds import with_kinds
 from nas_core.supernet.elastic.language_space import auto_space, trained_genes
+from nas_core.supernet.teacher import weights_digest
 
 __all__ = ["TrainedLanguage", "language_state", "open_language"]
 
@@ -131,6 +132,7 @@ class TrainedLanguage:
         args.mos_router_hidden, args.mos_router_layers = config.mos.router_hidden, config.mos.router_layers
         args.layer_order = list(config.layer_order) or None
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
+        args.taken_over = weights_digest(weights)  # tells this order of channels from that of another take-over
         write_network(self._state, {**copy.deepcopy(self._state["cfg"]), "model": args}, weights, path)
 
 

@@ -24,7 +24,7 @@ ANCHORS = {
     "translation", "latency-models", "accuracy-predictors", "latency-predictors", "speed-of-nn-former",
     "linear-attention", "attention-quality", "images", "cost-of-an-update", "queries", "search-under-a-limit",
     "robustness", "onnx", "network-latency", "published-networks", "beyond-the-training-sizes", "held-out-device",
-    "decoding", "decoding-by-position", "search-speed", "cost-of-a-teacher",
+    "decoding", "decoding-by-position", "search-speed",
 }  # fmt: skip
 """What other pages link to."""
 NAMES = re.compile(
