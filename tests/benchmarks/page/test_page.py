@@ -89,7 +89,7 @@ def test_a_section_says_command_date_machine_file_and_reference(section: Section
         assert {"cpu", "cores", "threads", "torch"} <= results.machines(name)[0].keys()
 
 
-@pytest.mark.parametrize("file", sorted(TEXTS.glob("*.md")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(TEXTS.rglob("*.md")), ids=lambda file: file.stem)
 def test_no_figure_stands_in_a_template(file: Path) -> None:
     text = " ".join(re.sub(r"\{\w+\}", "{}", file.read_text(encoding="utf-8")).split())
     assert not re.findall(r".{0,30}\d.{0,10}", NAMES.sub("", text))
