@@ -23,9 +23,7 @@ GROUPS = {
     "What a trained model is worth": (
         "from-a-trained-translation-model", "from-a-trained-image-model", "attention-of-a-trained-model",
     ),
-    "What speed": (
-        "linear-attention", "cost-of-an-update", "cost-of-a-teacher", "decoding", "decoding-by-position",
-    ),
+    "What speed": ("linear-attention", "cost-of-an-update", "decoding", "decoding-by-position"),
     "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),
     "How far to trust predictions of accuracy": ("accuracy-predictors", "speed-of-nn-former"),
     "How far to trust predictions of latency": (

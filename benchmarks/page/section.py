@@ -41,7 +41,7 @@ class Picture:
 class Section:
     """What the page says of one subject.
 
-    Its template is ``text/ANCHOR.md``, which ends with what the figures are compared with.
+    Its template is ``ANCHOR.md`` in ``text`` or a folder of it, which ends with what the figures are compared with.
     """
 
     title: str
@@ -60,7 +60,8 @@ class Section:
 
     @property
     def template(self) -> str:
-        return (TEXTS / f"{anchor(self.title)}.md").read_text(encoding="utf-8")
+        (file,) = TEXTS.rglob(f"{anchor(self.title)}.md")
+        return file.read_text(encoding="utf-8")
 
     def markdown(self, results: Results) -> str:
         """The whole section."""

@@ -1,4 +1,4 @@
-"""Loss against the number of supernet evaluations, of random search, HAT's evolution and RankNAS under one limit.
+"""Loss against evaluations of the supernet: random search, HAT's evolution, RankNAS, integer programs, under one limit.
 
 RankNAS with five genes free that matter most to the loss, with these and the five that matter most to the latency (the
 default), and with all genes.
@@ -26,9 +26,11 @@ from nas_core.files import append_jsonl, read_json, read_jsonl
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
+    MILP,
     Constraint,
     EvolutionConfig,
     HATEvolution,
+    MILPConfig,
     RandomConfig,
     RandomSearch,
     RankNAS,
@@ -55,6 +57,7 @@ STRATEGIES: Mapping[str, Make] = {
         space, limits, RANKNAS, seed=seed
     ),
     "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep_genes=0), seed=seed),
+    "milp": lambda space, limits, seed: MILP(space, limits, MILPConfig(), seed=seed),
 }
 
 

@@ -31,8 +31,10 @@ from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.ranker import RANKING
 from nas_core.search import (
+    MILP,
     EvolutionConfig,
     HATEvolution,
+    MILPConfig,
     RandomConfig,
     RandomSearch,
     RankerConfig,
@@ -123,6 +125,11 @@ def ranknas(table: Table, seed: int, ranker: str = "boosted", per_ranking: int =
     return RankNAS(table.space, table.limits, config, seed=seed, ranker=make, ranker_name=ranker)
 
 
+def milp(table: Table, seed: int) -> MILP:
+    config = MILPConfig(evaluations=BUDGET, single_changes=12, per_round=5)
+    return MILP(table.space, table.limits, config, seed=seed)
+
+
 STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
     "regularised evolution": RegularizedEvolution,
@@ -130,6 +137,7 @@ STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "ranknas": ranknas,
     "ranknas, regression": lambda t, seed: ranknas(t, seed, "regression"),
     "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", per_ranking=10),
+    "milp": milp,
 }
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fairseq_ext.distillation.layers import LayerStates, check_one_origin, with_states
 from fairseq_ext.distillation.opening import open_teacher
+from fairseq_ext.distillation.options import settings_of
 from fairseq_ext.distillation.samples import SampleCache
 from nas_core.errors import ConfigError
 from nas_core.supernet.active import SubnetHolder
@@ -81,7 +82,7 @@ class FileTeacher:
         """
         if self._ready:
             return
-        _check_lengths(self.path, self.model, student)
+        _check_lengths(self.path, self.model, student, getattr(settings_of(self._task), "tokens_per_sample", None))
         options = self._options
         if options.distill_hidden or options.distill_attention:
             check_one_origin(student, self.model, str(self.path))
@@ -123,8 +124,10 @@ class FileTeacher:
                 return run(model), None
 
 
-def _check_lengths(path: Path, teacher: Any, student: Any) -> None:
+def _check_lengths(path: Path, teacher: Any, student: Any, block: int | None) -> None:
     theirs, ours = (_tuple(model.max_positions()) for model in (teacher, student))
+    if block:  # to which tasks of one language cut their text
+        ours = tuple(min(length, block) for length in ours)
     for their, our in zip(theirs, ours, strict=False):
         if their < our:
             raise ConfigError(

@@ -21,7 +21,7 @@ from fairseq_ext.checkpoint import load_network, write_network
 from fairseq_ext.elastic.batches import calibration_batches
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.language_settings import LanguageSettings, language_settings
-from fairseq_ext.elastic.mapping import layer_state, positions_table, with_kinds
+from fairseq_ext.elastic.mapping import layer_state, positions_table
 from fairseq_ext.elastic.spaces import space_around
 from fairseq_ext.language.checkpoint import STATIC
 from fairseq_ext.language.options import base_architecture, network_config
@@ -31,7 +31,9 @@ from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
+from nas_core.supernet.elastic.kinds import with_kinds
 from nas_core.supernet.elastic.language_space import auto_space, trained_genes
+from nas_core.supernet.teacher import weights_digest
 
 __all__ = ["TrainedLanguage", "language_state", "open_language"]
 
@@ -130,6 +132,7 @@ class TrainedLanguage:
         args.mos_router_hidden, args.mos_router_layers = config.mos.router_hidden, config.mos.router_layers
         args.layer_order = list(config.layer_order) or None
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
+        args.taken_over = weights_digest(weights)  # tells this order of channels from that of another take-over
         write_network(self._state, {**copy.deepcopy(self._state["cfg"]), "model": args}, weights, path)
 
 

@@ -35,6 +35,7 @@ from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
 from nas_core.supernet.elastic.masked_lm_space import MaskedLMSizes, auto_space, trained_genes
+from nas_core.supernet.teacher import weights_digest
 
 __all__ = ["TrainedMaskedLM", "open_masked_lm"]
 
@@ -165,6 +166,7 @@ class TrainedMaskedLM:
         settings = {**copy.deepcopy(self._state["cfg"]), "model": args}
         settings["task"]["_name"] = args.task
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
+        args.taken_over = weights_digest(weights)  # tells this order of channels from that of another take-over
         write_network(self._state, settings, weights, path)
 
 

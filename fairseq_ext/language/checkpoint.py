@@ -28,6 +28,8 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     settings = copy.deepcopy(state["cfg"])
     args = settings["model"]
     vars(args).update(arch=STATIC, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    if args.layer_order:  # numbers in the whole network, by which a teacher's layers are compared
+        args.kept_layers = {"": sorted(args.layer_order[: architecture.number("layers")])}
     args.layer_order = None
     args.task = TASK
     settings["task"] = plain_task(settings.get("task"))

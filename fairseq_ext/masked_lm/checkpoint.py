@@ -41,6 +41,8 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     args = settings["model"]
     args.task = settings["task"]["_name"]
     vars(args).update(arch=STATIC, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    if args.layer_order:  # numbers in the whole network, by which a teacher's layers are compared
+        args.kept_layers = {"": sorted(args.layer_order[: architecture.number("layers")])}
     args.layer_order = None
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 

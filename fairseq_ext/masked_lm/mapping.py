@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_ext.elastic.mapping import layer_state, positions_table, with_kinds
+from fairseq_ext.elastic.mapping import layer_state, positions_table
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
+from nas_core.supernet.elastic.kinds import with_kinds
 
 __all__ = ["masked_lm_state", "plain_state"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +15,13 @@ import typer
 from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.interruption import interruption_told
 from nas_core.cli.options import flagged, flags_named, parameters_of, with_options
+from nas_core.cli.workload import workload_settings
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.latency import load_latency_model
+from nas_core.latency.by_genes import GeneLatencyModel
 from nas_core.latency.machine import describe_machine
+from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import flag_of
 from nas_core.precision import PRECISIONS, check_precision
 from nas_core.search import DeviceExecutor, Strategy, search
@@ -25,7 +29,7 @@ from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
 from nas_core.search.within import goals, measure_finalists
-from nas_core.space import Architecture
+from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["make_command"]
 
@@ -37,6 +41,15 @@ def _search(
     limit_ms: Annotated[list[float] | None, typer.Option(help="Latency limit; repeat it for several searches.")] = None,
     max_params_m: Annotated[float | None, typer.Option(help="Limit in millions of parameters, for all.")] = None,
     max_flops_g: Annotated[float | None, typer.Option(help="Limit in billions of FLOPs, for all.")] = None,
+    max_memory_mb: Annotated[float | None, typer.Option(help="Limit of weights and activations in 10^6 bytes.")] = None,
+    max_cache_mb: Annotated[float | None, typer.Option(help="Limit of the decoding cache in 10^6 bytes.")] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE, what memory and cache are counted at, as source_length, target_length, beam, batch;"
+            " repeatable; default: as the latency model was measured."
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Data folder; default: the one the supernet was trained on.")
     ] = None,
@@ -82,7 +95,7 @@ def _search(
         check_precision(precision, device)
     with flags_named(list(options_by_strategy())):
         config = _config(strategy, strategy_options)
-    settings = {
+    settings: dict[str, Any] = {
         "checkpoint_sha256": _fingerprint(checkpoint),
         "latency_model_sha256": _fingerprint(latency_model) if latency_model else None,
         "data": str(data.resolve()) if data else None,
@@ -102,7 +115,10 @@ def _search(
     space, costs = supernet.space, costs_on_paper(supernet.space)
     given = compared_placements(space) if placements else {}
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
-    for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g})
+    memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
+    held_at = _held_at(space, model, workload or [], any(limit is not None for limit in memory.values()))
+    settings |= {"workload": held_at} if held_at else {}
+    for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g, **memory}, workload=held_at)
     latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
     modelled = ["latency_ms"] if model else []
     kind, objectives = STRATEGIES.get(strategy), ["loss", *(modelled or costs)]
@@ -167,6 +183,25 @@ def _search(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front: {out}"
     )
+
+
+def _held_at(
+    space: SearchSpace, model: GeneLatencyModel | None, typed: Sequence[str], limited: bool
+) -> dict[str, Any] | None:
+    """The workload at which memory is counted: as the latency model was measured, but for what is typed.
+
+    Raises:
+        ConfigError: settings without a limit, or that the workload does not have.
+    """
+    if not limited:
+        if typed:
+            raise ConfigError(
+                "--workload says at what --max-memory-mb and --max-cache-mb are counted; give one of them"
+            )
+        return None
+    kind = kind_of(space)
+    measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
+    return workload_settings(kind, typed, asdict(measured[1]) if measured else {}, "--workload")
 
 
 def _device_name(devices: list[str], here: bool) -> dict[str, str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
 
-from nas_core.errors import MissingHostError, unknown_choice
+from nas_core.errors import ConfigError, MissingHostError, unknown_choice
 from nas_core.files import write_atomic
 from nas_core.registry import first_line
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
@@ -93,3 +95,13 @@ def show_command(
     if (kind := fitting_kind(space)) is not None:
         smallest, largest = kind.params_m(space.smallest()), kind.params_m(space.largest())
         typer.echo(f"  {kind.counted}: {smallest:.2f} to {largest:.2f} M")
+        config = kind.config({})
+        ends = [kind.memory_mb(end, config) for end in (space.smallest(), space.largest())]
+        typer.echo(f"  memory of a pass: {min(ends):.2f} to {max(ends):.2f} MB at {_settings(config)}")
+        with suppress(ConfigError):  # what decodes nothing has no cache
+            ends = [kind.cache_mb(end, config) for end in (space.smallest(), space.largest())]
+            typer.echo(f"  decoding cache: {min(ends):.2f} to {max(ends):.2f} MB")
+
+
+def _settings(config: Any) -> str:
+    return ", ".join(f"{name} {value}" for name, value in asdict(config).items())

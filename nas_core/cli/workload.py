@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.models.image import ImageWorkloadConfig
 from nas_core.models.kind import ModelKind
 from nas_core.models.language import LanguageWorkloadConfig
@@ -33,9 +33,9 @@ __all__ = [
     "TargetVocab",
     "Vocab",
     "workload_config",
+    "workload_settings",
 ]
 
-_VOCABULARIES = ("source_vocab", "target_vocab")
 _TRANSLATION, _IMAGE = TranslationWorkloadConfig(), ImageWorkloadConfig()
 _LANGUAGE, _MASKED_LM = LanguageWorkloadConfig(), MaskedLMWorkloadConfig()
 
@@ -82,6 +82,25 @@ Settings = Annotated[
 ]
 
 
+def workload_settings(kind: ModelKind, typed: Sequence[str], before: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """Settings of the workload of a kind of network, ``before`` with those that are typed as ``NAME=VALUE``.
+
+    Raises:
+        ConfigError: one that the workload does not have, a value of another type, or no ``NAME=VALUE``.
+    """
+    own = {each.name: each for each in options_of(kind.workload_config)}
+    settings = dict(before)
+    for text in typed:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise ConfigError(f"{option} {text}: expected NAME=VALUE, such as {next(iter(own), 'x')}=2")
+        if name not in own:
+            raise unknown_choice(f"setting of the workload of {kind.name} networks", name, own)
+        settings[name] = own[name].read(value)
+    kind.config(settings)
+    return settings
+
+
 def workload_config(
     kind: ModelKind, space: SearchSpace, data: Path | None, given: Mapping[str, Any], settings: Sequence[str]
 ) -> Any:
@@ -98,8 +117,7 @@ def workload_config(
     options = {name: value for name, value in given.items() if value is not None}
     own_options = {option.name: option for option in options_of(kind.workload_config)}
     said = {**options, **({} if data is None else {"data": data})}
-    two = own_options.keys() >= set(_VOCABULARIES)
-    known = {*own_options, *(("vocab", "data") if two else ("data",) if "vocab" in own_options else ())}
+    known = {*own_options, *(("vocab", "data") if kind.vocabularies else ())}
     if wrong := next((name for name in said if name not in known), None):
         own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in own_options)
         raise ConfigError(
@@ -107,12 +125,11 @@ def workload_config(
             f" {space.name!r} holds; it has {own or 'none'}"
         )
     if data is not None:
-        if options.keys() & {"vocab", *_VOCABULARIES}:
+        if options.keys() & {"vocab", *kind.vocabularies}:
             raise ConfigError("give --data or the sizes --vocab, --source-vocab, --target-vocab, not both")
-        sizes = vocabularies(data)
-        options |= zip(_VOCABULARIES, sizes, strict=True) if two else {"vocab": sizes[1]}
+        options |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)
     if "vocab" not in own_options and (both := options.pop("vocab", None)) is not None:
-        options = {**dict.fromkeys(_VOCABULARIES, both), **options}
+        options = {**dict.fromkeys(kind.vocabularies, both), **options}
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or name in options:

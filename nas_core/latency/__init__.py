@@ -5,6 +5,7 @@ The rooms inside, ``by_genes`` and ``by_graph``, hold the measurements and the m
 
 from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.memory import MeasuredMemory, measure_memory
 from nas_core.latency.model import LatencyModel
 from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure
 from nas_core.latency.registry import (
@@ -21,6 +22,7 @@ __all__ = [
     "GeneLatencyModel",
     "GraphLatencyModel",
     "LatencyModel",
+    "MeasuredMemory",
     "Measurement",
     "TimingConfig",
     "Workload",
@@ -29,5 +31,6 @@ __all__ = [
     "list_latency_models",
     "load_latency_model",
     "measure",
+    "measure_memory",
     "parsed_model_settings",
 ]

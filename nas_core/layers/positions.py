@@ -24,13 +24,17 @@ def sinusoids(length: int, width: int) -> Tensor:
     return nn.functional.pad(table, (0, width - 2 * half))
 
 
+ROWS = 256
+"""Sinusoids of so many positions are computed at first."""
+
+
 class SinusoidalPositions(nn.Module):
     """A table that grows on demand. ``width`` is the supernet's, also in an extracted subnet: its channels are a prefix
     of the supernet's table, not a table of its own width."""
 
     table: Tensor
 
-    def __init__(self, width: int, length: int = 256) -> None:
+    def __init__(self, width: int, length: int = ROWS) -> None:
         super().__init__()
         self.width = width
         self.register_buffer("table", sinusoids(length, width), persistent=False)

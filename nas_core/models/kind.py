@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from torch import Tensor, nn
 
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError
 from nas_core.graph.graph import Graph
+from nas_core.models.memory import BYTES
 from nas_core.models.parts import SpacePart
 from nas_core.models.workload import OnePassWorkload, Workload, same_draws
 from nas_core.options import config_from
@@ -22,6 +23,9 @@ from nas_core.registry import Registry
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["KINDS", "ModelKind", "OnePassKind", "fitting_kind", "kind_of", "layered_genes", "workload_of"]
+
+
+_PAIR = ("source_vocab", "target_vocab")
 
 
 class ModelKind(ABC):
@@ -40,6 +44,12 @@ class ModelKind(ABC):
     """Names of the columns of the graphs' ``attributes``; none where they have no attributes."""
     workload_config: type[Any]
     """Settings of the workload: a frozen dataclass whose fields are numbers or texts with defaults."""
+
+    @property
+    def vocabularies(self) -> tuple[str, ...]:
+        """Settings of the workload that a folder of text tells, as sizes of its vocabularies: of source and target, or
+        one; by default those of translation, where the workload has them."""
+        return _PAIR if {*_PAIR} <= {field.name for field in fields(self.workload_config)} else ()
 
     @property
     @abstractmethod
@@ -72,6 +82,36 @@ class ModelKind(ABC):
     @abstractmethod
     def flops_g(self, architecture: Architecture) -> float:
         """Billions of FLOPs of one pass, by formula; errors as of :meth:`params_m`."""
+
+    def weights(self, architecture: Architecture, config: Any) -> int:
+        """How many numbers the network of the workload consists of, by formula, embeddings and classifier included; by
+        default as many as :meth:`params_m` says. Errors as of that."""
+        return round(1e6 * self.params_m(architecture))
+
+    def live(self, architecture: Architecture, config: Any) -> int:
+        """How many numbers are held at most beside the weights while the workload runs, by formula; by default none."""
+        return 0
+
+    def cache(self, architecture: Architecture, config: Any) -> int:
+        """How many numbers decoding has kept after the workload's last step, by formula.
+
+        Raises:
+            ConfigError: its networks decode nothing, as by default.
+        """
+        raise ConfigError(f"{self.name} networks decode nothing and have no cache; limit their memory instead")
+
+    def memory_mb(self, architecture: Architecture, config: Any) -> float:
+        """The most that the workload holds in memory, in fp32: weights and what is live beside them, in 10^6 bytes.
+
+        Args:
+            config: the workload's settings, which give lengths, beam, batch and vocabularies.
+        """
+        return BYTES * (self.weights(architecture, config) + self.live(architecture, config)) / 1e6
+
+    def cache_mb(self, architecture: Architecture, config: Any) -> float:
+        """The size of the decoding cache after the workload's last step, in fp32, in 10^6 bytes; errors as of
+        :meth:`cache`."""
+        return BYTES * self.cache(architecture, config) / 1e6
 
     @abstractmethod
     def graph(self, architecture: Architecture) -> Graph:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint
@@ -13,7 +13,10 @@ from nas_core.space import Architecture, SearchSpace
 if TYPE_CHECKING:
     from nas_core.latency.by_genes import GeneLatencyModel
 
-__all__ = ["cost_limits", "costs_on_paper", "latency_limit"]
+__all__ = ["MEMORY", "cost_limits", "costs_on_paper", "latency_limit", "memory_on_paper"]
+
+MEMORY = ("memory_mb", "cache_mb")
+"""What is limited at the lengths, the beam and the batch of a workload."""
 
 Costs = Mapping[str, Callable[[Architecture], float]]
 
@@ -30,35 +33,61 @@ def costs_on_paper(space: SearchSpace) -> Costs:
     return {} if kind is None else {"params_m": kind.params_m, "flops_g": kind.flops_g}
 
 
+def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = None) -> Costs:
+    """``memory_mb`` and ``cache_mb`` of an architecture, where its space is of a known kind of network.
+
+    Args:
+        workload: settings of the kind's workload by name, such as lengths and beam; the others have their defaults.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a setting that the kind's workload does not have. Others as of
+            :func:`costs_on_paper`.
+    """
+    from nas_core.models.kind import fitting_kind  # torch, which takes seconds to import
+
+    kind = fitting_kind(space)
+    if kind is None:
+        return {}
+    config = kind.config(workload or {})
+    return {"memory_mb": partial(kind.memory_mb, config=config), "cache_mb": partial(kind.cache_mb, config=config)}
+
+
 def cost_limits(
-    space: SearchSpace, limits: Mapping[str, float | None], formulas_later: bool = False
+    space: SearchSpace,
+    limits: Mapping[str, float | None],
+    formulas_later: bool = False,
+    workload: Mapping[str, Any] | None = None,
 ) -> list[Constraint]:
-    """Constraints on ``params_m`` and ``flops_g``; None is no limit.
+    """Constraints on ``params_m``, ``flops_g``, ``memory_mb`` and ``cache_mb``; None is no limit.
 
     Args:
         formulas_later: look for the formulas when the first architecture is asked for, and raise their errors then:
             they come with torch, for which not every program can wait at its start.
+        workload: what memory and cache are counted at, see :func:`memory_on_paper`.
 
     Raises:
-        ConfigError: the space's networks have no formula for it. ConstraintError: a limit that is not above 0.
+        ConfigError: the space's networks have no formula for it, or no cache. ConstraintError: a limit that is not
+            above 0.
     """
     constraints = []
     for name, limit in limits.items():
         if limit is not None:
-            formula = _later(space, name) if formulas_later else _formula(space, name)
+            formula = _later(space, name, workload) if formulas_later else _formula(space, name, workload)
             constraints.append(Constraint.per_architecture(name, limit, space, formula))
     return constraints
 
 
-def _formula(space: SearchSpace, name: str) -> Callable[[Architecture], float]:
-    costs = costs_on_paper(space)
+def _formula(space: SearchSpace, name: str, workload: Mapping[str, Any] | None) -> Callable[[Architecture], float]:
+    costs = memory_on_paper(space, workload) if name in MEMORY else costs_on_paper(space)
     if name not in costs:
         raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
+    if name in MEMORY:
+        costs[name](space.smallest())  # a kind without a cache says so at once
     return costs[name]
 
 
-def _later(space: SearchSpace, name: str) -> Callable[[Architecture], float]:
-    found = cache(lambda: _formula(space, name))
+def _later(space: SearchSpace, name: str, workload: Mapping[str, Any] | None) -> Callable[[Architecture], float]:
+    found = cache(lambda: _formula(space, name, workload))
     return lambda architecture: found()(architecture)
 
 

@@ -35,6 +35,8 @@ _KNOWN = {
         Metric("latency_ms", "predicted latency", "ms", False, ".2f"),
         Metric("params_m", "parameters", "M", False, ".3f"),
         Metric("flops_g", "FLOPs", "G", False, ".3f"),
+        Metric("memory_mb", "memory", "MB", False, ".2f"),
+        Metric("cache_mb", "decoding cache", "MB", False, ".2f"),
         Metric("loss", "loss", "", False, ".4f"),
         Metric("nll_loss", "NLL", "", False, ".4f"),
         Metric("ppl", "perplexity", "", False, ".2f"),

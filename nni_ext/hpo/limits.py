@@ -14,7 +14,7 @@ from nas_core.space import SearchSpace
 
 __all__ = ["LIMITS", "expanded", "make_constraints"]
 
-LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g")
+LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max_cache_mb")
 
 
 def expanded(path: object) -> str:
@@ -23,25 +23,34 @@ def expanded(path: object) -> str:
 
 
 def make_constraints(
-    space: SearchSpace | None, limits: Mapping[str, Any], latency_model: str | None
+    space: SearchSpace | None, limits: Mapping[str, Any], latency_model: str | None, workload: Any = None
 ) -> list[Constraint]:
     """Constraints of the limits that are given.
 
+    Args:
+        workload: what memory and cache are counted at, settings by name.
+
     Raises:
-        ConfigError: a limit that is no number, without ``space`` or, for latency, without a model. DataError: the model
-            cannot be read. ConstraintError: a limit that is not above 0.
+        ConfigError: a limit that is no number, a workload that is none, without ``space`` or, for latency, without a
+            model. DataError: the model cannot be read. ConstraintError: a limit that is not above 0.
     """
     for name, limit in limits.items():
         if isinstance(limit, bool) or not isinstance(limit, int | float):
             raise ConfigError(f"{name} is {limit!r}; expected a number")
     if (latency_model is None) != ("max_latency_ms" not in limits):
         raise ConfigError("max_latency_ms and latency_model go together; 'nas-ext latency fit' makes a model")
+    if workload is not None and not (isinstance(workload, Mapping) and any(name in limits for name in LIMITS[3:])):
+        raise ConfigError(
+            f"workload is {workload!r}; expected settings by name that max_memory_mb or max_cache_mb are counted at,"
+            " and one of them"
+        )
     if not limits:
         return []
     if space is None:
         raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
-    constraints = cost_limits(space, costs, formulas_later=True)  # NNI gives a tuner ten seconds to start
+    # Formulas come later: NNI gives a tuner ten seconds to start.
+    constraints = cost_limits(space, costs, formulas_later=True, workload=workload)
     if latency_model is not None:
         from nas_core.latency import load_latency_model
 

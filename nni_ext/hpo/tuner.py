@@ -31,7 +31,8 @@ _log = logging.getLogger("nni.nas_ext")  # below "nni", so that it stands in the
 
 MODES = ("minimize", "maximize")
 _COMMON = (
-    "strategy", "space", "metric", "objectives", "unit", "optimize_mode", "seed", "max_tries", "latency_model", *LIMITS
+    "strategy", "space", "metric", "objectives", "unit", "optimize_mode", "seed", "max_tries", "latency_model",
+    "workload", *LIMITS
 )  # fmt: skip
 
 
@@ -62,7 +63,9 @@ class SearchTuner(_Tuner):
       that it calls the worst loss the best trial: always give it.
     - NNI starts tuners in a folder of its own: files are named by whole paths, in which ``~`` and variables of the
       environment (``$PWD``: where ``nnictl`` was started) are filled in.
-    - ``latency_model`` and ``max_latency_ms``, ``max_params_m``, ``max_flops_g``: hard limits; they need ``space``.
+    - ``latency_model`` and ``max_latency_ms``, ``max_params_m``, ``max_flops_g``, ``max_memory_mb``,
+      ``max_cache_mb``: hard limits; they need ``space``. ``workload``: settings by name, ``{target_length: 60, beam:
+      4}``, at which memory and cache are counted.
     - ``seed``, ``max_tries``: see :class:`~nas_core.search.Strategy`.
 
     A trial that fails, reports nothing or no number counts as failed; one that was added by hand is told. With more
@@ -111,7 +114,7 @@ class SearchTuner(_Tuner):
         name, model = (None if common[key] is None else expanded(common[key]) for key in ("space", "latency_model"))
         self.space: SearchSpace | None = None if name is None else get_space(name)
         limits = {name: common[name] for name in LIMITS if common[name] is not None}
-        self.constraints = make_constraints(self.space, limits, model)
+        self.constraints = make_constraints(self.space, limits, model, common["workload"])
         limited = [constraint.name for constraint in self.constraints]
         further = further_objectives(self.kind, objectives, self.metric, limited)
         self.objectives = (self.minimized, *further)

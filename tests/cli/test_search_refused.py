@@ -34,6 +34,12 @@ from tests.toys import ToySupernet
         (["--strategy", "ranknas", "--prune-by", "loss"], False, "expected one of metric-and-limits, metric"),
         (["--strategy", "multi-objective", "--parents", "8"], False, "the strategy is multi-objective, which takes"),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
+        (["--max-memory-mb", "0.0001"], False, "lowest values reached: memory_mb"),
+        (["--max-cache-mb", "1", "--workload", "beams=4"], False, "Did you mean 'beam'?"),
+        (["--max-cache-mb", "1", "--workload", "beam"], False, "--workload beam: expected NAME=VALUE"),
+        (["--max-cache-mb", "1", "--workload", "beam=0"], False, "beam is 0, expected at least 1"),
+        (["--workload", "beam=4"], False, "--workload says at what --max-memory-mb and --max-cache-mb are counted"),
+        (["--strategy", "milp", "--gap", "2"], False, "--gap is 2.0"),
     ],
 )
 def test_wrong_input_is_one_line(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
 
 from nas_core.cli import main
+from nas_core.models import kind_of
+from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.options import options_of
 from nas_core.report import write_report
 from nas_core.search import STRATEGIES
-from tests.cli.searching import SPACE, Search
+from nas_core.space import Architecture
+from tests.cli.searching import SPACE, WORKLOAD, Search
 from tests.search.saved_before import as_before
 from tests.toys import ToySupernet
 
@@ -33,6 +37,38 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     again = len(supernet.evaluated)
     assert run("--strategy", "ranknas", *small, limits=False) == 0
     assert len(supernet.evaluated) == again  # all were read from the journal
+
+
+def test_integer_programs_with_their_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
+    small = ["--strategy", "milp", "--evaluations", "24", "--single-changes", "8", "--per-round", "4", "--no-measure"]
+    assert run(*small) == 0
+    before = len(supernet.evaluated)
+    assert 24 <= before <= 2 * 24  # two limits
+    state = json.loads((tmp_path / "run" / "state.json").read_text())["searches"]
+    assert all(search["single_changes"] <= 8 and search["programs"] > 0 for search in state.values())
+    assert run(*small) == 0
+    assert len(supernet.evaluated) == before  # all were read from the journal
+
+
+def test_memory_and_cache_are_limits_like_others(
+    run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are counted as the latency model was measured, but for what is given."""
+    small = ["--strategy", "random", "--evaluations", "12", "--max-memory-mb", "0.1", "--max-cache-mb", "0.01"]
+    assert run(*small, "--workload", "beam=4", "--no-measure") == 0
+    content = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert content["workload"] == {**asdict(WORKLOAD), "beam": 4}
+    assert next(iter(content["searches"])).endswith("memory_mb<=0.1 cache_mb<=0.01")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    kind, config = kind_of(SPACE), TranslationWorkloadConfig(**content["workload"])
+    for line in lines:
+        found = Architecture(line["genes"])
+        assert line["metrics"]["memory_mb"] == kind.memory_mb(found, config) <= 0.1
+        assert line["metrics"]["cache_mb"] == kind.cache_mb(found, config) <= 0.01
+    table = capsys.readouterr().out
+    assert "memory (MB)" in table and "cache (MB)" in table and "≤ 0.1 MB memory, ≤ 0.01 MB cache" in table
+    assert run(*small, "--workload", "beam=3", "--no-measure") == 2
+    assert "workload" in capsys.readouterr().err
 
 
 def test_what_genes_matter_to_is_chosen_and_shown(

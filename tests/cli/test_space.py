@@ -34,7 +34,14 @@ def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]
 
 def test_show_says_what_parameters_of_images_count(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["space", "show", "mformer_cifar10_small"]) == 0
-    assert "parameters with a classifier of ten classes: 0.26 to 0.92 M" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "parameters with a classifier of ten classes: 0.26 to 0.92 M" in out
+    assert "memory of a pass: " in out and "batch 1, classes 10" in out and "cache" not in out
+
+
+def test_show_says_what_decoding_keeps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "show", "hat_small"]) == 0
+    assert "decoding cache: 0.31 to 1.84 MB" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["hat_small", "hat_iwslt14_de_en"])

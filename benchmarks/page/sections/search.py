@@ -20,8 +20,9 @@ TABLES = {
     "nasbench101": "NAS-Bench-101",
     "nasbench101-published": "NAS-Bench-101, published part",
 }
-STRATEGIES = ("random", "regularised evolution", "hat evolution", "ranknas", "ranknas, nn-former")
-LABELS = {"hat evolution": "HAT's evolution", "ranknas": "RankNAS", "ranknas, nn-former": "RankNAS with NN-Former"}
+STRATEGIES = ("random", "regularised evolution", "hat evolution", "ranknas", "ranknas, nn-former", "milp")
+LABELS = {"hat evolution": "HAT's evolution", "ranknas": "RankNAS", "ranknas, nn-former": "RankNAS with NN-Former",
+          "milp": "integer programs"}  # fmt: skip
 
 
 def median(results: Results, table: str, strategy: str) -> float:
@@ -62,7 +63,7 @@ def _queries(results: Results) -> Mapping[str, str]:
     }
 
 
-KEYS = dict(zip(("random", "regularised", "hat", "ranknas", "former"), STRATEGIES, strict=True))
+KEYS = dict(zip(("random", "regularised", "hat", "ranknas", "former", "milp"), STRATEGIES, strict=True))
 
 
 def _draw_queries(results: Results, figure: Figure) -> None:

@@ -153,6 +153,34 @@ def ratios(results: Results, size: str) -> dict[str, Mapping[str, Any]]:
     return {name: found[name] for name in KINDS}
 
 
+TEACHERS = {"teacher": "a checkpoint", "cached": "a checkpoint, read from disk", "largest": "the largest subnet"}
+
+
+def _teacher(results: Results) -> Mapping[str, str]:
+    content = results["teacher_update"]
+
+    def cell(sampling: str, teacher: str) -> str:
+        ratio = content[sampling]["times_none"].get(teacher)
+        if ratio is None:
+            return fixed(None)
+        return f"{fixed(ratio['median'], 2)} ({fixed(ratio['q25'], 2)} to {fixed(ratio['q75'], 2)})"
+
+    values = {
+        f"{sampling}_{teacher}": times(ratio["median"], 2)
+        for sampling in ("sandwich", "spos")
+        for teacher, ratio in content[sampling]["times_none"].items()
+    }
+    return {
+        "teacher_tokens": count(content["target_tokens"]),
+        "teacher_vocabulary": count(content["vocabulary"]),
+        "teacher_table": table(
+            ["teacher", "sandwich", "one random subnet"],
+            [[label, cell("sandwich", name), cell("spos", name)] for name, label in TEACHERS.items()],
+        ),
+        **values,
+    }
+
+
 def _update(results: Results) -> Mapping[str, str]:
     content = results["supernet_update"]
     small, wmt = ratios(results, "small"), ratios(results, "wmt")
@@ -196,8 +224,8 @@ def _draw_update(results: Results, figure: Figure) -> None:
 
 UPDATE = Section(
     "Cost of an update",
-    ("supernet_update",),
-    _update,
+    ("supernet_update", "teacher_update"),
+    lambda results: {**_update(results), **_teacher(results)},
     Picture(
         "cost-of-an-update",
         "Time of an update relative to fairseq's transformer, median and quartiles",
@@ -205,33 +233,4 @@ UPDATE = Section(
         (6.8, 2.6),
     ),
 )
-TEACHERS = {"teacher": "a checkpoint", "cached": "a checkpoint, read from disk", "largest": "the largest subnet"}
-
-
-def _teacher(results: Results) -> Mapping[str, str]:
-    content = results["teacher_update"]
-
-    def cell(sampling: str, teacher: str) -> str:
-        ratio = content[sampling]["times_none"].get(teacher)
-        if ratio is None:
-            return fixed(None)
-        return f"{fixed(ratio['median'], 2)} ({fixed(ratio['q25'], 2)} to {fixed(ratio['q75'], 2)})"
-
-    values = {
-        f"{sampling}_{teacher}": times(ratio["median"], 2)
-        for sampling in ("sandwich", "spos")
-        for teacher, ratio in content[sampling]["times_none"].items()
-    }
-    return {
-        "tokens": count(content["target_tokens"]),
-        "vocabulary": count(content["vocabulary"]),
-        "table": table(
-            ["teacher", "sandwich", "one random subnet"],
-            [[label, cell("sandwich", name), cell("spos", name)] for name, label in TEACHERS.items()],
-        ),
-        **values,
-    }
-
-
-TEACHER = Section("Cost of a teacher", ("teacher_update",), _teacher)
-SECTIONS = (TRANSLATION, SECTION_IMAGES, UPDATE, TEACHER)
+SECTIONS = (TRANSLATION, SECTION_IMAGES, UPDATE)

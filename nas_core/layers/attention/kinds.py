@@ -64,6 +64,9 @@ class AttentionKind(ABC):
     """In pictures, for readers who see no colours."""
     takes_relative: ClassVar[bool] = False
     """Whether a table of vectors for distances is added to its keys."""
+    reads_positive_parts: ClassVar[bool] = False
+    """Whether it sees of queries and keys only what is above 0, so that one that begins from projections of another
+    kind needs channels and their negatives."""
     is_bounded: ClassVar[bool] = False
     """Whether it is made for a longest sequence, which :meth:`scaled` gives and :attr:`longest` tells."""
     reads_positions: ClassVar[bool] = False
@@ -161,6 +164,11 @@ class AttentionKind(ABC):
 
         ``clip`` is the farthest distance of relative positions, 0 for none.
         """
+
+    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+        """Numbers that attention of ``batch`` whole sequences holds at most beside queries, keys, values and outputs;
+        by default none, as where weights are never written out. Other arguments as of :meth:`macs`."""
+        return 0
 
     def parameters(self, head_dim: int, clip: int = 0) -> int:
         """Numbers that are learned beside the projections: the table of distances."""

@@ -101,6 +101,11 @@ class SoftmaxAttention(AttentionKind):
         """All pairs, also where later keys are masked; each query once with each vector of a distance."""
         return 2 * queries * keys * width + (queries * width * (2 * clip + 1) if clip else 0)
 
+    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+        """The biases of all pairs, where there are relative positions, and two tables of their distances, whose numbers
+        take twice the bytes."""
+        return (batch * heads + 4) * queries * keys if clip else 0
+
     def operation(self, place: str) -> str:
         """Named for where it stands alone: it came first."""
         return _OPERATIONS.get(place, f"{place}_self_attention")

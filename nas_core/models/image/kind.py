@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
-from nas_core.models.image import costs, graph
+from nas_core.models.image import costs, graph, memory
 from nas_core.models.image.export import ImageModel
 from nas_core.models.image.genes import GENES, check_image_space
 from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig, images, static_net
@@ -43,6 +43,12 @@ class _ImageKind(OnePassKind):
 
     def flops_g(self, architecture: Architecture) -> float:
         return costs.flops_g(architecture)
+
+    def weights(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:
+        return memory.weight_numbers(architecture, config)
+
+    def live(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:
+        return memory.live_numbers(architecture, config)
 
     def graph(self, architecture: Architecture) -> Graph:
         return graph.image_graph(architecture)

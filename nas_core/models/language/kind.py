@@ -28,6 +28,7 @@ class _LanguageKind(ModelKind):
     genes = GENES
     counted = "parameters without embeddings"
     attributes = graph.ATTRIBUTES
+    vocabularies = ("vocab",)
     workload_config = LanguageWorkloadConfig
 
     def check(self, space: SearchSpace) -> None:

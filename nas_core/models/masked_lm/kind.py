@@ -28,6 +28,7 @@ class _MaskedLMKind(OnePassKind):
     genes = GENES
     counted = "parameters without tables of tokens and positions"
     attributes = graph.ATTRIBUTES
+    vocabularies = ("vocab",)
     workload_config = MaskedLMWorkloadConfig
 
     def check(self, space: SearchSpace) -> None:

@@ -9,7 +9,7 @@ import torch
 from nas_core.graph.graph import Graph
 from nas_core.models.kind import ModelKind, layered_genes
 from nas_core.models.parts import SpacePart
-from nas_core.models.translation import costs, graph
+from nas_core.models.translation import costs, graph, memory
 from nas_core.models.translation.genes import GENES, check_translation_space
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
@@ -45,6 +45,15 @@ class _TranslationKind(ModelKind):
 
     def flops_g(self, architecture: Architecture) -> float:
         return costs.flops_g(architecture)
+
+    def weights(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+        return memory.weight_numbers(architecture, config)
+
+    def live(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+        return memory.live_numbers(architecture, config)
+
+    def cache(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+        return sum(memory.cache_numbers(architecture, config))
 
     def graph(self, architecture: Architecture) -> Graph:
         return graph.translation_graph(architecture)

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from nas_core.errors import ConfigError, SpaceError
+from nas_core.models.translation.subnet import DecoderCache
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
@@ -115,9 +116,19 @@ class TranslationWorkload:
 
     def decode(self) -> torch.Tensor:
         """T steps from the last encoded sentence; gives the last logits ``(beam, target_vocab)``."""
+        return self._decoded()[0]
+
+    def cache_tensors(self) -> list[torch.Tensor]:
+        """What the cache of T steps holds: keys and values, or what the kinds of attention make of them."""
+        self.encode()
+        _, cache = self._decoded()
+        states = [*(past for past in cache.past if past is not None), *cache.cross]
+        return [tensor for state in states for tensor in state.tensors()]
+
+    def _decoded(self) -> tuple[torch.Tensor, DecoderCache]:
         cache = self._net.start(self._subnet, self._memory, self._widen)
         logits = torch.empty(0)
         for tokens in self._targets:
             logits = self._net.step(self._subnet, tokens, cache)
             cache.reorder(self._order)
-        return logits
+        return logits, cache

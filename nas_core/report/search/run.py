@@ -27,7 +27,13 @@ _NEGATED = "-"
 _UNNAMED = "default"
 """What NNI's trials call the number that the search goes by."""
 
-UNITS = {"latency_ms": "ms", "params_m": "M parameters", "flops_g": "GFLOPs"}
+UNITS = {
+    "latency_ms": "ms",
+    "params_m": "M parameters",
+    "flops_g": "GFLOPs",
+    "memory_mb": "MB memory",
+    "cache_mb": "MB cache",
+}
 
 
 @dataclass(frozen=True)
@@ -227,6 +233,8 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
                 "architecture": finalist["key"],
                 "params_m": metrics.get("params_m"),
                 "flops_g": metrics.get("flops_g"),
+                "memory_mb": metrics.get("memory_mb"),
+                "cache_mb": metrics.get("cache_mb"),
                 "predicted_ms": predicted,
                 "measured_ms": real,
                 "off_percent": (predicted / real - 1) * 100 if predicted and real else None,
@@ -243,6 +251,8 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         *(Column(metric.name, metric.title, metric.spec) for metric in named),
         Column("params_m", "params (M)", ".3f"),
         Column("flops_g", "FLOPs (G)", ".3f"),
+        Column("memory_mb", "memory (MB)", ".2f"),
+        Column("cache_mb", "cache (MB)", ".2f"),
         Column("predicted_ms", "predicted (ms)", ".2f"),
         Column("measured_ms", "measured (ms)", ".2f"),
         Column("off_percent", "off by (%)", "+.1f"),

@@ -20,7 +20,7 @@ __all__ = ["AdditiveFit", "LinearCosts", "Variables"]
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))
-"""Penalties of the ridge; the one with the least error on what is left out, one result at a time, is taken."""
+"""Penalties of the ridge: the one with the least error on results that are left out one by one is taken."""
 REFUSED = 10.0
 """A prediction that is no number counts as so many times the limit."""
 

@@ -11,7 +11,7 @@ choice of each layer costs alone, which makes the best network under limits an i
   results by ridge regression. A share of the proposals is best in parts drawn from the posterior instead, as in
   Baptista and Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018.
 - The reference, from which single changes are scored, is the largest network only where that meets the limits; else
-  the largest that does of networks whose genes all have shrunk by the same share of their options.
+  the largest that does of networks whose genes all have shrunk by about the same share of their options.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ _log = logging.getLogger(__name__)
 
 Numbers = NDArray[np.float64]
 
-SHARES = 65
+SHARES = 257
 """Shares of the options, from all to the smallest alone, at which a reference within the limits is looked for."""
-CUTS = 40
-"""Known architectures that a program is told to leave out from the start: the best ones by the model."""
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""Steps of this share of a circle never come close to where they were."""
+BAD = 0.5
+"""What is farther from the best result than this share of the median's distance counts as being so far: the parts are
+wanted where good architectures are, and one that learned nothing would decide them all."""
 MUTATED = 0.1
 """What programs do not give is filled with children of the best, each gene replaced with this probability."""
 
@@ -109,8 +112,8 @@ class MILP(Strategy):
         return np.concatenate([here, chosen])
 
     def _found_reference(self) -> Rows:
-        """The largest architecture within the limits of those with the same share of each gene's options, an option in
-        every slot ``(1, slots)``.
+        """The largest architecture within the limits of those with about the same share of each gene's options, with
+        an option in every slot ``(1, slots)``.
 
         Raises:
             InfeasibleError: nothing meets the limits.
@@ -119,7 +122,10 @@ class MILP(Strategy):
         ordered = [np.argsort([choice.code(option) for option in options], kind="stable")
                    for choice in slots.choices for options in choice.options]  # fmt: skip
         shares = np.linspace(1.0, 0.0, SHARES)
-        whole = np.array([[order[round(share * (len(order) - 1))] for order in ordered] for share in shares], np.int16)
+        turn = np.arange(len(ordered)) * GOLDEN % 1.0  # genes with as many options do not all shrink at once
+        places = [np.floor(shares * (len(order) - 1) + after) for order, after in zip(ordered, turn, strict=True)]
+        columns = [order[place.astype(int)] for order, place in zip(ordered, places, strict=True)]
+        whole = np.stack(columns, 1).astype(np.int16)
         within = np.flatnonzero(self.proposals.feasible(slots.canonical(whole)))
         if len(within):
             return whole[within[:1]]
@@ -145,23 +151,26 @@ class MILP(Strategy):
         keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
         return self._rows(keys), np.array([self._scores[key] for key in keys])
 
+    def _fitted(self, rows: Rows, values: Numbers) -> AdditiveFit:
+        best = values.min()
+        worst = best + BAD * (np.median(values) - best)
+        return AdditiveFit(self._variables, rows, np.minimum(values, worst) if worst > best else values)
+
     def _solved(self, rows: Rows, values: Numbers, count: int) -> Rows:
         """The next proposals: solutions of integer programs, and where they do not suffice, children of the best."""
-        fit = AdditiveFit(self._variables, rows, values)
+        fit = self._fitted(rows, values)
+        reference = np.array([self._reference], np.int16)
         good = rows[self.proposals.feasible(rows)]
-        best = rows[[int(np.argmin(values))]] if not len(good) else self._best_of(good)
-        anchor = self._filled(best, np.array([self._reference], np.int16))
+        anchor = self._filled(self._best_of(good), reference) if len(good) else reference
         costs = LinearCosts.around(self._variables, anchor, self.proposals.constraints)
         limits = np.array([constraint.limit for constraint in self.proposals.constraints])
         known = self._rows(sorted({*self._members, *self._scores}))
-        cuts = self._variables.of(known[np.argsort(self._variables.of(known) @ fit.parts, kind="stable")[:CUTS]])
-        without = list(cuts)
         taken = set(row_keys(known))
         drawn = round(self.config.explore * count)
         found, budgets = list[Rows](), limits.copy()
         for place in range(count):
             parts = fit.parts if place < count - drawn else fit.drawn(self.rng)
-            row, budgets = self._proposal(parts, costs, limits, budgets, without, taken)
+            row, budgets = self._proposal(parts, costs, limits, budgets, taken)
             if row is not None:
                 found.append(row)
         return self._with_children(found, count, taken)
@@ -176,13 +185,13 @@ class MILP(Strategy):
         costs: LinearCosts,
         limits: Numbers,
         budgets: Numbers,
-        without: list[Numbers],
         taken: set[bytes],
     ) -> tuple[Rows | None, Numbers]:
         """A new architecture within the limits, and the budgets as its error corrects them; None if none was found.
 
-        What programs gave is added to ``without``, the architecture to ``taken``.
+        The architecture is added to ``taken``.
         """
+        without: list[Numbers] = []  # few: programs that have to leave out all that is known take ten times as long
         for _ in range(self.config.solves):
             row = self._program.solve(parts, costs.parts, budgets - costs.constant, without)
             self._counts["programs"] += 1

@@ -34,7 +34,7 @@ class MILPConfig:
     """So many of them at most differ from the reference in one gene; of more, those are taken that save most."""
     per_round: int = 10
     """Proposals between two fits of the additive model."""
-    explore: float = 0.5
+    explore: float = 0.6
     """Share of the proposals that are best in a model drawn from those that the results allow, and not in the fitted
     one."""
     solves: int = 8

@@ -14,6 +14,9 @@ __all__ = ["Program"]
 
 Numbers = NDArray[np.float64]
 
+DIGITS = 9
+"""Decimals of coefficients, of which the largest is 1: noise below the solver's tolerance only confuses it."""
+
 
 class Program:
     """Chooses an option of each gene so that the sum of their parts is least, by ``scipy.optimize.milp``.
@@ -57,7 +60,7 @@ class Program:
         scale = np.maximum(np.abs(costs).max(1, initial=0.0), 1e-12)
         rows, low, high = [self._one], [self._sums], [self._sums]
         if len(costs):
-            rows.append(costs / scale[:, None])
+            rows.append(np.round(costs / scale[:, None], DIGITS))
             low.append(np.full(len(costs), -np.inf))
             high.append(budgets / scale)
         if without:
@@ -67,7 +70,7 @@ class Program:
             high.append(cuts.sum(1) - 1.0)
         spread = float(np.abs(parts).max(initial=0.0)) or 1.0
         found = milp(
-            parts / spread,
+            np.round(parts / spread, DIGITS),
             integrality=np.ones(self.variables.count),
             bounds=Bounds(0, 1),
             constraints=LinearConstraint(np.concatenate(rows), np.concatenate(low), np.concatenate(high)),

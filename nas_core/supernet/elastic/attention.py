@@ -3,8 +3,8 @@
 Each alternative reads what the trained attention of its layer reads and learns to give the same, which is much cheaper
 than training the network and needs no labels (Zhang et al. 2025, "LoLCATs: On Low-Rank Linearizing of Large Language
 Models", section 3.1, there with feature maps of its own; here the projections learn, so that a network with linear
-attention stays a plain cosFormer). First the output projection is solved for in closed form, then all projections are
-trained by gradients.
+attention stays a plain cosFormer). Where a kind sees no negative numbers, queries and keys are turned first; then the
+output projection is solved for in closed form, then all projections are trained by gradients.
 
 Shapes: N counted positions, Q queries' width, C channels.
 """
@@ -23,6 +23,7 @@ from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.recorded import AttentionWeights, Place, Recorded, attentions_of, computed, record
+from nas_core.supernet.elastic.signed import signed_pairs
 from nas_core.supernet.teacher.taps import Taps
 
 __all__ = ["FitConfig", "Fitted", "fit"]
@@ -54,7 +55,7 @@ class Fitted(NamedTuple):
     before: float
     """With the trained projections."""
     solved: float
-    """With the output projection solved for."""
+    """With queries and keys turned, where the kind needs it, and the output projection solved for."""
     after: float
 
 
@@ -138,7 +139,16 @@ def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: Fi
     before = _mean_error(weights, held_out)
     if before < _EXACT:
         return before, before, before
+    copies = _values(weights)
+
+    def turn_and_solve() -> None:
+        _restore(weights, copies)
+        signed_pairs(weights, fitted)
+        _solve(weights, fitted, config.ridge)
+
     _kept_if_better(weights, held_out, before, lambda: _solve(weights, fitted, config.ridge))
+    if weights.kind.reads_positive_parts:
+        _kept_if_better(weights, held_out, _mean_error(weights, held_out), turn_and_solve)
     solved = _mean_error(weights, held_out)
     if config.steps:
         _kept_if_better(weights, held_out, solved, lambda: _train(weights, fitted, config))
@@ -159,13 +169,20 @@ def _error(weights: AttentionWeights, recorded: Recorded, square: Tensor) -> Ten
 def _kept_if_better(
     weights: AttentionWeights, recorded: Sequence[Recorded], error: float, change: Callable[[], None]
 ) -> None:
-    tensors = [tensor for _, tensor in named_tensors(weights)]
-    former = [tensor.detach().clone() for tensor in tensors]
+    former = _values(weights)
     change()
     if not _mean_error(weights, recorded) < error:
-        with torch.no_grad():
-            for tensor, value in zip(tensors, former, strict=True):
-                tensor.copy_(value)
+        _restore(weights, former)
+
+
+def _values(weights: AttentionWeights) -> list[Tensor]:
+    return [tensor.detach().clone() for _, tensor in named_tensors(weights)]
+
+
+def _restore(weights: AttentionWeights, values: Sequence[Tensor]) -> None:
+    with torch.no_grad():
+        for (_, tensor), value in zip(named_tensors(weights), values, strict=True):
+            tensor.copy_(value)
 
 
 def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float) -> None:

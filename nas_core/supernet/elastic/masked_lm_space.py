@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nas_core.errors import ConfigError
 from nas_core.space import SearchSpace, masked_lm_space
+from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 from nas_core.supernet.elastic.translation_space import rounding
 
@@ -37,10 +37,8 @@ def auto_space(name: str, sizes: MaskedLMSizes, attention: Sequence[str] = ("sof
         attention: kinds that each layer may choose from, softmax among them.
 
     Raises:
-        ConfigError: softmax is not among the kinds.
+        ConfigError: softmax is not among the kinds, or one may not stand there.
     """
-    if "softmax" not in attention:
-        raise ConfigError(f"attention {', '.join(attention)}: softmax must be among them, the trained network has it")
     return masked_lm_space(
         name,
         layers=depths(sizes.layers),
@@ -49,7 +47,7 @@ def auto_space(name: str, sizes: MaskedLMSizes, attention: Sequence[str] = ("sof
         heads=around(sizes.heads, HEADS),
         head_dim=sizes.head_dim,
         sequence_length=sizes.length,
-        attention=tuple(dict.fromkeys(attention)),
+        attention=kinds_at(attention, ("encoder",))[0],
     )
 
 

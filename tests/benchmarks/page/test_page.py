@@ -24,7 +24,7 @@ ANCHORS = {
     "translation", "latency-models", "accuracy-predictors", "latency-predictors", "speed-of-nn-former",
     "linear-attention", "attention-quality", "images", "cost-of-an-update", "queries", "search-under-a-limit",
     "robustness", "onnx", "network-latency", "published-networks", "beyond-the-training-sizes", "held-out-device",
-    "decoding", "decoding-by-position", "search-speed", "cost-of-a-teacher",
+    "decoding", "decoding-by-position", "search-speed",
     "from-a-trained-translation-model", "from-a-trained-image-model", "attention-of-a-trained-model",
 }  # fmt: skip
 """What other pages link to."""
@@ -92,7 +92,7 @@ def test_a_section_says_command_date_machine_file_and_reference(section: Section
         assert {"cpu", "cores", "threads", "torch"} <= results.machines(name)[0].keys()
 
 
-@pytest.mark.parametrize("file", sorted(TEXTS.glob("*.md")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(TEXTS.rglob("*.md")), ids=lambda file: file.stem)
 def test_no_figure_stands_in_a_template(file: Path) -> None:
     text = " ".join(re.sub(r"\{\w+\}", "{}", file.read_text(encoding="utf-8")).split())
     assert not re.findall(r".{0,30}\d.{0,10}", NAMES.sub("", text))

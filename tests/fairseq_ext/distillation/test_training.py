@@ -192,5 +192,9 @@ def test_models_of_one_language(text, tmp_path, network, own, distilled):
     done = run("train", text, *SHORT, *network, *options)
     assert all(loss > 0 for loss in losses(done)) and len(losses(done)) == 4
     if own == "cross_entropy":
+        supernet = ["--task", "supernet_language_modeling", "--arch", "mos_transformer_lm", "--sampling", "sandwich"]
+        done = run("train", text, *SHORT, *supernet, "--tokens-per-sample", 16, "--valid-random", 0, *options[:4],
+                   "--max-update", 1, "--save-dir", tmp_path / "supernet")  # fmt: skip
+        assert losses(done)[0] > 0
         cached = [*options[:-4], "--teacher-cache", tmp_path / "cache", "--save-dir", tmp_path / "c", "--max-update", 4]
         assert len(losses(run("train", text, *SHORT, *network, *cached))) == 4

@@ -41,15 +41,17 @@ TASK = {"task": {"_name": "language_modeling"}}
 
 
 @pytest.fixture(scope="module")
-def transformer_lm(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """``transformer_lm(form)``: the checkpoint of such a network after one update, all its weights random."""
+def transformer_lm(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``transformer_lm(form)``, or ``(arch, *options)``: the checkpoint of such a network after one update, all its
+    weights random."""
     made: dict[str, Path] = {}
 
-    def checkpoint(form: str) -> Path:
+    def checkpoint(form: str, *options: object) -> Path:
+        named = [form, *options] if options else ["transformer_lm", *SIZES, *FORMS[form]]
         if form not in made:
             folder = tmp_path_factory.mktemp("transformer-lm")
             done = run(
-                "train", text, "--task", "language_modeling", "--arch", "transformer_lm", *SIZES, *FORMS[form],
+                "train", text, "--task", "language_modeling", "--arch", *named,
                 "--tokens-per-sample", 24, "--optimizer", "adam", "--batch-size", 8, "--criterion", "cross_entropy",
                 "--max-update", 1, "--cpu", "--num-workers", 0, "--disable-validation",
                 "--distributed-world-size", 1, "--save-dir", folder,
@@ -181,6 +183,17 @@ def test_spaces_of_published_architectures(arch: str) -> None:
     assert kind_of(space).params_m(space.smallest()) < kind_of(space).params_m(space.largest()) / 4
 
 
+@pytest.mark.parametrize("arch", ["transformer_lm_gpt", "transformer_lm_gpt3_small"])
+def test_an_eighth_of_them(arch: str, transformer_lm: Callable[..., Path], text: Path) -> None:
+    layers, width, hidden, heads = PUBLIC[arch]
+    options: list[object] = ["--decoder-layers", layers, "--decoder-attention-heads", heads]
+    options += ["--decoder-embed-dim", width // 8, "--decoder-ffn-embed-dim", hidden // 8]
+    options += ["--decoder-input-dim", width // 8, "--decoder-output-dim", width // 8]
+    trained = open_trained(transformer_lm(arch, *options), data=str(text))
+    assert trained.difference(trained.net) <= 1e-5
+    assert trained.space.largest()["embed_dim"] == width // 8 and trained.space.fixed["context_length"] == 24
+
+
 REFUSED: dict[str, dict[str, Any]] = {
     "--adaptive-softmax-cutoff 5000": {"adaptive_softmax_cutoff": "5000"},
     "--adaptive-input": {"adaptive_input": True},
@@ -209,3 +222,19 @@ def test_other_tasks_are_refused() -> None:
         language_settings(settings, {"task": {"_name": "translation"}}, Path("a.pt"))
     with pytest.raises(ConfigError, match="--output-dictionary-size 8"):
         language_settings(settings, {"task": {**TASK["task"], "output_dictionary_size": 8}}, Path("a.pt"))
+
+
+def test_other_attention_of_a_language_model_is_fitted(
+    transformer_lm: Callable[[str], Path], text: Path, tmp_path: Path
+) -> None:
+    kinds = ("softmax", "linear", "local")
+    trained = open_trained(transformer_lm("learned"), data=str(text), space="attention", attention=kinds)
+    assert trained.space.cardinality() == 9, "nothing but the kinds of two layers"
+    done = take_over(trained, tmp_path / "supernet.pt", calibrate=5, fit_steps=20)
+    linear = [each for each in done.fitted if each.kind == "linear"]
+    assert len(linear) == 2 and len(done.fitted) == 4
+    assert all(each.after < each.solved <= 0.9 * each.before for each in linear), linear
+    supernet = open_supernet(tmp_path / "supernet.pt")
+    losses = {kind: supernet.evaluate(Architecture({**trained.space.largest(), "attention": (kind, kind)}))["loss"]
+              for kind in kinds}  # fmt: skip
+    assert len(set(losses.values())) == 3

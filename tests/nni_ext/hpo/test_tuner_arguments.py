@@ -81,6 +81,8 @@ def test_search_spaces_of_another_space() -> None:
         ({"seed": -1}, ConfigError, "seed"),
         ({"max_params_m": "2"}, ConfigError, "expected a number"),
         ({"max_params_m": 2, "space": None}, ConfigError, "needs space"),
+        ({"max_cache_mb": 2, "workload": "beam=4"}, ConfigError, "workload is 'beam=4'; expected settings by name"),
+        ({"max_params_m": 2, "workload": {"beam": 4}}, ConfigError, "max_memory_mb or max_cache_mb"),
         ({"max_latency_ms": 8}, ConfigError, "latency_model"),
         ({"latency_model": "no.json", "max_latency_ms": 8}, NasExtError, "no.json"),
     ],

@@ -10,17 +10,23 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.projections import SelfAttentionWeights, split_heads
+from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
+from nas_core.models.image.net import VisionNet
+from nas_core.models.image.subnet import VisionConfig
 from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.space import Architecture, SearchSpace, space_to_dict
+from nas_core.space import Architecture, SearchSpace, image_space, space_to_dict
 from nas_core.supernet.elastic import take_over
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
 from nas_core.supernet.elastic.kinds import attention_choices, attention_only, with_kinds
-from nas_core.supernet.elastic.recorded import attentions_of, computed, record
+from nas_core.supernet.elastic.recorded import Recorded, attentions_of, computed, record
+from nas_core.supernet.elastic.signed import signed_pairs
 from nas_core.supernet.elastic.sorting import sort_axes
 from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, VOCAB, Batch, batches, loss, several, trained
 
@@ -80,8 +86,8 @@ def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(whole: tuple
         if kind == "local":  # its window holds these sentences
             assert each.before < 1e-9 and each.after == each.before
         else:
-            assert each.solved < 0.85 * each.before, each
-            assert each.after < 0.6 * each.before, each
+            assert each.solved < 0.7 * each.before, each
+            assert each.after < 0.5 * each.before, each
 
 
 @pytest.mark.parametrize("gene", [ENCODER, DECODER, CROSS])
@@ -236,3 +242,55 @@ def test_taking_over_without_data_for_other_kinds_is_refused_unless_they_stay_co
         take_over(TrainedReversing(), tmp_path / "out", fit_steps=-1)
     assert not (tmp_path / "out").exists()
     assert take_over(TrainedReversing(), tmp_path / "out", fit_steps=0).fitted == ()
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_turned_queries_and_keys_keep_what_is_positive_of_the_largest_products(heads: int) -> None:
+    """With as many directions as half the channels of a head, nothing but negative products is lost."""
+    stream = torch.Generator().manual_seed(0)
+    rank, width = 3, 6
+    inner = [torch.randn(rank, 8, generator=stream) for _ in range(2 * heads)]
+    mixed = [torch.randn(width, rank, generator=stream) for _ in range(heads)]
+    unmixed = [torch.linalg.pinv(each).T for each in mixed]
+    rows = [mixed[head] @ inner[head] for head in range(heads)]
+    rows += [unmixed[head] @ inner[heads + head] for head in range(heads)]
+    weight = torch.cat([*rows, torch.zeros(heads * width, 8)])
+    in_proj = Affine(weight, torch.zeros(len(weight)))
+    out_proj = Affine(torch.zeros(8, heads * width), torch.zeros(8))
+    weights = SelfAttentionWeights(in_proj, out_proj, heads, kind=KINDS.get("linear"))
+    x = torch.randn(2, 40, 8, generator=stream)
+    q, k, _ = split_heads(torch.nn.functional.linear(x, *in_proj), 3, heads)
+    scores = q @ k.mT
+    signed_pairs(weights, [Recorded(x, None, None, True, None, x, torch.ones(2, 40, dtype=torch.bool))])
+    q, k, _ = split_heads(torch.nn.functional.linear(x, *in_proj), 3, heads)
+    assert torch.allclose(q @ k.mT / 2, scores, atol=1e-2 * float(scores.abs().max())), (
+        "each product stands there twice"
+    )
+    kept = q.relu() @ k.relu().mT
+    assert float((kept - scores)[scores > 0].abs().mean()) < float(scores[scores > 0].mean())
+
+
+@pytest.mark.parametrize("relative_clip", [0, 3])
+def test_attention_over_patches_is_fitted_too(relative_clip: int) -> None:
+    def space(*kinds: str) -> SearchSpace:
+        return image_space(
+            "patches", layers=(2,), embed_dims=(16,), ffn_dims=(16,), heads=(2,), head_dim=8, image_size=24,
+            patch_size=4, attention=kinds, relative_clip=relative_clip,
+        )  # fmt: skip
+
+    config = VisionConfig(classes=5)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        plain = VisionNet(space("softmax"), config).eval()
+        net = VisionNet(space("softmax", "linear", "local"), config).eval()
+    net.load_state_dict(with_kinds(plain.state_dict(), net))
+    stream = torch.Generator().manual_seed(1)
+    data = [(torch.randn(8, 3, 24, 24, generator=stream), torch.arange(8) % 5) for _ in range(5)]
+    found = fit(net, net.space, data, lambda subnet, batch: cross_entropy(net(subnet, batch[0]), batch[1]),
+                FitConfig(steps=10))  # fmt: skip
+    assert {(each.gene, each.layer, each.kind) for each in found} == {
+        ("attention", layer, kind) for layer in range(2) for kind in ("linear", "local")}  # fmt: skip
+    assert all(each.after < each.before for each in found)
+    with torch.no_grad():
+        got, want = (each(each.select(each.space.largest()), data[0][0]) for each in (net, plain))
+        assert torch.equal(got, want)

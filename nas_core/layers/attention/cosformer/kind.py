@@ -38,6 +38,7 @@ class LinearAttention(AttentionKind):
     name: str = "linear"
     colour = "#d1662b"
     letter = "L"
+    reads_positive_parts = True
     is_bounded = True
     reads_positions = True
     masks_memory = False
@@ -121,6 +122,10 @@ class LinearAttention(AttentionKind):
         """Keys summed once and read by each query, with features of twice the head dimension (which the mFormer
         paper's figures leave out)."""
         return (queries + keys) * 2 * (width // heads) * width
+
+    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+        """Queries and keys made positive, their features, which are twice as wide, and the sums."""
+        return batch * (3 * (queries + keys) * width + 2 * width * width // heads)
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
         """Sums of constant size."""

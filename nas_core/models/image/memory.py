@@ -1,0 +1,31 @@
+"""What an image workload holds in memory, by formula: its weights, and what is live beside them.
+
+Shapes: B batch, N tokens of an image, C channels of a token.
+"""
+
+from __future__ import annotations
+
+from nas_core.layers.attention.kinds import KINDS
+from nas_core.models.image.costs import parameters
+from nas_core.models.image.workload import ImageWorkloadConfig
+from nas_core.models.memory import layer_numbers
+from nas_core.space import Architecture
+from nas_core.space.image import image_layers, token_grid
+
+__all__ = ["live_numbers", "weight_numbers"]
+
+
+def weight_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
+    """All parameters, those of the classifier included."""
+    return parameters(architecture, config.classes, config.channels)
+
+
+def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
+    """The most that is held beside the weights: the tokens and the layer that runs."""
+    width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
+    length = token_grid(architecture, None) ** 2 + 1
+    layers = [
+        layer_numbers(KINDS.get(one.attention), config.batch, length, width, one.qkv_dim, one.ffn_dim, one.heads, clip)
+        for one in image_layers(architecture)
+    ]
+    return config.batch * length * width + max(layers)

@@ -1,0 +1,73 @@
+"""Additive models: parts of a loss learned from results, and limited metrics linearised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nas_core.search import Constraint
+from nas_core.search.strategies.additive import AdditiveFit, LinearCosts, Variables
+from nas_core.space.slots import ABSENT, Rows
+from tests.contracts.strategy import SPACE
+
+VARIABLES = Variables(SPACE)
+
+
+def sums(rows: Rows, seed: int = 0) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = VARIABLES.of(rows) @ np.random.default_rng(seed).random(VARIABLES.count)
+    return found
+
+
+def test_additive_losses_are_learned() -> None:
+    rows = SPACE.sample_rows(np.random.default_rng(1), 400)
+    fit = AdditiveFit(VARIABLES, rows[:300], sums(rows[:300]))
+    learned, true = VARIABLES.of(rows[300:]) @ fit.parts, sums(rows[300:])
+    assert np.corrcoef(learned, true)[0, 1] > 0.999
+    assert (learned - learned.mean()) == pytest.approx(true - true.mean(), abs=0.02)
+
+
+def test_what_one_layer_tells_counts_for_the_others() -> None:
+    """Results change the first encoder layer's width alone; wider layers are then taken to be better everywhere."""
+    columns = dict(zip((choice.name for choice in SPACE.choices), SPACE.slots.columns, strict=True))
+    here = columns["encoder.ffn_dim"]
+    rows = np.repeat(SPACE.rows([SPACE.largest()]), 2, axis=0)
+    codes = SPACE.slots.codes(rows)[0, here.start]
+    other = next(option for option in range(SPACE.slots.sizes[here.start]) if option != rows[0, here.start])
+    rows[1, here.start] = other
+    narrower = SPACE.slots.codes(rows)[1, here.start] < codes
+    fit = AdditiveFit(VARIABLES, rows, np.array([1.0, 2.0]) if narrower else np.array([2.0, 1.0]))
+    changed = np.repeat(rows[:1], 2, axis=0)
+    changed[1, here.start + 1] = other
+    parts = VARIABLES.of(changed) @ fit.parts
+    assert parts[1] > parts[0] if narrower else parts[1] < parts[0]
+
+
+def test_drawn_parts_differ_less_where_more_is_known() -> None:
+    rows = SPACE.sample_rows(np.random.default_rng(1), 400)
+    noisy = sums(rows) + 0.1 * np.random.default_rng(2).standard_normal(len(rows))
+    rng = np.random.default_rng(3)
+    spread = []
+    for count in (20, 400):
+        fit = AdditiveFit(VARIABLES, rows[:count], noisy[:count])
+        spread.append(np.std([VARIABLES.of(rows[:50]) @ fit.drawn(rng) for _ in range(40)], axis=0).mean())
+    assert spread[1] < 0.6 * spread[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_that_add_up_are_linearised_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    anchor = SPACE.sample_rows(rng, 1)
+    full = np.where(anchor == ABSENT, 0, anchor).astype(np.int16)
+    costs = LinearCosts.around(VARIABLES, full, [Constraint("latency_ms", 3.0, sums)])
+    rows = SPACE.sample_rows(rng, 50)
+    found = [float(costs.values(chosen)[0]) for chosen in VARIABLES.of(rows)]
+    assert found == pytest.approx(sums(rows).tolist())
+
+
+def test_predictions_that_are_no_numbers_cost_much() -> None:
+    refused = Constraint("latency_ms", 3.0, lambda rows: np.where(rows[:, 0] == 0, np.nan, 1.0))
+    anchor = np.where(SPACE.rows([SPACE.largest()]) == ABSENT, 0, SPACE.rows([SPACE.largest()])).astype(np.int16)
+    anchor[0, 0] = 1
+    costs = LinearCosts.around(VARIABLES, anchor, [refused])
+    assert costs.parts[0, 0] > 10 and np.isfinite(costs.parts).all()
