@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.page.document import SECTIONS, page, stamp
+from benchmarks.page.document import page, sections, stamp
 from benchmarks.page.figures import eight_figures, figures
 from benchmarks.page.markers import Markers, pages
 from benchmarks.page.pictures import save
@@ -35,7 +35,7 @@ def texts(results: Results, root: Path) -> dict[Path, str]:
 def pictures(results: Results, root: Path) -> dict[Path, str]:
     """Every file with a picture, and the stamp of its data that it carries."""
     found = {}
-    for section in SECTIONS.values():
+    for section in sections(results).values():
         if section.picture:
             for kind in ("svg", "png") if section.picture.name == PNG else ("svg",):
                 found[root / "docs" / "results" / f"{section.picture.name}.{kind}"] = stamp(results, section)
@@ -63,7 +63,7 @@ def write(results: Results, root: Path) -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_atomic(path, text)
             print(f"{path.relative_to(root)} written")
-    drawn = {section.picture.name: section.picture for section in SECTIONS.values() if section.picture}
+    drawn = {section.picture.name: section.picture for section in sections(results).values() if section.picture}
     for path, data in pictures(results, root).items():
         save(drawn[path.stem], results, path, data)
 

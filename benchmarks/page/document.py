@@ -7,19 +7,22 @@ import json
 
 from benchmarks.page.results import Results
 from benchmarks.page.section import TEXTS, Section, anchor
-from benchmarks.page.sections import attention, language, latency, networks, onnx, predictor, search, supernet
+from benchmarks.page.sections import attention, language, latency, networks, onnx, predictor, search, supernet, trained
 from benchmarks.page.sections.gpus import ANCHOR, TITLE, on_gpus
 from nas_core.errors import DataError
 
-__all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "stamp"]
+__all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "sections", "stamp"]
 
 _ALL = {
     anchor(section.title): section
-    for module in (supernet, attention, search, predictor, latency, networks, onnx, language)
+    for module in (supernet, attention, search, predictor, latency, networks, onnx, language, trained)
     for section in module.SECTIONS
 }
 GROUPS = {
     "What quality": ("translation", "attention-quality", "images"),
+    "What a trained model is worth": (
+        "from-a-trained-translation-model", "from-a-trained-image-model", "attention-of-a-trained-model",
+    ),
     "What speed": ("linear-attention", "cost-of-an-update", "decoding", "decoding-by-position"),
     "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),
     "How far to trust predictions of accuracy": ("accuracy-predictors", "speed-of-nn-former"),
@@ -30,8 +33,14 @@ GROUPS = {
 }  # fmt: skip
 """The sections as readers ask for them."""
 SECTIONS: dict[str, Section] = {name: _ALL[name] for names in GROUPS.values() for name in names}
+"""All sections by anchor, also those whose results are not there yet."""
 NOT_SHOWN: dict[str, str] = {}
 """Results that have no place on the page, each with the reason."""
+
+
+def sections(results: Results) -> dict[str, Section]:
+    """The sections that the page has, by anchor."""
+    return {name: section for name, section in SECTIONS.items() if section.shown(results)}
 
 
 def page(results: Results, table: str) -> str:
@@ -45,14 +54,16 @@ def page(results: Results, table: str) -> str:
         raise DataError(
             f"{', '.join(sorted(forgotten))}: no section of the page shows this; add one, or a reason to NOT_SHOWN"
         )
-    links = "\n".join(
-        f"- {title}: " + ", ".join(f"[{SECTIONS[name].title}](#{name})" for name in names)
+    found = sections(results)
+    links = [
+        f"- {title}: " + ", ".join(f"[{found[name].title}](#{name})" for name in names if name in found)
         for title, names in GROUPS.items()
-    )
-    links += f"\n- What was seen on GPUs: [{TITLE}](#{ANCHOR})"
-    sections = [*(section.markdown(results) for section in SECTIONS.values()), on_gpus(results)]
-    head = (TEXTS / "introduction.md").read_text(encoding="utf-8").format(table=table, links=links).strip()
-    return "\n\n".join([head, *sections]) + "\n"
+        if found.keys() & set(names)
+    ]
+    links.append(f"- What was seen on GPUs: [{TITLE}](#{ANCHOR})")
+    told = [*(section.markdown(results) for section in found.values()), on_gpus(results)]
+    head = (TEXTS / "introduction.md").read_text(encoding="utf-8").format(table=table, links="\n".join(links)).strip()
+    return "\n\n".join([head, *told]) + "\n"
 
 
 def stamp(results: Results, section: Section) -> str:

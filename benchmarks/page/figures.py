@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from benchmarks.page.document import SECTIONS
+from benchmarks.page.document import SECTIONS, sections
 from benchmarks.page.pictures import crossing
 from benchmarks.page.results import Results
 from benchmarks.page.section import anchor
@@ -18,7 +18,7 @@ from benchmarks.page.words import count, fixed, spread, table, times
 
 __all__ = ["TABLES", "figures"]
 
-_WHOLE = ("table", "scale_table", "parts")
+_WHOLE = ("table", "scale_table", "parts", "variants", "by_updates", "front", "single", "placements")
 """Values that are tables, which stand on the page of results alone."""
 
 
@@ -26,7 +26,7 @@ def figures(results: Results) -> dict[str, str]:
     """Every figure by its key, ``SECTION.VALUE`` as in ``linear-attention.crossing``."""
     return {
         f"{name}.{key}": value
-        for name, section in SECTIONS.items()
+        for name, section in sections(results).items()
         for key, value in section.values(results).items()
         if key not in _WHOLE
     }

@@ -51,6 +51,12 @@ class Section:
     values: Values
     """What stands for the template's placeholders; ``{picture}`` is where the picture goes."""
     picture: Picture | None = None
+    optional: bool = False
+    """Whether it is left out until all its results are there."""
+
+    def shown(self, results: Results) -> bool:
+        """Whether the page has it."""
+        return not self.optional or set(self.names) <= set(results.names)
 
     @property
     def template(self) -> str:
