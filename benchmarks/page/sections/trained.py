@@ -112,6 +112,7 @@ def _draw_translation(results: Results, figure: Figure) -> None:
     right.set_ylabel("BLEU")
     for axes in (left, right):
         axes.axhline(trained, color=GREY, linewidth=1.2)
+    right.margins(x=0.15)
     right.annotate("the trained network", (xs[0], trained), (0, 3), textcoords="offset points", color="#5b646d")
 
 
