@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 
-__all__ = ["BYTES", "layer_numbers", "memory_numbers", "state_numbers"]
+__all__ = ["BYTES", "attention_numbers", "layer_numbers", "memory_numbers", "state_numbers"]
 
 BYTES = 4
 """Bytes of a number in fp32."""
@@ -45,5 +45,24 @@ def layer_numbers(
         batch: B. length: of each sequence. width: C. qkv: H * D. heads: H.
         clip: farthest distance of relative positions, 0 for none.
     """
-    attending = batch * length * (4 * qkv + width) + kind.held(batch, length, length, qkv, heads, clip)
+    attending = attention_numbers(kind, batch, length, width, qkv, heads, clip)
     return max(attending, batch * length * (2 * ffn + 2 * width))
+
+
+def attention_numbers(
+    kind: AttentionKind,
+    batch: int,
+    length: int,
+    width: int,
+    qkv: int,
+    heads: int,
+    clip: int = 0,
+    causal: bool = False,
+) -> int:
+    """The most that self-attention holds beside its input; arguments as of :func:`layer_numbers`.
+
+    Args:
+        causal: each position reads itself and earlier ones, and what decoding keeps of them is made.
+    """
+    held = kind.held(batch, length, length, qkv, heads, clip, causal=causal)
+    return batch * length * (4 * qkv + width) + held

@@ -42,6 +42,11 @@ def test_show_says_what_parameters_of_images_count(capsys: pytest.CaptureFixture
 def test_show_says_what_decoding_keeps(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["space", "show", "hat_small"]) == 0
     assert "decoding cache: 0.31 to 1.84 MB" in capsys.readouterr().out
+    assert main(["space", "show", "language_small"]) == 0
+    assert "decoding cache: 0.16 to 0.66 MB" in capsys.readouterr().out  # 2 * 2 * 64 and 4 * 2 * 128 at 160 positions
+    assert main(["space", "show", "roberta_small"]) == 0
+    shown = capsys.readouterr().out
+    assert "memory of a pass: " in shown and "vocab 50265" in shown and "cache" not in shown
 
 
 @pytest.mark.parametrize("name", ["hat_small", "hat_iwslt14_de_en"])

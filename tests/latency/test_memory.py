@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.latency.memory import MeasuredMemory, measure_memory
+from nas_core.latency.memory import Decodes, MeasuredMemory, measure_memory
 from nas_core.layers.attention.kinds import KINDS as ATTENTION
 from nas_core.models import kind_of
 from nas_core.models.memory import memory_numbers, state_numbers
 from nas_core.models.workload import OnePassWorkload
-from nas_core.space import SearchSpace, get_space, image_space, translation_space
+from nas_core.space import SearchSpace, get_space, image_space, language_space, translation_space
+from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import with_attention
 
 TOLERANCE, LIVE = 0.05, 0.2
@@ -41,6 +42,18 @@ IMAGE = image_space(
     attention=("softmax", "linear"),
     relative_clip=3,
 )
+KINDS = ("softmax", "linear", "local")
+PLACED = {kind: (kind,) for kind in KINDS} | {"mixed": KINDS}
+"""Attention of language models: one kind in all layers, or one of several in each."""
+SIZES: dict[str, Any] = {
+    "layers": (1, 2, 3),
+    "embed_dims": (48, 64),
+    "ffn_dims": (64, 256),
+    "heads": (1, 2, 4),
+    "head_dim": 16,
+}
+LANGUAGE = {name: language_space(name, **SIZES, context_length=700, attention=kinds) for name, kinds in PLACED.items()}
+MASKED = {name: masked_lm_space(name, **SIZES, sequence_length=40, attention=kinds) for name, kinds in PLACED.items()}
 WORDS = {"source_vocab": 200, "target_vocab": 200}
 
 
@@ -64,6 +77,29 @@ def both(space: SearchSpace, seed: int, settings: dict[str, Any]) -> tuple[Measu
     ],
 )
 def test_formulas_are_near_what_a_pass_takes(space: SearchSpace, settings: dict[str, Any], seed: int) -> None:
+    near(space, seed, settings)
+
+
+@pytest.mark.parametrize("attention", PLACED)
+@pytest.mark.parametrize(
+    ("spaces", "settings"),
+    [
+        (LANGUAGE, {"vocab": 500, "prompt_length": 20, "new_tokens": 40, "batch": 3}),
+        (LANGUAGE, {"vocab": 200, "prompt_length": 150, "new_tokens": 4, "batch": 2}),
+        (LANGUAGE, {"vocab": 9000, "prompt_length": 1, "new_tokens": 3, "batch": 4}),
+        (MASKED, {"vocab": 200, "batch": 2}),
+        (MASKED, {"vocab": 2000, "batch": 4}),
+        (MASKED, {"vocab": 200, "length": 100, "classes": 3}),
+    ],
+)
+def test_language_models_with_each_kind_of_attention(
+    spaces: dict[str, SearchSpace], settings: dict[str, Any], attention: str
+) -> None:
+    for seed in range(4):
+        near(spaces[attention], seed, settings)
+
+
+def near(space: SearchSpace, seed: int, settings: dict[str, Any]) -> None:
     measured, memory_mb, live_mb = both(space, seed, settings)
     live = measured.memory_mb - measured.weights_mb
     assert abs(live_mb - live) <= max(LIVE * live, 0.03), (live_mb, live)
@@ -80,6 +116,40 @@ def test_the_cache_is_what_the_formula_says(space: SearchSpace, steps: int) -> N
         assert measured == pytest.approx(kind.cache_mb(architecture, config), rel=1e-9)
 
 
+@pytest.mark.parametrize("attention", PLACED)
+@pytest.mark.parametrize(("prompt", "new"), [(1, 1), (5, 40), (30, 1)])
+def test_the_cache_of_a_language_model_is_what_the_formula_says(attention: str, prompt: int, new: int) -> None:
+    space, rng = LANGUAGE[attention], np.random.default_rng(new)
+    kind = kind_of(space)
+    config = kind.config({"vocab": 30, "prompt_length": prompt, "new_tokens": new, "batch": 2})
+    for architecture in (space.smallest(), space.largest(), space.sample(rng), space.sample(rng)):
+        workload = kind.workload(space, architecture, config)
+        assert isinstance(workload, Decodes)
+        assert measure_memory(workload).cache_mb == kind.cache_mb(architecture, config)
+        assert sum(tensor.numel() for tensor in workload.cache_tensors()) == kind.cache(architecture, config)
+
+
+@pytest.mark.parametrize(
+    ("space", "settings"),
+    [
+        (LANGUAGE["mixed"], {"vocab": 30, "prompt_length": 10, "new_tokens": 5}),
+        (LANGUAGE["mixed"], {"vocab": 30, "prompt_length": 255, "new_tokens": 3}),
+        (LANGUAGE["mixed"], {"vocab": 30, "prompt_length": 600, "new_tokens": 3}),
+        (MASKED["mixed"], {"vocab": 30}),
+        (MASKED["mixed"], {"vocab": 30, "length": 50, "classes": 7}),
+    ],
+)
+def test_weights_are_those_of_the_network_after_a_pass(space: SearchSpace, settings: dict[str, Any]) -> None:
+    """Tables of sinusoids have grown then."""
+    kind = kind_of(space)
+    config = kind.config(settings)
+    for architecture in (space.smallest(), space.largest()):
+        workload = kind.workload(space, architecture, config)
+        measure_memory(workload)
+        tensors = [tensor for net in workload.modules for tensor in (*net.parameters(), *net.buffers())]
+        assert kind.weights(architecture, config) == sum(tensor.numel() for tensor in tensors if tensor.ndim)
+
+
 def test_only_softmax_attention_keeps_more_as_it_decodes() -> None:
     kept = {name: [state_numbers(kind, 2, 8, length, 1) for length in (50, 500)] for name, kind in ATTENTION.items()}
     assert kept["softmax"] == [2 * 2 * 8 * 50, 2 * 2 * 8 * 500]
@@ -87,11 +157,12 @@ def test_only_softmax_attention_keeps_more_as_it_decodes() -> None:
     assert memory_numbers(ATTENTION.get("softmax"), 2, 8, 30, 4) == 4 * 2 * 2 * 8 * 30
 
 
-def test_a_kind_that_decodes_nothing_has_no_cache() -> None:
-    kind = kind_of(IMAGE)
-    assert measure_memory(kind.workload(IMAGE, IMAGE.smallest(), kind.config({}))).cache_mb is None
-    with pytest.raises(ConfigError, match="image networks decode nothing and have no cache"):
-        kind.cache_mb(IMAGE.smallest(), kind.config({}))
+@pytest.mark.parametrize("space", [IMAGE, MASKED["softmax"]], ids=["image", "masked_lm"])
+def test_a_kind_that_decodes_nothing_has_no_cache(space: SearchSpace) -> None:
+    kind = kind_of(space)
+    assert measure_memory(kind.workload(space, space.smallest(), kind.config({}))).cache_mb is None
+    with pytest.raises(ConfigError, match=f"{kind.name} networks decode nothing and have no cache"):
+        kind.cache_mb(space.smallest(), kind.config({}))
 
 
 def test_what_is_freed_is_no_longer_counted() -> None:

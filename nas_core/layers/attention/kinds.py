@@ -165,9 +165,15 @@ class AttentionKind(ABC):
         ``clip`` is the farthest distance of relative positions, 0 for none.
         """
 
-    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+    def held(
+        self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
+    ) -> int:
         """Numbers that attention of ``batch`` whole sequences holds at most beside queries, keys, values and outputs;
-        by default none, as where weights are never written out. Other arguments as of :meth:`macs`."""
+        by default none, as where weights are never written out. Other arguments as of :meth:`macs`.
+
+        Args:
+            causal: of sequences whose positions read only earlier ones, with what :meth:`after` makes of them.
+        """
         return 0
 
     def parameters(self, head_dim: int, clip: int = 0) -> int:

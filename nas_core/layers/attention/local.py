@@ -169,6 +169,16 @@ class LocalAttention(AttentionKind):
         """What the blocks multiply, also where a key lies outside the window; all pairs of a short sequence."""
         return 2 * min(queries * keys, self._pairs(queries, causal)) * width
 
+    def held(
+        self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
+    ) -> int:
+        """The scores and their softmax; of blocks also keys and values of every window, before there are outputs."""
+        pairs = self._pairs(queries, causal)
+        if queries * keys <= pairs:
+            return 2 * batch * heads * queries * keys
+        reach = self.reach(causal)
+        return 2 * batch * (heads * pairs + pairs // reach * width)
+
     def _pairs(self, length: int, causal: bool) -> int:
         reach = self.reach(causal)
         return -(-length // reach) * reach * (2 if causal else 3) * reach

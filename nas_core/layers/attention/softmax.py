@@ -101,7 +101,9 @@ class SoftmaxAttention(AttentionKind):
         """All pairs, also where later keys are masked; each query once with each vector of a distance."""
         return 2 * queries * keys * width + (queries * width * (2 * clip + 1) if clip else 0)
 
-    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
+    def held(
+        self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
+    ) -> int:
         """The biases of all pairs, where there are relative positions, and two tables of their distances, whose numbers
         take twice the bytes."""
         return (batch * heads + 4) * queries * keys if clip else 0

@@ -8,7 +8,7 @@ import torch
 
 from nas_core.graph.graph import Graph
 from nas_core.models.kind import ModelKind
-from nas_core.models.language import costs, graph
+from nas_core.models.language import costs, graph, memory
 from nas_core.models.language.genes import GENES, check_language_space
 from nas_core.models.language.net import LanguageNet
 from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig, check_lengths
@@ -46,6 +46,15 @@ class _LanguageKind(ModelKind):
 
     def flops_g(self, architecture: Architecture) -> float:
         return costs.flops_g(architecture)
+
+    def weights(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+        return memory.weight_numbers(architecture, config)
+
+    def live(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+        return memory.live_numbers(architecture, config)
+
+    def cache(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+        return sum(memory.cache_numbers(architecture, config))
 
     def graph(self, architecture: Architecture) -> Graph:
         return graph.language_graph(architecture)

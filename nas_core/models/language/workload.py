@@ -106,8 +106,17 @@ class LanguageWorkload:
 
     def decode(self) -> torch.Tensor:
         """The new tokens behind the last prompt that was read; gives the last logits ``(batch, vocab)``."""
+        return self._decoded()[0]
+
+    def cache_tensors(self) -> list[torch.Tensor]:
+        """What the cache of the prompt and the new tokens holds, layer by layer."""
+        self.read()
+        _, cache = self._decoded()
+        return [tensor for past in cache.past if past is not None for tensor in past.tensors()]
+
+    def _decoded(self) -> tuple[torch.Tensor, LanguageCache]:
         assert self._cache is not None, "the prompt is read first"
         cache, logits = self._cache.copy(), torch.empty(0)
         for tokens in self._words:
             logits = self._net.step(self._subnet, tokens, cache)
-        return logits
+        return logits, cache

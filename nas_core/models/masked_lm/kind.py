@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nas_core.graph.graph import Graph
 from nas_core.models.kind import OnePassKind
-from nas_core.models.masked_lm import costs, graph
+from nas_core.models.masked_lm import costs, graph, memory
 from nas_core.models.masked_lm.export import MaskedLMModel
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
 from nas_core.models.masked_lm.workload import HEAD, MaskedLMWorkload, MaskedLMWorkloadConfig, sequences, timed_net
@@ -46,6 +46,12 @@ class _MaskedLMKind(OnePassKind):
 
     def flops_g(self, architecture: Architecture) -> float:
         return costs.flops_g(architecture)
+
+    def weights(self, architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+        return memory.weight_numbers(architecture, config)
+
+    def live(self, architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+        return memory.live_numbers(architecture, config)
 
     def graph(self, architecture: Architecture) -> Graph:
         return graph.masked_lm_graph(architecture)

@@ -18,7 +18,15 @@ from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig
 from nas_core.models.workload import same_draws
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["HEAD", "MaskedLMWorkload", "MaskedLMWorkloadConfig", "sequences", "timed_net"]
+__all__ = [
+    "HEAD",
+    "MaskedLMWorkload",
+    "MaskedLMWorkloadConfig",
+    "sequences",
+    "timed_config",
+    "timed_length",
+    "timed_net",
+]
 
 HEAD = "classes"
 """Name of the classification head that is timed."""
@@ -92,17 +100,22 @@ class MaskedLMWorkload:
 
 def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:
     """The network of one architecture of the space in evaluation mode, with random weights."""
-    width, length = architecture.number("embed_dim"), _length(architecture, config)
-    heads = (ClassHead(HEAD, config.classes, width),) if config.classes else ()
-    longest = max(length, architecture.number("sequence_length"))
-    own = MaskedLMConfig(stored_positions=longest, classification_heads=heads)
+    own = timed_config(architecture, config)
     return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, own).eval()
+
+
+def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
+    """The settings of that network: it stores positions for the sequences, and has the head that is timed."""
+    heads = (ClassHead(HEAD, config.classes, architecture.number("embed_dim")),) if config.classes else ()
+    longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
+    return MaskedLMConfig(stored_positions=longest, classification_heads=heads)
 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:
     """Random tokens ``(B, T)`` without padding."""
-    return torch.randint(_FIRST_WORD, config.vocab, (config.batch, _length(architecture, config)))
+    return torch.randint(_FIRST_WORD, config.vocab, (config.batch, timed_length(architecture, config)))
 
 
-def _length(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+def timed_length(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+    """T, the tokens of each sequence."""
     return config.length or architecture.number("sequence_length")

@@ -28,12 +28,17 @@ def test_latency_search_and_extraction(
 ) -> None:
     timed = ["latency", "collect", "--space", str(space_file), "--out", str(tmp_path / "l.jsonl"), "--samples", "16"]
     assert main([*timed, "--repeats", "2", "--vocab", "40", "--batch", "2", "--set", "length=6"]) == 0
-    said = capsys.readouterr()
-    assert "16 architectures" in said.out + said.err
+    told = capsys.readouterr()
+    assert "16 architectures" in told.out + told.err
     fit = ["latency", "fit", "--data", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "l.json")]
     assert main([*fit, "--model", "linear"]) == 0
     search = ["search", "--checkpoint", str(trained("none")), "--out", str(tmp_path / "run"), "--strategy", "random"]
     assert main([*search, "--evaluations", "4", "--limit-ms", "1000", "--latency-model", str(tmp_path / "l.json")]) == 0
+    capsys.readouterr()
+    assert main([*search, "--out", str(tmp_path / "other"), "--max-cache-mb", "1"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert "masked_lm networks decode nothing and have no cache; limit their memory instead" in said
+    assert "\n" not in said and not (tmp_path / "other").exists()
     found = tmp_path / "found.json"
     SPACE.smallest().save(found)
     extract = ["extract", "--checkpoint", str(trained("none")), "--arch", str(found), "--out", str(tmp_path / "s.pt")]

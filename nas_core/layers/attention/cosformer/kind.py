@@ -18,6 +18,7 @@ from nas_core.layers.attention.cosformer.naive import cosformer_naive
 from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 from nas_core.layers.attention.cosformer.positions import Turns, turns
 from nas_core.layers.attention.cosformer.state import CosformerState
+from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 
 __all__ = ["LINEAR", "LinearAttention"]
@@ -123,9 +124,15 @@ class LinearAttention(AttentionKind):
         paper's figures leave out)."""
         return (queries + keys) * 2 * (width // heads) * width
 
-    def held(self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0) -> int:
-        """Queries and keys made positive, their features, which are twice as wide, and the sums."""
-        return batch * (3 * (queries + keys) * width + 2 * width * width // heads)
+    def held(
+        self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
+    ) -> int:
+        """The sums; queries and keys made positive and their features, which are twice as wide. Causal attention holds
+        a block of them with its pairs, and after its outputs the features of all keys and what they are made of."""
+        sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
+        if causal:
+            return batch * (sums + max(4 * keys * width, block * (5 * width + heads * block)))
+        return batch * (sums + 3 * (queries + keys) * width)
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
         """Sums of constant size."""

@@ -1,0 +1,32 @@
+"""What a workload of masked language models holds in memory, by formula: its weights, and what is live beside them.
+
+Shapes: B batch, T length, C channels, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from nas_core.layers.attention.kinds import KINDS
+from nas_core.models.masked_lm.costs import parameters
+from nas_core.models.masked_lm.workload import MaskedLMWorkloadConfig, timed_config, timed_length
+from nas_core.models.memory import layer_numbers
+from nas_core.space import Architecture
+from nas_core.space.masked_lm import masked_lm_layers
+
+__all__ = ["live_numbers", "weight_numbers"]
+
+
+def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+    """All parameters, those of the tables of tokens and positions and of the heads included."""
+    return parameters(architecture, config.vocab, timed_config(architecture, config))
+
+
+def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+    """The most that is held beside the weights: what a layer reads and the layer that runs; or the features, what the
+    head that predicts tokens makes of them, and the logits of all tokens."""
+    width, length = architecture.number("embed_dim"), timed_length(architecture, config)
+    layers = [
+        layer_numbers(KINDS.get(one.attention), config.batch, length, width, one.qkv_dim, one.ffn_dim, one.heads)
+        for one in masked_lm_layers(architecture)
+    ]
+    predicting = 0 if config.classes else config.batch * length * (width + config.vocab)
+    return config.batch * length * width + max(*layers, predicting)
