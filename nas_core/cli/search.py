@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,8 @@ from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
 from nas_core.search.within import goals, measure_finalists
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture
+from nas_core.supernet.host import Supernet
 
 __all__ = ["make_command"]
 
@@ -116,7 +117,7 @@ def _search(
     given = compared_placements(space) if placements else {}
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
     memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
-    held_at = _held_at(space, model, workload or [], any(limit is not None for limit in memory.values()))
+    held_at = _held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
     settings |= {"workload": held_at} if held_at else {}
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g, **memory}, workload=held_at)
     latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
@@ -186,9 +187,10 @@ def _search(
 
 
 def _held_at(
-    space: SearchSpace, model: GeneLatencyModel | None, typed: Sequence[str], limited: bool
+    supernet: Supernet, model: GeneLatencyModel | None, typed: Sequence[str], limited: bool
 ) -> dict[str, Any] | None:
-    """The workload at which memory is counted: as the latency model was measured, but for what is typed.
+    """The workload at which memory is counted: what the supernet is for, such as the sizes of its vocabularies, else as
+    the latency model was measured, but for what is typed.
 
     Raises:
         ConfigError: settings without a limit, or that the workload does not have.
@@ -199,9 +201,11 @@ def _held_at(
                 "--workload says at what --max-memory-mb and --max-cache-mb are counted; give one of them"
             )
         return None
-    kind = kind_of(space)
+    kind = kind_of(supernet.space)
     measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
-    return workload_settings(kind, typed, asdict(measured[1]) if measured else {}, "--workload")
+    known = {field.name for field in fields(kind.workload_config)}
+    own = {name: value for name, value in supernet.task.items() if name in known}
+    return workload_settings(kind, typed, {**(asdict(measured[1]) if measured else {}), **own}, "--workload")
 
 
 def _device_name(devices: list[str], here: bool) -> dict[str, str]:
