@@ -62,7 +62,7 @@ def command(
     from nas_core.supernet.elastic.attention import FitConfig
     from nas_core.supernet.elastic.kinds import check_kinds
     from nas_core.supernet.elastic.opening import open_trained
-    from nas_core.supernet.elastic.take_over import check_settings
+    from nas_core.supernet.elastic.take_over import check_output, check_settings
 
     by = importance or ("activation" if calibrate else "weight")
     if by not in CRITERIA:
@@ -73,10 +73,11 @@ def command(
     check_kinds(kinds, space)
     fit_steps = FitConfig().steps if fit is None else fit
     check_settings(by, calibrate, fit_steps if len(kinds) > 1 else 0)
-    if out.exists():
-        raise ConfigError(f"--out {out} exists; give another file, or remove it")
-    if space_out and space_out.exists():
-        raise ConfigError(f"--space-out {space_out} exists; give another file, or remove it")
+    if space_out and space_out.resolve() == out.resolve():
+        raise ConfigError(f"--out and --space-out are both {out}; give two files")
+    check_output(out, "--out")
+    if space_out:
+        check_output(space_out, "--space-out")
     begun = time.perf_counter()
     trained = open_trained(
         checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device

@@ -31,7 +31,8 @@ def importance(
 
     - ``weight``: the norm of all weights that belong to a head, unit or channel. Needs no data.
     - ``activation``: the root mean square of what it holds on the data, times the norm of the weights that read it (Sun
-      et al. 2023, "A Simple and Effective Pruning Approach for Large Language Models", equation 1).
+      et al. 2023, "A Simple and Effective Pruning Approach for Large Language Models", equation 1). Positions on which
+      the loss does not depend, as padding, are not counted.
     - ``gradient``: how much the loss would change without it, to first order: the sum of activation times gradient
       over a sequence, its absolute value summed over the sequences (Molchanov et al. 2019; Michel et al. 2019).
     - ``none``: no scores, every order stays as it is.
@@ -52,52 +53,70 @@ def importance(
         return {axis.name: _weight_norms(axis, state) for axis in axes}
     read_by = {name: state[name] for axis in axes for name in axis.read_by}
     sums = {name: torch.zeros(weight.shape[1], device=weight.device) for name, weight in read_by.items()}
-    count = 0
+    counted = {name: torch.zeros((), device=weight.device) for name, weight in read_by.items()}
+    batch_count = 0
     training = net.training
     net.eval()
     try:
         for batch in batches:
             if loss is None:
                 break
-            _add_batch(criterion, read_by, sums, axes, loss, batch)
-            count += 1
+            recorded = _recorded(read_by, loss, batch)
+            if criterion == "gradient":
+                _add_changes(recorded, sums, axes)
+            else:
+                _add_squares(recorded, sums, counted)
+            batch_count += 1
     finally:
         net.train(training)
-    if not count:
+    if not batch_count:
         raise ConfigError(f"importance by {criterion} needs calibration data; give it, or take weight or none")
-    return {axis.name: _joined(axis, criterion, sums, read_by) for axis in axes}
+    if criterion == "activation":
+        sums = {
+            name: total / counted[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)
+            for name, total in sums.items()
+        }
+    return {axis.name: _joined(axis, criterion, sums) for axis in axes}
 
 
-def _add_batch(
-    criterion: str, read_by: dict[str, Tensor], sums: dict[str, Tensor], axes: Sequence[Axis], loss: Loss, batch: Any
-) -> None:
-    by_gradient = criterion == "gradient"
-    with torch.set_grad_enabled(by_gradient), Taps(read_by, inputs=True) as taps:
+def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
+    """Each input of these layers in one pass by the layer's name, with the gradient of the loss."""
+    with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
-    recorded = [(name, x) for name, found in taps.inputs.items() for x in found]
-    if not by_gradient:
-        for name, x in recorded:
-            sums[name] += x.detach().float().flatten(0, -2).square().mean(0)
-        return
-    tensors = [x for _, x in recorded]
-    gradients: Sequence[Tensor | None] = torch.autograd.grad(value, tensors, allow_unused=True)
-    units = {name: axis.unit for axis in axes for name in axis.read_by}
-    for (name, x), gradient in zip(recorded, gradients, strict=True):
-        if gradient is None:
+    found = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
+    gradients: Sequence[Tensor | None] = torch.autograd.grad(value, [x for _, x in found], allow_unused=True)
+    return [(name, x.detach(), g) for (name, x), g in zip(found, gradients, strict=True) if g is not None]
+
+
+def _add_squares(
+    recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], counted: dict[str, Tensor]
+) -> None:
+    """Squares at the positions on which the loss depends: not at padding."""
+    for name, x, gradient in recorded:
+        used = gradient.ne(0).any(-1, keepdim=True)
+        sums[name] += (x.float().square() * used).flatten(0, -2).sum(0)
+        counted[name] += used.sum()
+
+
+def _add_changes(recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], axes: Sequence[Axis]) -> None:
+    """What the loss would lose to first order. A tensor that several layers read has one gradient, and counts once."""
+    axis_of = {name: axis for axis in axes for name in axis.read_by}
+    seen: set[tuple[str, int]] = set()
+    for name, x, gradient in recorded:
+        axis = axis_of[name]
+        if (axis.name, x.data_ptr()) in seen:
             continue
-        change = (x.detach() * gradient).float()
+        seen.add((axis.name, x.data_ptr()))
+        change = (x * gradient).float()
         each = change.flatten(1, -2).sum(1) if change.ndim > 2 else change
-        together = each.unflatten(-1, (-1, units[name])).sum(-1, keepdim=True).abs().sum(0)
-        sums[name] += together.expand(-1, units[name]).flatten() / units[name]
+        together = each.view(len(each), -1, axis.unit).sum(-1, keepdim=True).abs().sum(0)
+        sums[name] += together.expand(-1, axis.unit).flatten() / axis.unit
 
 
-def _joined(axis: Axis, criterion: str, sums: dict[str, Tensor], read_by: dict[str, Tensor]) -> Tensor:
+def _joined(axis: Axis, criterion: str, sums: dict[str, Tensor]) -> Tensor:
     total = torch.zeros(axis.size)
     for name in axis.read_by:
-        found = sums[name].cpu()
-        if criterion == "activation":
-            found = found * read_by[name].detach().float().square().sum(0).cpu()
-        total += found.view(axis.size, axis.unit).sum(1)
+        total += sums[name].cpu().view(axis.size, axis.unit).sum(1)
     return total.sqrt() if criterion == "activation" else total
 
 

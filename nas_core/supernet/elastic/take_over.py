@@ -7,6 +7,7 @@ checks that both compute the same, sorts what smaller networks will be cut from,
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
 
-__all__ = ["TOLERANCE", "TakenOver", "Trained", "check_settings", "take_over"]
+__all__ = ["TOLERANCE", "TakenOver", "Trained", "check_output", "check_settings", "take_over"]
 
 TOLERANCE = 1e-5
 """Largest difference between the outputs of the trained network and of the largest subnet, over the largest output."""
@@ -102,6 +103,22 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
         )
 
 
+def check_output(path: Path, option: str) -> None:
+    """Make the folder of a file that will be written, before any work.
+
+    Raises:
+        ConfigError: the file exists, or its folder cannot be made or written in.
+    """
+    if path.exists():
+        raise ConfigError(f"{path} exists; give another file with {option}, or remove it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: its folder cannot be made ({error.strerror}); give another file") from None
+    if not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"{option} {path}: its folder cannot be written in; give another file")
+
+
 def take_over(
     trained: Trained,
     path: Path,
@@ -128,8 +145,7 @@ def take_over(
         CheckpointError: the two networks differ, which is a defect of this program.
     """
     fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0
-    if path.exists():
-        raise ConfigError(f"{path} exists; give another file with --out, or remove it")
+    check_output(path, "--out")
     check_settings(importance_by, calibrate, fit_steps)
     batches = trained.calibration(calibrate) if calibrate else ()
     net, form = trained.net, trained.form
@@ -139,8 +155,9 @@ def take_over(
     found = importance(net, axes, importance_by, batches, lambda batch: trained.loss(net, net.select(largest), batch))
     orders = sort_axes(net, axes, found)
     layers: dict[str, tuple[int, ...]] = {}
-    if batches and importance_by != "none" and _has_shallower(trained.space):
-        layers = depth_order(form.sides(net), lambda kept: _mean_loss(trained, kept, batches))
+    sides = {side: count for side, count in form.sides(net).items() if _may_be_ordered(trained.space, side)}
+    if batches and importance_by != "none" and sides:
+        layers = depth_order(sides, lambda kept: _mean_loss(trained, kept, batches))
         form.set_order(net, layers)
     fitted: tuple[Fitted, ...] = ()
     if fit_steps:
@@ -155,9 +172,13 @@ def take_over(
     return TakenOver(difference, len(batches), layers, len(orders), fitted)
 
 
-def _has_shallower(space: SearchSpace) -> bool:
-    """Whether networks of the space may have fewer layers than the largest."""
-    return any(len(choice.options[0]) > 1 for choice in space.choices if choice.name in space.slots.depth_genes)
+def _may_be_ordered(space: SearchSpace, side: str) -> bool:
+    """Whether there are shallower networks, and all layers have the same options: those of a place in a network then
+    suit whichever layer runs there."""
+    depth = f"{side}.layers" if side else "layers"
+    if depth in space.fixed or len(space.choice(depth).options[0]) < 2:
+        return False
+    return all(len(set(choice.options)) == 1 for choice in space.choices if choice.per == depth)
 
 
 def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
@@ -174,6 +195,8 @@ def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
 
 def _check(trained: Trained, net: nn.Module) -> float:
     difference = trained.difference(net)
+    if bad := next((name for name, tensor in net.state_dict().items() if not tensor.isfinite().all()), None):
+        raise CheckpointError(f"the trained network has weights that are no numbers, in {bad}; it has diverged")
     if not math.isfinite(difference) or difference > TOLERANCE:
         raise CheckpointError(
             f"the supernet's largest network differs from the trained one by {difference:.1e} of the largest output,"

@@ -12,10 +12,12 @@ from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError
 from nas_core.layers.attention.forward import self_attention
 from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.transformer import norm
+from nas_core.space import Choice, SearchSpace
 from nas_core.supernet.elastic import CRITERIA, importance, take_over
 from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.sorting import sort_axes
+from nas_core.supernet.teacher.taps import Taps
 from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, TrainedStack, channels, trained_stack
 
 
@@ -70,10 +72,39 @@ def test_activation_is_that_of_the_data_times_the_weights_that_read_it() -> None
     total = torch.zeros(F)
     for x in batches:
         x = norm(x + self_attention(x, weights.self_attn), weights.self_attn_norm)
-        total += torch.relu(x @ layer.ffn.fc1.weight.T + layer.ffn.fc1.bias).square().mean((0, 1)).detach()
+        total += torch.relu(x @ layer.ffn.fc1.weight.T + layer.ffn.fc1.bias).square().mean((0, 1)).detach() / 3
     expected = (total * layer.ffn.fc2.weight.square().sum(0)).sqrt()
     scores = importance(net, [axis], "activation", batches, lambda x: net(net.select(trained.space.largest()), x).sum())
     assert torch.allclose(scores["layers.0.ffn"], expected, rtol=1e-4)
+
+
+def test_positions_on_which_the_loss_does_not_depend_are_not_counted() -> None:
+    trained = trained_stack()
+    net, (x,) = trained.net, trained.calibration(1)
+    axis = next(axis for axis in STACK_FORM.axes(net) if axis.name == "layers.2.ffn")
+    inputs: list[torch.Tensor] = []
+
+    def loss(batch: torch.Tensor) -> torch.Tensor:
+        subnet = net.select(trained.space.largest())
+        with Taps({"fc2": subnet.layers[2].ffn.fc2.weight}) as taps:
+            y = net(subnet, batch)[:, :4].square().sum()
+        inputs[:] = taps.inputs["fc2"]
+        return y
+
+    scores = importance(net, [axis], "activation", [x], loss)["layers.2.ffn"]
+    columns = net.layers[2].ffn.fc2.weight.detach().square().sum(0)
+    expected = (inputs[0].detach()[:, :4].square().mean((0, 1)) * columns).sqrt()
+    assert torch.allclose(scores, expected, rtol=1e-4)
+
+
+def test_layers_with_options_of_their_own_keep_their_order(tmp_path: Path) -> None:
+    trained = trained_stack()
+    choices = [
+        Choice("ffn_dim", ((20, 10), (20,), (20, 10)), "layers") if choice.name == "ffn_dim" else choice
+        for choice in trained.space.choices
+    ]
+    trained.space = trained.net.space = SearchSpace("own", choices)
+    assert take_over(trained, tmp_path / "supernet", importance_by="activation", calibrate=2).layer_order == {}
 
 
 def test_the_gradient_criterion_is_the_change_of_the_loss() -> None:
@@ -155,6 +186,19 @@ def test_wrong_settings_are_told_before_work_begins(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="exists; give another file"):
         take_over(trained, path)
     assert path.read_text() == "mine" and not trained.saved
+
+
+def test_a_file_below_a_file_is_told_before_work_begins(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"--out .*its folder cannot be made"):
+        take_over(trained_stack(), tmp_path / "file" / "supernet.pt")
+
+
+def test_weights_that_are_no_numbers_are_named(tmp_path: Path) -> None:
+    trained = trained_stack()
+    trained.net.layers[1].ffn.fc1.weight.data[0, 0] = float("nan")
+    with pytest.raises(CheckpointError, match=r"no numbers, in layers\.1\.ffn\.fc1\.weight"):
+        take_over(trained, tmp_path / "supernet")
 
 
 def test_a_network_that_differs_is_not_written(tmp_path: Path) -> None:
