@@ -26,10 +26,25 @@ from nas_core.files import DAMAGED_ARCHIVE, atomic_output
 from nas_core.space import Architecture, space_to_dict, static_image_space
 from timm_ext.model import VisionModel
 
-__all__ = ["KEY", "build", "load_model", "load_weights", "read_checkpoint", "save_checkpoint", "write_subnet"]
+__all__ = [
+    "KEY",
+    "SETTINGS",
+    "build",
+    "load_model",
+    "load_weights",
+    "read_checkpoint",
+    "save_checkpoint",
+    "settings_buffer",
+    "settings_in",
+    "write_subnet",
+]
 
 KEY = "nas_ext_image"
 VERSION = 1
+_STATES = ("state_dict", "state_dict_ema")
+SETTINGS = "settings_of_file"
+"""Buffer of a model that timm built from a file: its settings as the bytes of JSON text. What timm's trainer saves
+otherwise names only the file, which may have been moved or changed."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
@@ -58,9 +73,28 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     state, _ = read_file(path)
     if not isinstance(state.get("state_dict"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+    told = [state[name].pop(SETTINGS, None) for name in _STATES if isinstance(state.get(name), dict)]
     if KEY not in state:
-        state[KEY] = _settings_of_timm(state, path)
+        known = None if told[0] is None else settings_in(told[0], path)
+        state[KEY] = known or _settings_of_timm(state, path)
     return state
+
+
+def settings_in(told: Tensor, path: Path | str) -> dict[str, Any]:
+    """The settings that a buffer holds.
+
+    Raises:
+        CheckpointError: it holds none.
+    """
+    settings = _decoded(bytes(told.to("cpu", torch.uint8).tolist()).decode(errors="replace"), Path(path))
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{path} has damaged settings of its network; give another checkpoint of the training")
+    return settings
+
+
+def settings_buffer(settings: dict[str, Any]) -> Tensor:
+    """What :func:`settings_in` reads."""
+    return torch.tensor(list(json.dumps({"version": VERSION, **settings}).encode()), dtype=torch.uint8)
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -98,7 +132,7 @@ def _decoded(settings: str, path: Path) -> Any:
     try:
         return json.loads(settings)
     except ValueError as error:
-        raise CheckpointError(f"{path} has damaged settings of a subnet ({error}); extract it again") from None
+        raise CheckpointError(f"{path} has damaged settings of a network ({error}); write it again") from None
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -106,9 +140,9 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
     name = args.get("model") or state.get("arch")
     known = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
-    known |= args.get("model_kwargs") or {}
     bias = state["state_dict"].get("net.head.bias")
     try:
+        known |= args.get("model_kwargs") or {}
         model = timm.create_model(str(name), num_classes=0 if bias is None else len(bias), **known)
     except NasExtError:
         raise

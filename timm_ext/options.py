@@ -210,6 +210,11 @@ class TrainConfig:
         if self.teacher_cache and (self.teacher == LARGEST or heard):
             what = "whose weights change" if self.teacher == LARGEST else "of whose layers nothing is kept"
             raise ConfigError(f"--teacher-cache with a teacher {what}; leave it out")
+        if self.teacher_cache and self.persistent_workers:
+            raise ConfigError(
+                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one"
+                " out"
+            )
         if self.teacher_top_k and not self.teacher_cache:
             raise ConfigError("--teacher-top-k without --teacher-cache; nothing is kept then")
         if heard and self.torchcompile:

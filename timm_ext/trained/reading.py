@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
+import math
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,7 +49,7 @@ class Source:
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
-    """A model that is there already.
+    """A copy of a model that is there already, which stays as it is.
 
     Raises:
         CheckpointError: it has no elastic form.
@@ -54,7 +57,8 @@ def source_of(model: nn.Module, name: str = "") -> Source:
     known = getattr(model, "pretrained_cfg", None) or {}
     name = name or str(known.get("architecture") or type(model).__name__)
     check_supported(model, name)
-    return Source(model.eval(), name, dict(getattr(model, "_model_args", {})), prepared_by(model), where=name)
+    model = copy.deepcopy(model).eval()
+    return Source(model, name, dict(getattr(model, "_model_args", {})), prepared_by(model), where=name)
 
 
 def prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -82,11 +86,16 @@ def read_source(path: Path, elastic: bool = True) -> Source:
     if KEY in content or KEY in metadata:
         raise CheckpointError(f"{path} is of timm_ext already; expected a model that timm has trained")
     weights = _weights(content, path)
-    name, arguments, options = _description(content, metadata, path)
+    try:
+        name, arguments, options = _description(content, metadata, path)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} has damaged settings of its model ({error}); write it again") from None
     if not timm.is_model(name):
         raise CheckpointError(f"{path} is of model {name!r}, which timm does not know; see timm.list_models()")
     if (head := weights.get("head.weight")) is not None:
         arguments.setdefault("num_classes", len(head))
+    with torch.device("meta") if elastic else nullcontext():
+        arguments = _with_sizes(arguments, weights, _built(name, arguments, path))
     where = f"{path} ({name})"
     if elastic:
         with torch.device("meta"):
@@ -99,6 +108,27 @@ def read_source(path: Path, elastic: bool = True) -> Source:
         raise CheckpointError(f"{path} does not fit timm's {name} ({reason}); it may be of other settings") from None
     data = str(options.get("data_dir") or options.get("data") or "")
     return Source(model.eval(), name, arguments, prepared_by(model, _stated(options)), data, where)
+
+
+def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
+    """The arguments of a model, and what the weights say where they are of other sizes: timm's trainer states the
+    ``--img-size`` that it reads, not that of the positions, and not all of its ways to give channels and classes."""
+    found, own = dict(arguments), model.state_dict()
+    other = {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape}
+    if "head.weight" in own and not any(name.startswith("head") for name in weights):
+        found["num_classes"] = 0
+    if "patch_embed.proj.weight" in other:
+        found["in_chans"] = weights["patch_embed.proj.weight"].shape[1]
+    if "pos_embed" in other and "patch_embed.proj.weight" in weights and "img_size" not in found:
+        count, registers = weights["pos_embed"].shape[1], weights.get("reg_token")
+        first = int("cls_token" in weights) + (0 if registers is None else registers.shape[1])
+        if sides := [math.isqrt(many) for many in (count - first, count) if _is_square(many)]:
+            found["img_size"] = sides[0] * weights["patch_embed.proj.weight"].shape[-1]
+    return found
+
+
+def _is_square(number: int) -> bool:
+    return number > 0 and math.isqrt(number) ** 2 == number
 
 
 def _stated(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,15 +161,15 @@ def _description(
     args = content.get("args")
     if isinstance(args, argparse.Namespace) or isinstance(content.get("arch"), str):
         options = vars(args) if isinstance(args, argparse.Namespace) else {}
-        given = content.get("model_kwargs") or options.get("model_kwargs") or {}
-        trained = {"img_size": options.get("img_size"), "in_chans": options.get("in_chans")}
-        trained["global_pool"] = options.get("gp")
+        given = _mapping(content.get("model_kwargs") or options.get("model_kwargs"))
+        channels = options.get("in_chans") or (options.get("input_size") or [None])[0]
+        trained = {"in_chans": channels, "global_pool": options.get("gp")}
         stated = {key: value for key, value in trained.items() if value is not None}
-        options = {**(content.get("pretrained_cfg") or {}), **options}
+        options = {**_mapping(content.get("pretrained_cfg")), **options}
         return str(content.get("arch") or options.get("model")), {**stated, **given}, options
     if "arch" in metadata:
-        known = [json.loads(metadata.get(name, "{}")) for name in ("model_kwargs", "pretrained_cfg")]
-        return metadata["arch"], *known
+        known = [_mapping(json.loads(metadata.get(name, "{}"))) for name in ("model_kwargs", "pretrained_cfg")]
+        return metadata["arch"], known[0], known[1]
     if (config := path.with_name("config.json")).is_file():
         return _of_hub(config)
     name = path.name.split(".")[0]
@@ -149,6 +179,17 @@ def _description(
         f"{path} holds weights and not the name of their model; give a checkpoint of timm's trainer, lay the model's"
         " config.json beside it, or name the file after the model (vit_small_patch16_224.pth)"
     )
+
+
+def _mapping(given: Any) -> dict[str, Any]:
+    """Settings of a file, of which there may be none.
+
+    Raises:
+        TypeError: they are something else.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{str(given)[:40]!r} in place of names and values")
+    return dict(given or {})
 
 
 def _of_hub(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from timm.models import register_model
+from torch import Tensor
 
-from nas_core.errors import ConfigError
-from timm_ext.checkpoint import KEY, build, read_checkpoint
+from nas_core.errors import CheckpointError, ConfigError, DataError
+from timm_ext.checkpoint import KEY, SETTINGS, build, read_checkpoint, settings_buffer, settings_in
 from timm_ext.model import VisionModel
 from timm_ext.models import prepared_for
+from timm_ext.trained.reading import PREPARED
 from timm_ext.trained.taking import ELASTIC
 
 __all__ = ["configure", "elastic_vit", "network_of_file", "with_arguments"]
@@ -42,7 +44,14 @@ def with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
 @register_model
 def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """The supernet or subnet of a file (``elastic=FILE``) of ``nas-ext elastic``, ``extract`` or a training, with its
-    weights. Other ``num_classes`` get a new classifier; another ``img_size`` interpolated positions."""
+    weights. Other ``num_classes`` get a new classifier; another ``img_size`` interpolated positions.
+
+    Its state dict also has its settings, so that what timm's trainer saves is read without the file, and is refused by
+    a network of another file.
+
+    Raises:
+        ConfigError: no file is named, or arguments that it says itself. DataError: it is not there.
+    """
     known = {
         name: kwargs.pop(name, None) for name in (*_CONFIGURATION, "elastic", "num_classes", "img_size", "in_chans")
     }
@@ -51,6 +60,11 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
             f"model {ELASTIC} without a file; give elastic=FILE (in timm's trainer --model-kwargs elastic=FILE)"
         )
     path = Path(known["elastic"])
+    if not path.is_file():
+        raise DataError(
+            f"no file {path} for elastic={path} (in {Path.cwd()}); give --model-kwargs elastic=FILE, one of 'nas-ext"
+            " elastic'"
+        )
     state = read_checkpoint(path)
     channels = state[KEY]["arguments"].get("in_chans", 3)
     if known["in_chans"] not in (None, channels):
@@ -61,7 +75,39 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     if known["img_size"] is not None:
         model.set_input_size(known["img_size"])
     configure(model, str(state.get("arch") or ELASTIC), known["pretrained_cfg_overlay"])
+    _keep_settings(model)
     return model
+
+
+def _keep_settings(model: VisionModel) -> None:
+    """Let the state dict have the settings of the model as it is."""
+    own, known = model.settings(), model.pretrained_cfg
+    prepared = {key: known[key] for key in PREPARED if key in known}
+    settings = {**own, "arguments": {**own["arguments"], "prepared": prepared}}
+    model.register_buffer(SETTINGS, settings_buffer(settings))
+    model.register_load_state_dict_pre_hook(_check_settings)
+
+
+def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Raise where weights are of a network of another file, whose shapes may be the same.
+
+    Raises:
+        CheckpointError: its space, order of layers or preparation of images is another.
+    """
+    own: Tensor = model.get_buffer(SETTINGS)
+    if (told := state.get(prefix + SETTINGS)) is not None:
+        one, other = (_of_network(settings_in(buffer, "the checkpoint")) for buffer in (own, told))
+        if different := sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)):
+            raise CheckpointError(
+                f"the checkpoint is of a network of another file: {', '.join(different)} differ from those of"
+                " elastic=FILE; give the file that its training began with"
+            )
+    state[prefix + SETTINGS] = own
+
+
+def _of_network(settings: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: value for name, value in settings.get("arguments", {}).items() if name not in _CHANGED}
+    return {"space": settings.get("space"), **arguments}
 
 
 def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None = None) -> None:

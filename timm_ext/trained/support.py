@@ -59,6 +59,8 @@ def _of_network(model: Any) -> Iterator[str]:
         yield f"patches by {type(model.patch_embed).__name__}"
     elif not isinstance(model.patch_embed.norm, nn.Identity):
         yield "a norm of each patch"
+    elif model.patch_embed.dynamic_img_pad:
+        yield "images that are padded to whole patches (dynamic_img_pad)"
     elif len(set(model.patch_embed.patch_size)) > 1 or any(
         side % model.patch_embed.patch_size[0] for side in model.patch_embed.img_size
     ):

@@ -17,7 +17,7 @@ import torch
 from timm.data import resolve_model_data_config
 from torch import Tensor
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, DataError
 from nas_core.space import Architecture
 from nas_core.supernet.teacher import (
     CacheSettings,
@@ -39,8 +39,12 @@ from timm_ext.workers import Workers
 __all__ = ["Lesson", "Teaching"]
 
 _DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
-             "no_prefetcher", "persistent_workers")  # fmt: skip
-"""Settings that the images of an epoch depend on."""
+             "no_prefetcher")  # fmt: skip
+"""Settings that the images of an epoch depend on. Others do too where augmentation and dropout draw from one stream, as
+without processes that read images: that is told by what the images are, :func:`_checks_of`."""
+_NEAR = 1e-3
+"""By how much checks of one image may differ, by the arithmetic of other machines; those of other images do by about
+1."""
 
 Forward = Callable[[], Mapping[str, Tensor]]
 """Gives ``loss`` (of the labels) and ``output`` (logits), as timm's tasks do."""
@@ -81,6 +85,7 @@ class Teaching:
         elif not model.is_supernet:
             raise ConfigError("--teacher largest of a network that is no supernet; give a trained network's file")
         self._cache: tuple[int, TeacherCache] | None = None
+        self._other: list[Tensor] = []
         self._settings: CacheSettings | None = None
         if config.teacher_cache and self.teacher is not None:
             classes = model.num_classes
@@ -91,22 +96,43 @@ class Teaching:
                 kept=config.teacher_top_k or classes,
                 temperature=config.distill_temperature,
                 numbers="fp32",
+                checked=True,
             )
 
     # -- what the teacher says -----------------------------------------------------------------------------------------
 
     def lesson(self, images: Tensor, epoch: int, index: int) -> Lesson:
-        """What the teacher says about the ``index``-th pass of an epoch; of the largest subnet nothing yet."""
+        """What the teacher says about the ``index``-th pass of an epoch; of the largest subnet nothing yet.
+
+        Raises:
+            DataError: what was kept is of other images. On devices that compute while the host goes on, this is told
+                every ``log_interval`` passes and by :meth:`close`.
+        """
         if self.teacher is None:
             return Lesson()
         if self._settings is None:
             return Lesson(*self.teacher.answer(images, self.hears))
         cache, sample = self.cache_of(epoch), index * self.workers.count + self.workers.rank
+        checks = _checks_of(images)
         if (kept := cache.get([sample], images.device)) is None:
             logits, _ = self.teacher.answer(images)
-            cache.put([sample], top_k(logits, self._settings.kept, self.config.distill_temperature))
-            kept = cache.get([sample], images.device)
+            cache.put([sample], top_k(logits, self._settings.kept, self.config.distill_temperature), checks)
+            return Lesson(cache.get([sample], images.device))
+        known = cache.checks([sample]).to(images.device, non_blocking=True)
+        self._other.append(((checks - known).abs() > _NEAR).any())
+        if images.device.type == "cpu" or not (index + 1) % self.config.log_interval:
+            self._check_images()
         return Lesson(kept)
+
+    def _check_images(self) -> None:
+        other, self._other = self._other, []
+        if other and bool(torch.stack(other).any()):
+            raise DataError(
+                f"the teacher's probabilities in --teacher-cache {self.config.teacher_cache} are of other images than"
+                " this run has drawn: another setting of the student, as dropout, moves the augmentation where no"
+                " process reads images (--workers 0); give a new folder as --teacher-cache, or the settings it was"
+                " made with"
+            )
 
     def cache_of(self, epoch: int) -> TeacherCache:
         """The cache of an epoch; that of the one before is closed.
@@ -123,10 +149,15 @@ class Teaching:
         return self._cache[1]
 
     def close(self) -> None:
-        """Bring what was kept to the disk."""
+        """Bring what was kept to the disk.
+
+        Raises:
+            DataError: what was read is of other images.
+        """
         if self._cache is not None:
             self._cache[1].close()
             self._cache = None
+        self._check_images()
 
     def check(self, epoch: int) -> None:
         """Raise before the first update where the cache is of other settings."""
@@ -184,6 +215,13 @@ class Teaching:
                 each = [hidden_loss(mine[one], theirs[two]) for one, two in pairs]
                 total = total + weight * torch.stack(each).mean()
         return total
+
+
+def _checks_of(images: Tensor) -> Tensor:
+    """(B): of each image a sum of its numbers, weighted by their places, that is about 1."""
+    flat = images.flatten(1).float()
+    places = torch.arange(flat.shape[1], device=flat.device, dtype=torch.float64)
+    return (flat * torch.cos(places.square()).float()).sum(1) / flat.shape[1] ** 0.5
 
 
 def _digest(config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> str:

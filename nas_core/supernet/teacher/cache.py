@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nas_core.errors import DataError
 from nas_core.files import make_folder, os_errors, read_json, write_json
@@ -27,7 +28,7 @@ from nas_core.supernet.teacher.losses import TopK
 
 __all__ = ["TeacherCache"]
 
-_ABOUT, _FLAGS, _ROWS = "teacher.json", "samples.npy", ("probabilities.npy", "words.npy")
+_ABOUT, _FLAGS = "teacher.json", "samples.npy"
 _VERSION = 1
 _PENDING = 1024
 """Samples whose rows wait to be on the disk before they are flagged: to ask the disk for each would take longer than to
@@ -56,7 +57,7 @@ class TeacherCache:
     """
 
     def __init__(self, folder: str | Path, settings: CacheSettings, lengths: Sequence[int] | np.ndarray) -> None:
-        self.folder, self.settings = Path(folder), settings
+        self.folder, self.settings, self._rows = Path(folder), settings, settings.files()
         self._ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
         self._lengths = np.asarray(lengths, dtype=np.int64)
         if not self._lengths.sum() or self._lengths.min() < 0:
@@ -66,9 +67,9 @@ class TeacherCache:
             self._make()
         self._check()
         with os_errors("read", self.folder):
-            self._maps = [np.load(self.folder / name, mmap_mode="r") for name in _ROWS]
+            self._maps = [np.load(self.folder / name, mmap_mode="r") for name in self._rows]
             self._flags = np.load(self.folder / _FLAGS, mmap_mode="r")
-            self._files = {name: os.open(self.folder / name, os.O_RDWR) for name in (*_ROWS, _FLAGS)}
+            self._files = {name: os.open(self.folder / name, os.O_RDWR) for name in (*self._rows, _FLAGS)}
         self._pending: dict[int, None] = {}
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -97,16 +98,25 @@ class TeacherCache:
         one of them is not there yet."""
         if not self.has(samples):
             return None
-        rows = np.concatenate([np.arange(*self._span(sample)) for sample in samples])
-        found = [np.ascontiguousarray(numbers[rows]) for numbers in self._maps]
+        found = self._read(samples, self._maps[:2])
         probabilities = torch.from_numpy(found[0].astype(np.float32))
         words = torch.from_numpy(found[1].astype(np.int64))
         return TopK(probabilities.to(device, non_blocking=True), words.to(device, non_blocking=True))
 
+    def checks(self, samples: Sequence[int]) -> Tensor:
+        """The checks (N) that were put beside the rows of these samples, which are there."""
+        assert self.settings.checked and self.has(samples)
+        return torch.from_numpy(self._read(samples, self._maps[2:])[0].astype(np.float32)).squeeze(1)
+
+    def _read(self, samples: Sequence[int], maps: Sequence[np.ndarray]) -> list[np.ndarray]:
+        rows = np.concatenate([np.arange(*self._span(sample)) for sample in samples])
+        return [np.ascontiguousarray(numbers[rows]) for numbers in maps]
+
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def put(self, samples: Sequence[int], rows: TopK) -> None:
-        """Keep the rows (N, K) of these samples, which stand one sample after the other.
+    def put(self, samples: Sequence[int], rows: TopK, checks: Tensor | None = None) -> None:
+        """Keep the rows (N, K) of these samples, which stand one sample after the other, and with ``settings.checked``
+        as many checks (N).
 
         Raises:
             DataError: there are more or fewer rows than these samples have. NasExtError: they cannot be written.
@@ -117,14 +127,16 @@ class TeacherCache:
                 f"the teacher gave {tuple(rows.probabilities.shape)} probabilities for samples of {wanted} rows, of"
                 f" which {self.settings.kept} words are kept; the data is not that of which {self.folder} is a cache"
             )
-        numbers, words = self.settings.types()
-        contents = (rows.probabilities.float().cpu().numpy().astype(numbers), rows.indices.cpu().numpy().astype(words))
+        assert (checks is not None) == self.settings.checked, "checks are kept where the settings say so"
+        given = [rows.probabilities.float(), rows.indices, *([] if checks is None else [checks.unsqueeze(1)])]
+        types = [kind for _, kind in self._rows.values()]
+        contents = [numbers.cpu().numpy().astype(kind) for numbers, kind in zip(given, types, strict=True)]
         begin = 0
         for sample in samples:
             start, end = self._span(sample)
-            for name, held, content in zip(_ROWS, self._maps, contents, strict=True):
+            for name, held, content in zip(self._rows, self._maps, contents, strict=True):
                 part = np.ascontiguousarray(content[begin : begin + end - start])
-                self._write(name, held.offset + start * part.itemsize * self.settings.kept, part.tobytes())
+                self._write(name, held.offset + start * part.itemsize * part.shape[1], part.tobytes())
             begin += end - start
         self._pending |= dict.fromkeys(int(sample) for sample in samples)
         if len(self._pending) >= _PENDING:
@@ -135,7 +147,7 @@ class TeacherCache:
         if not self._pending:
             return
         with os_errors("write", self.folder):
-            for name in _ROWS:
+            for name in self._rows:
                 os.fdatasync(self._files[name])
         for sample in self._pending:
             self._write(_FLAGS, self._flags.offset + sample, b"\x01")
@@ -178,10 +190,8 @@ class TeacherCache:
         with os_errors("write", self.folder):
             beside = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=f".{self.folder.name}.", suffix=".part"))
         try:
-            numbers, words = self.settings.types()
-            shape = (self.rows, self.settings.kept)
-            reserve(beside / _ROWS[0], shape, numbers)
-            reserve(beside / _ROWS[1], shape, words)
+            for name, (width, kind) in self._rows.items():
+                reserve(beside / name, (self.rows, width), kind)
             reserve(beside / _FLAGS, (len(self._lengths),), np.dtype("|u1"))
             write_json(beside / _ABOUT, {**self._about, "lengths": digest_of([self._lengths])})
             beside.chmod(0o777 & ~_umask())
@@ -207,7 +217,7 @@ class TeacherCache:
             raise DataError(
                 f"{self.folder} is the cache of other data: its samples have other lengths; give a new folder"
             )
-        for name in (*_ROWS, _FLAGS):
+        for name in (*self._rows, _FLAGS):
             with contextlib.suppress(OSError, ValueError):
                 found = np.load(self.folder / name, mmap_mode="r")
                 if len(found) == (len(self._lengths) if name == _FLAGS else self.rows):

@@ -19,6 +19,7 @@ from nas_core.files import os_errors
 __all__ = ["CacheSettings", "digest_of", "reserve", "weights_digest"]
 
 _TYPES: dict[str, np.dtype[Any]] = {"fp16": np.dtype("<f2"), "fp32": np.dtype("<f4")}
+_CHECK = np.dtype("<f4")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,8 @@ class CacheSettings:
     """At which the probabilities are."""
     numbers: str = "fp16"
     """Precision of the probabilities on disk: ``fp16`` or ``fp32``."""
+    checked: bool = False
+    """Whether a number is kept beside each row, by which a reader tells that it asks of the same input."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.words:
@@ -51,15 +54,17 @@ class CacheSettings:
     @property
     def row_bytes(self) -> int:
         """Size of a row on disk."""
-        return self.kept * (_TYPES[self.numbers].itemsize + self._word_type.itemsize)
+        check = _CHECK.itemsize if self.checked else 0
+        return self.kept * (_TYPES[self.numbers].itemsize + self._word_type.itemsize) + check
 
     @property
     def _word_type(self) -> np.dtype[Any]:
         return np.dtype("<u2") if self.words <= 1 << 16 else np.dtype("<i4")
 
-    def types(self) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        """The types of probabilities and of words in the files."""
-        return _TYPES[self.numbers], self._word_type
+    def files(self) -> dict[str, tuple[int, np.dtype[Any]]]:
+        """The files that hold something of each row (probabilities, words and perhaps checks): numbers a row, type."""
+        found = {"probabilities.npy": (self.kept, _TYPES[self.numbers]), "words.npy": (self.kept, self._word_type)}
+        return {**found, "checks.npy": (1, _CHECK)} if self.checked else found
 
 
 def weights_digest(state: Mapping[str, Tensor]) -> str:

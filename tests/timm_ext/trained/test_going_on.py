@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,13 @@ import pytest
 import timm
 import torch
 from timm.data import resolve_model_data_config
+from timm.utils import ModelEmaV3
 
-from nas_core.errors import ConfigError
+from nas_core.errors import CheckpointError, ConfigError, DataError
 from tests.timm_ext.running import config
 from tests.timm_ext.trained.tiny import images, vit
 from timm_ext import elastic, load_model
-from timm_ext.checkpoint import read_checkpoint
+from timm_ext.checkpoint import read_checkpoint, save_checkpoint
 from timm_ext.host import HOST
 from timm_ext.train import Trainer
 
@@ -88,9 +91,64 @@ def test_timm_builds_it_by_name(supernet: Path) -> None:
         timm.create_model("elastic_vit", elastic=str(supernet), in_chans=1)
 
 
-def test_what_timms_trainer_saves_is_opened(supernet: Path, npz: Path, tmp_path: Path) -> None:
-    import argparse
+def saved(model: Any, path: Path, file: str) -> Path:
+    """As timm's trainer does, whose options name a file as they were given."""
+    args = argparse.Namespace(
+        model="elastic_vit", img_size=None, in_chans=None, gp=None, model_kwargs={"elastic": file}
+    )
+    average = ModelEmaV3(model, decay=0.5)
+    average.update(model)
+    state = {"state_dict": model.state_dict(), "state_dict_ema": average.module.state_dict()}
+    torch.save({"arch": "elastic_vit", **state, "args": args}, path)
+    return path
 
+
+def test_what_timms_trainer_saves_needs_no_file_beside_it(
+    supernet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(supernet.parent)
+    model = timm.create_model("elastic_vit", elastic=supernet.name, drop_path_rate=0.1,
+                              pretrained_cfg_overlay={"mean": (0.3, 0.3, 0.3)}).eval()  # fmt: skip
+    path = saved(model, tmp_path / "last.pth.tar", supernet.name)
+    monkeypatch.chdir(tmp_path)
+    again = load_model(path)
+    assert torch.equal(again(images(vit())), model(images(vit())))
+    assert again.net.config.layer_order == model.net.config.layer_order
+    assert resolve_model_data_config(again)["mean"] == (0.3, 0.3, 0.3)
+    further = timm.create_model("elastic_vit", elastic=str(path)).eval()
+    assert torch.equal(further(images(vit())), model(images(vit())))
+    with pytest.raises(DataError, match=r"no file supernet.pt for elastic=supernet.pt .* --model-kwargs"):
+        timm.create_model("elastic_vit", elastic=supernet.name)
+    state = torch.load(path, weights_only=False)
+    for name in ("state_dict", "state_dict_ema"):
+        del state[name]["settings_of_file"]
+    torch.save(state, tmp_path / "other.pth.tar")
+    with pytest.raises(DataError, match=r"no file supernet.pt for elastic"):
+        load_model(tmp_path / "other.pth.tar")
+    state["args"].model_kwargs = "elastic"
+    torch.save(state, tmp_path / "other.pth.tar")
+    with pytest.raises(CheckpointError, match="cannot be built"):
+        load_model(tmp_path / "other.pth.tar")
+
+
+def test_weights_of_another_file_are_refused(supernet: Path, tmp_path: Path) -> None:
+    """The same shapes in another order of layers would compute something else."""
+    own = read_checkpoint(supernet)
+    order = own["nas_ext_image"]["arguments"]["layer_order"]
+    own["nas_ext_image"]["arguments"]["layer_order"] = tuple(reversed(order))
+    torch.save(own, tmp_path / "other.pt")
+    one = timm.create_model("elastic_vit", elastic=str(supernet), drop_path_rate=0.1)
+    other = timm.create_model("elastic_vit", elastic=str(tmp_path / "other.pt"))
+    for network in (other, copy.deepcopy(other)):  # as of moving averages
+        with pytest.raises(CheckpointError, match="layer_order differ"):
+            network.load_state_dict(one.state_dict())
+    timm.create_model("elastic_vit", elastic=str(supernet)).load_state_dict(one.state_dict())
+    one.load_state_dict(own["state_dict"])
+    save_checkpoint(tmp_path / "again.pt", one)
+    assert load_model(tmp_path / "again.pt").space == one.space
+
+
+def test_what_timms_trainer_saves_is_opened(supernet: Path, npz: Path, tmp_path: Path) -> None:
     kwargs = {"elastic": str(supernet)}
     model = timm.create_model("elastic_vit", **kwargs)
     args = argparse.Namespace(model="elastic_vit", img_size=None, in_chans=None, gp=None, model_kwargs=kwargs)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from timm.data import resolve_model_data_config
 from torch import Tensor
 
@@ -194,8 +197,6 @@ def test_wrong_input_is_one_line(npz: Path, tmp_path: Path) -> None:
 
 def test_files_of_weights(tmp_path: Path) -> None:
     """By the name of the file, and by the hub's description beside it."""
-    from safetensors.torch import save_file
-
     model = vit(img_size=224, patch_size=16, embed_dim=192, depth=12, num_heads=3, mlp_ratio=4, num_classes=1000)
     torch.save({"model": {f"module.{name}": one for name, one in model.state_dict().items()}},
                tmp_path / "vit_tiny_patch16_224.pth")  # fmt: skip
@@ -207,14 +208,69 @@ def test_files_of_weights(tmp_path: Path) -> None:
     described = {**SIZES}
     described.pop("num_classes")
     content = {"architecture": "vit_tiny_patch16_224", "num_classes": 2, "model_args": described}
-    import json
-
     (tmp_path / "config.json").write_text(json.dumps({**content, "pretrained_cfg": {"mean": [0.1, 0.1, 0.1]}}))
     hub = read_source(tmp_path / "model.safetensors")
     assert torch.equal(hub.model(images(small)), small(images(small))) and hub.prepared["mean"] == [0.1, 0.1, 0.1]
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(CheckpointError, match="no description"):
         read_source(tmp_path / "model.safetensors")
+
+
+def _saved(path: Path, model: Any, kwargs: Any, **options: Any) -> Path:
+    """As timm's trainer does, with what else it may be started with."""
+    args = argparse.Namespace(model="vit_tiny_patch16_224", model_kwargs=kwargs, **options)
+    torch.save({"arch": args.model, "state_dict": model.state_dict(), "args": args}, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({"dynamic_img_size": True, "img_size": 48}, {"img_size": 24}),
+        ({"no_embed_class": True, "reg_tokens": 2}, {"img_size": None}),
+        ({"in_chans": 1}, {"input_size": [1, 32, 32]}),
+        ({"num_classes": 0, "in_chans": 2}, {"img_size": 64, "num_classes": 0}),
+    ],
+)
+def test_the_weights_say_what_the_options_do_not(
+    changes: dict[str, Any], options: dict[str, Any], tmp_path: Path
+) -> None:
+    model = vit(**changes)
+    kwargs = {name: value for name, value in {**SIZES, **changes}.items()
+              if name not in ("img_size", "in_chans", "num_classes")}  # fmt: skip
+    path = _saved(tmp_path / "last.pth.tar", model, kwargs, **options)
+    for wanted in (True, False):
+        assert torch.equal(read_source(path, elastic=wanted).model(images(model)), model(images(model)))
+
+
+def test_damaged_settings_are_one_line(tmp_path: Path) -> None:
+    model = vit()
+    told = {name: json.dumps(SIZES) for name in ("model_kwargs", "pretrained_cfg")}
+    cases = [{"model_kwargs": "{"}, {"model_kwargs": "[1]"}, {"pretrained_cfg": '"text"'}]
+    paths = []
+    for index, wrong in enumerate(cases):
+        paths.append(tmp_path / f"{index}.safetensors")
+        metadata = {"arch": "vit_tiny_patch16_224", **told, **wrong}
+        save_file(model.state_dict(), paths[-1], metadata)
+    paths.append(_saved(tmp_path / "text.pth", model, "img_size=32"))
+    about = {"arch": "vit_tiny_patch16_224", "model_kwargs": SIZES, "pretrained_cfg": "text"}
+    torch.save({"state_dict": model.state_dict(), **about}, tmp_path / "configuration.pth")
+    for path in (*paths, tmp_path / "configuration.pth"):
+        with pytest.raises(CheckpointError, match="has damaged settings of its model") as caught:
+            read_source(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_padded_images_are_refused_by_name() -> None:
+    with pytest.raises(CheckpointError, match="dynamic_img_pad"):
+        elastic(vit(dynamic_img_size=True, dynamic_img_pad=True))
+
+
+def test_the_callers_model_stays_as_it_is() -> None:
+    model = vit().to(torch.bfloat16).train()
+    supernet = elastic(model)
+    assert model.training and all(one.training for one in model.modules()) and not supernet.training
+    assert {one.dtype for one in model.parameters()} == {torch.bfloat16}
 
 
 def test_the_trained_model_is_left_alone() -> None:

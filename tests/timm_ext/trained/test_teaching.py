@@ -147,6 +147,19 @@ def test_logits_on_disk_are_read_by_the_same_run_alone(
     assert few[-1]["loss"] != first[-1]["loss"]
 
 
+def test_what_was_kept_of_other_images_is_not_taught(npz: Path, files: Path, tmp_path: Path) -> None:
+    """Dropout draws from the stream of the augmentation, so that images differ where nothing of the data does."""
+    cached: dict[str, Any] = {"teacher": str(files / "trained.pt"), "teacher_cache": str(tmp_path / "kept"),
+                              "reprob": 0.5, "epochs": 1}  # fmt: skip
+    history(npz, tmp_path / "one", files, **cached)
+    for changes in ({"act_drop": 0.3}, {"drop_path": 0.3}):
+        with pytest.raises(DataError, match=r"--teacher-cache .* are of other images .* give a new folder") as caught:
+            history(npz, tmp_path / "other", files, **{**cached, **changes})
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "other" / "last.pt").exists()
+    history(npz, tmp_path / "again", files, **cached)
+
+
 def test_an_interrupted_run_with_a_teacher_continues(npz: Path, files: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"teacher": str(files / "supernet.pt"), "distill_hidden": 0.1, "distill_attention": 0.1}
     whole = history(npz, tmp_path / "whole", files, **options)
@@ -202,6 +215,7 @@ def test_wrong_input_is_told_before_work_begins(npz: Path, files: Path, tmp_path
         ({"teacher": "largest", "sampling": "sandwich", "teacher_cache": "x"}, "whose weights change"),
         ({"teacher": teacher, "teacher_cache": str(tmp_path / "x"), "teacher_top_k": 3}, "3 words"),
         ({"teacher_cache": "x"}, "--teacher-cache without --teacher"),
+        ({"teacher": teacher, "teacher_cache": "x", "persistent_workers": True}, "--persistent-workers"),
         ({"teacher": str(files / "supernet.pt"), "distill_hidden": 1.0, "torchcompile": "eager"}, "leave one out"),
     ]
     for changes, said in cases:
