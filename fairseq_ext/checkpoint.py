@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from argparse import Namespace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from fairseq_ext.options import model_arguments
+from fairseq_ext.taught import without_teacher
+from fairseq_ext.training.supernet_task import SupernetTaskConfig
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output
 from nas_core.space import Architecture
 
-_TASK_OPTIONS = ("supernet_sampling", "valid_random", "select_checkpoint")
+TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
+"""Options of a task that only the training of a supernet has."""
 
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
@@ -103,8 +107,9 @@ def write_subnet(
     task = settings.get("task")
     if isinstance(task, dict):
         task["_name"] = "translation"
-        for option in _TASK_OPTIONS:
+        for option in TASK_OPTIONS:
             task.pop(option, None)
+    without_teacher(settings)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 
 

@@ -17,8 +17,8 @@ from fairseq.tasks.translation import TranslationConfig as TaskConfig
 from torch import Tensor
 
 from fairseq_ext.checkpoint import write_network
-from fairseq_ext.criterion import NAME as FUSED
 from fairseq_ext.elastic.refusals import ACTIVATIONS
+from fairseq_ext.taught import without_teacher
 from nas_core.errors import ConfigError
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.translation.subnet import Subnet
@@ -194,9 +194,7 @@ def _of_fairseq(groups: dict[str, Any]) -> dict[str, Any]:
     if isinstance(task, dict):
         known = {field.name for field in dataclasses.fields(TaskConfig)}
         groups["task"] = {**{name: value for name, value in task.items() if name in known}, "_name": "translation"}
-    criterion = groups.get("criterion")
-    if isinstance(criterion, dict) and criterion.get("_name") == FUSED:
-        criterion["_name"] = "label_smoothed_cross_entropy"
+    without_teacher(groups, plain=True)
     if isinstance(groups.get("common"), dict):
         groups["common"]["user_dir"] = None
     return groups

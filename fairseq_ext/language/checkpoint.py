@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from fairseq_ext.checkpoint import write_network
-from fairseq_ext.training.supernet_task import SupernetTaskConfig
+from fairseq_ext.checkpoint import TASK_OPTIONS, write_network
+from fairseq_ext.taught import without_teacher
 from nas_core.space import Architecture
 
 __all__ = ["STATIC", "TASK", "plain_task", "write_subnet"]
@@ -33,6 +32,7 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     args.layer_order = None
     args.task = TASK
     settings["task"] = plain_task(settings.get("task"))
+    without_teacher(settings)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 
 
@@ -40,5 +40,4 @@ def plain_task(task: Any) -> Any:
     """Settings of a task without those of a supernet's training."""
     if not isinstance(task, dict):
         return task
-    own = {field.name for field in fields(SupernetTaskConfig)} - {"_name"}
-    return {**{name: value for name, value in task.items() if name not in own}, "_name": TASK}
+    return {**{name: value for name, value in task.items() if name not in TASK_OPTIONS}, "_name": TASK}

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from fairseq_ext.checkpoint import write_network
-from fairseq_ext.criterion import NAME as FUSED
 from fairseq_ext.elastic.refusals import ACTIVATIONS
 from fairseq_ext.language.checkpoint import plain_task
+from fairseq_ext.taught import without_teacher
 from nas_core.errors import ConfigError
 from nas_core.layers.weights import named_tensors
 from nas_core.models.language import LanguageNet, LanguageSubnet
@@ -146,9 +146,7 @@ def _settings(net: LanguageNet, architecture: Architecture, tied: bool, task: Ma
 def _of_fairseq(groups: dict[str, Any], context: int) -> dict[str, Any]:
     """Groups of settings without what this project added to them."""
     groups["task"] = {**plain_task(groups.get("task") or {}), "max_target_positions": context}
-    criterion = groups.get("criterion")
-    if isinstance(criterion, dict) and criterion.get("_name") == FUSED:
-        criterion["_name"] = "label_smoothed_cross_entropy"
+    without_teacher(groups, plain=True)
     if isinstance(groups.get("common"), dict):
         groups["common"]["user_dir"] = None
     return groups

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_ext.checkpoint import write_network
+from fairseq_ext.checkpoint import TASK_OPTIONS, write_network
 from fairseq_ext.elastic.refusals import ACTIVATIONS
 from fairseq_ext.masked_lm.mapping import plain_state
+from fairseq_ext.taught import without_teacher
 from nas_core.errors import ConfigError
 from nas_core.models.masked_lm import MaskedLMConfig
 from nas_core.space import Architecture
@@ -24,14 +25,6 @@ __all__ = ["STATIC", "check_plain", "write_plain", "write_subnet"]
 STATIC = "hat_roberta"
 """The name of ``--arch`` of static networks; all options are stored, so that it adds none."""
 _TASK, _SUPERNET_TASK = "masked_lm", "supernet_masked_lm"
-_TASK_OPTIONS = (
-    "supernet_sampling",
-    "valid_random",
-    "select_checkpoint",
-    "stability_architectures",
-    "stability_tau",
-    "stability_patience",
-)
 
 
 def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture: Architecture, path: Path) -> None:
@@ -130,11 +123,12 @@ def _settings(args: Any, net: Any, architecture: Architecture) -> dict[str, Any]
 
 
 def _of_fairseq(groups: dict[str, Any]) -> dict[str, Any]:
-    """A copy of the groups of settings, with the task that fairseq itself has."""
+    """A copy of the groups of settings, with the task that fairseq itself has and without a teacher."""
     groups = copy.deepcopy(groups)
+    without_teacher(groups)
     task = groups["task"]
     if task.get("_name") == _SUPERNET_TASK:
         task["_name"] = _TASK
-        for option in _TASK_OPTIONS:
+        for option in TASK_OPTIONS:
             task.pop(option, None)
     return groups

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.jobs import Failure
@@ -94,6 +96,7 @@ class SearchEngine:
         self.objectives = tuple(objectives or dict.fromkeys([*metrics, *self.predictors]))
         self.archive = ParetoArchive(self.objectives)
         self.results: dict[Architecture, Metrics] = {}
+        self.given: list[Architecture] = []
         self.shared = 0
         self.session: Session | None = None
         self.failures: list[tuple[str, Architecture, Metrics, str]] = []
@@ -101,7 +104,7 @@ class SearchEngine:
     def evaluate_given(self, architectures: Sequence[Architecture], together: int) -> None:
         """Evaluate what no search proposes, so that searches are compared with it, and need not evaluate it again."""
         self.progress.searching(GIVEN)
-        each = list(dict.fromkeys(architectures))
+        each = self.given = list(dict.fromkeys(architectures))
         for first in range(0, len(each), together):
             with closing(self._results(GIVEN, each[first : first + together])) as results:
                 for _ in results:
@@ -197,6 +200,23 @@ class SearchEngine:
                 best[name] = min(scored, key=lambda entry, metric=strategy.metric: entry.metrics[metric])  # type: ignore[misc]
         return best
 
+    def _allowed(
+        self, evaluated: Mapping[Architecture, Mapping[str, float]]
+    ) -> tuple[Mapping[Architecture, Mapping[str, float]], ParetoArchive]:
+        """What may be a finalist, and its front: given architectures may be outside the limits of every search."""
+        if not self.given:
+            return evaluated, self.archive
+        rows = self.space.rows(self.given)
+        within = np.any([strategy.proposals.feasible(rows) for strategy in self.strategies.values()], axis=0)
+        outside = {architecture for architecture, good in zip(self.given, within, strict=True) if not good}
+        allowed, front = (
+            {one: evaluated[one] for one in evaluated if one not in outside},
+            ParetoArchive(self.objectives),
+        )
+        for architecture, metrics in allowed.items():
+            front.add(architecture, metrics)
+        return allowed, front
+
     @property
     def saved(self) -> int:
         return self.shared + sum(strategy.saved for strategy in self.strategies.values())
@@ -236,7 +256,8 @@ class SearchEngine:
             where = f"see 'error' in {self.journal.path}" if self.kept else "with a folder, its journal says why"
             raise NasExtError(f"all {len(self.results)} evaluations failed; {where}")
         evaluated = {architecture: _numbers(metrics) for architecture, metrics in self.results.items()}
-        chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
+        allowed, front = self._allowed(evaluated)
+        chosen = with_measured_before(self.folder, choose_finalists(best, front, count), allowed)
         chosen = judged(chosen, goals(self.strategies))
         save_finalists(self.folder, chosen)
         return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated)

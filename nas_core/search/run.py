@@ -73,8 +73,8 @@ def search(
         out_dir: the run folder; None: nothing is kept, and the search cannot be continued.
         objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
         finalists: how many architectures to pick at the end (at least the best of each search).
-        given: name -> an architecture that is evaluated before the searches, for comparison; one of them may become a
-            finalist.
+        given: name -> an architecture that is evaluated before the searches, for comparison; those within the limits
+            of a search may become finalists.
         settings: whatever else decides the result (checkpoint, data); compared when a run is continued.
         notes: whatever else should stand in ``config.yaml``; not compared.
         progress: whether to say on stderr how long it will take, with a bar if that is a terminal.

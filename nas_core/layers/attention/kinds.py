@@ -176,6 +176,11 @@ class AttentionKind(ABC):
         """
         return 0
 
+    def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
+        """Numbers held beside what :meth:`memory` makes of one sequence: keys and values that are not part of it, and
+        what else is held while it is made. None by default, as where it only keeps what it gets."""
+        return 0, 0
+
     def parameters(self, head_dim: int, clip: int = 0) -> int:
         """Numbers that are learned beside the projections: the table of distances."""
         return (2 * clip + 1) * head_dim if self.takes_relative and clip else 0

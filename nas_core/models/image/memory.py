@@ -21,11 +21,14 @@ def weight_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> i
 
 
 def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
-    """The most that is held beside the weights: the tokens and the layer that runs."""
+    """The most that is held beside the weights: the tokens and the layer that runs; or, where its attention ends, the
+    tokens also normalised, queries, keys, values and outputs, those with heads joined, and projected."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     length = token_grid(architecture, None) ** 2 + 1
+    batch = config.batch
     layers = [
-        layer_numbers(KINDS.get(one.attention), config.batch, length, width, one.qkv_dim, one.ffn_dim, one.heads, clip)
+        layer_numbers(KINDS.get(one.attention), batch, length, width, one.qkv_dim, one.ffn_dim, one.heads, clip)
         for one in image_layers(architecture)
     ]
-    return config.batch * length * width + max(layers)
+    ending = [batch * length * (5 * one.qkv_dim + 2 * width) for one in image_layers(architecture)]
+    return batch * length * width + max(*layers, *ending)

@@ -44,6 +44,7 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
     """The most that is held beside the weights: in the encoder all layers' outputs and the layer that runs; while
+    the decoder starts what it reads of the source, and what that is made of or its copies for the hypotheses; while
     decoding the cache, whose self-attention is there twice when hypotheses change places, the memory and the logits."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     own, across = cache_numbers(architecture, config)
@@ -56,6 +57,18 @@ def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) 
     encoding = s * e * (len(layers) + 1) + max(layers, default=0)
     read = [min(READ_LAYERS[option], len(layers)) for option in architecture.numbers("decoder.arbitrary_cross")]
     memory = s * e * max(read, default=1)
-    starting = across + across // config.beam
+    once = across // config.beam
+    starting = once + max(across, _for_memories(architecture, s, read))
     stepping = across + 2 * own + config.beam * config.target_vocab
     return max(encoding, memory + starting, memory + stepping)
+
+
+def _for_memories(architecture: Architecture, length: int, read: list[int]) -> int:
+    """What is held while what the decoder reads is made: keys and values of all layers, which are made first, and what
+    one layer holds."""
+    widths, kinds = qkv_dims(architecture, "decoder.cross_heads"), attention_of(architecture, ATTENTION_GENES[2])
+    held = [
+        KINDS.get(kind).held_for_memory(length * several, width)
+        for kind, width, several in zip(kinds, widths, read, strict=True)
+    ]
+    return sum(each for each, _ in held) + max((each for _, each in held), default=0)

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import torch
+
 from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
 from tests.fairseq_ext.running import run
 
@@ -41,3 +43,26 @@ def options(teacher: object, **changed: Any) -> Any:
 def criterion(task: Any, teacher: object, **changed: Any) -> DistilledLabelSmoothedCrossEntropy:
     """The criterion for translation."""
     return DistilledLabelSmoothedCrossEntropy(task, options(teacher, **changed))
+
+
+GONE: dict[str, object] = {
+    "teacher": "gone.pt", "distill_weight": 0.5, "distill_temperature": 1.0, "distill_hidden": 0.0,
+    "distill_attention": 0.0, "teacher_cache": "gone", "teacher_top_k": 4,
+}  # fmt: skip
+"""Settings of a teacher whose file is no longer there."""
+
+
+def as_taught(path: Path, name: str) -> None:
+    """A supernet's checkpoint as if it had been trained with that criterion and a teacher that is gone."""
+    content = torch.load(path, weights_only=True)
+    content["cfg"]["criterion"] = {**(content["cfg"]["criterion"] or {}), "_name": name, **GONE}
+    vars(content["cfg"]["model"]).update(criterion=name, **GONE)
+    content["cfg"]["task"]["stability_tau"] = 0.9
+    torch.save(content, path)
+
+
+def left_of_teacher(path: Path) -> tuple[str, set[str]]:
+    """The criterion of a checkpoint, and what its settings still have of a teacher and of a supernet's training."""
+    groups = torch.load(path, weights_only=True)["cfg"]
+    names = {*groups["criterion"], *getattr(groups["model"], "__dict__", groups["model"])} & set(GONE)
+    return groups["criterion"]["_name"], names | ({*groups["task"]} & {"stability_tau", "supernet_sampling"})

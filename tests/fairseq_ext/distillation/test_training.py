@@ -10,7 +10,7 @@ import torch
 
 from fairseq_ext.checkpoint import read_state
 from nas_core.supernet import open_supernet
-from tests.fairseq_ext.distillation.teachers import CRITERION, PLAIN, SANDWICH, train_plain
+from tests.fairseq_ext.distillation.teachers import CRITERION, PLAIN, SANDWICH, left_of_teacher, train_plain
 from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, run, subnet
 
 
@@ -47,6 +47,12 @@ def test_the_largest_subnet_teaches_and_runs_first(arguments, tmp_path):
         assert all(loss > 0 for loss in losses(done, name))
     largest = done.drawn[0].number("decoder.layers"), done.drawn[0].number("encoder.embed_dim")
     assert largest == (2, 16) and done.drawn[0] == done.drawn[1] != done.drawn[2]
+    checkpoint, extracted = tmp_path / "checkpoint_last.pt", tmp_path / "subnet.pt"
+    open_supernet(checkpoint).extract(SPACE.smallest(), extracted)
+    assert left_of_teacher(extracted) == ("label_smoothed_cross_entropy", set())
+    done = run("validate", arguments[0], "--task", "translation", "--user-dir", USER_DIR, "--cpu", "--num-workers", 0,
+               "--path", extracted, "--batch-size", 16, "--valid-subset", "valid")  # fmt: skip
+    assert done.code == 0 and "valid" in done.out, done.err
 
 
 def test_a_teacher_changes_no_draw_and_no_checkpoint(arguments, plain, tmp_path):

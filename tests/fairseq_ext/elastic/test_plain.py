@@ -21,6 +21,7 @@ from nas_core.cli import main
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.elastic import open_trained, take_over
+from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.elastic.conftest import FORMS
 from tests.fairseq_ext.running import DECODING, SPACE, build, quiet_environment, run
 
@@ -28,14 +29,15 @@ WITHOUT_THE_PROJECT = """
 import json, sys
 import torch
 from fairseq import checkpoint_utils
-found = []
+found, criteria = [], []
 for path in sys.argv[2:]:
-    (model,), _ = checkpoint_utils.load_model_ensemble([path], arg_overrides={"data": sys.argv[1]})
+    (model,), settings, task = checkpoint_utils.load_model_ensemble_and_task([path], {"data": sys.argv[1]})
+    criteria.append(type(task.build_criterion(settings.criterion)).__name__)
     inputs = torch.load(sys.argv[1] + "/inputs.pt", weights_only=True)
     with torch.no_grad():
         found.append(model.eval()(inputs["source"], None, inputs["target"])[0].tolist())
 ours = sorted(name for name in sys.modules if name.split(".")[0] in ("fairseq_ext", "nas_core"))
-print(json.dumps({"logits": found, "ours": ours}))
+print(json.dumps({"logits": found, "ours": ours, "criteria": criteria}))
 """
 SOURCE = torch.tensor([[1, 1, 7, 5, 9, 2], [8, 4, 6, 10, 11, 2]])
 TARGET = torch.tensor([[2, 4, 8, 6, 5], [2, 9, 7, 12, 3]])
@@ -60,6 +62,7 @@ def supernets(
     for name in ("post-norm", "pre-norm", "learned"):
         trained = open_trained(transformer(*FORMS[name]), data=str(joined), calibrate=1)
         take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
+        as_taught(folder / f"{name}.pt", "distilled_label_smoothed_cross_entropy")
     return {path.stem: path for path in sorted(folder.glob("*.pt"))}
 
 
@@ -81,6 +84,8 @@ def test_fairseq_alone_computes_the_same(plain: dict[str, Path], supernets: dict
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_hook"}, "more than what every python starts with"
+    assert found["criteria"] == ["LabelSmoothedCrossEntropyCriterion"] * len(plain)
+    assert all(left_of_teacher(path) == ("label_smoothed_cross_entropy", set()) for path in plain.values())
     for (name, path), logits in zip(supernets.items(), found["logits"], strict=True):
         supernet: Any = open_supernet(path)
         with torch.no_grad(), supernet.model.using(narrow(supernet.space)):

@@ -25,6 +25,7 @@ from nas_core.supernet.elastic import Trained, take_over
 from nas_core.supernet.elastic.language_space import auto_space, trained_genes
 from nas_core.supernet.elastic.opening import open_trained
 from tests.contracts.elastic_source import ElasticSourceContract
+from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.running import USER_DIR, quiet_environment, run
 
 SIZES = ["--decoder-layers", 2, "--decoder-embed-dim", 16, "--decoder-input-dim", 16, "--decoder-output-dim", 16,
@@ -121,13 +122,14 @@ WITHOUT_THE_PROJECT = """
 import json, sys
 import torch
 from fairseq import checkpoint_utils
-found = []
+found, criteria = [], []
 for path in sys.argv[3:]:
-    (model,), _ = checkpoint_utils.load_model_ensemble([path], arg_overrides={"data": sys.argv[1]})
+    (model,), settings, task = checkpoint_utils.load_model_ensemble_and_task([path], {"data": sys.argv[1]})
+    criteria.append(type(task.build_criterion(settings.criterion)).__name__)
     with torch.no_grad():
         found.append(model.eval()(torch.tensor(json.loads(sys.argv[2])))[0].tolist())
 ours = sorted(name for name in sys.modules if name.split(".")[0] in ("fairseq_ext", "nas_core"))
-print(json.dumps({"logits": found, "ours": ours}))
+print(json.dumps({"logits": found, "ours": ours, "criteria": criteria}))
 """
 
 
@@ -143,7 +145,10 @@ def test_fairseq_alone_computes_the_same(transformer_lm: Callable[[str], Path], 
     for form in FORMS:
         take_over(open_trained(transformer_lm(form), data=str(text), calibrate=1), tmp_path / f"{form}.super",
                   importance_by="activation", calibrate=1)  # fmt: skip
+        as_taught(tmp_path / f"{form}.super", "distilled_cross_entropy")
         supernet: Any = open_supernet(tmp_path / f"{form}.super")
+        supernet.extract(narrow(supernet.space), tmp_path / "subnet.pt")
+        assert left_of_teacher(tmp_path / "subnet.pt") == ("cross_entropy", set())
         paths.append(tmp_path / f"{form}.pt")
         assert supernet.extract_plain(narrow(supernet.space), paths[-1]) > 0
         with torch.no_grad(), supernet.model.using(narrow(supernet.space)):
@@ -157,6 +162,7 @@ def test_fairseq_alone_computes_the_same(transformer_lm: Callable[[str], Path], 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_hook"}, "more than what every python starts with"
+    assert found["criteria"] == ["CrossEntropyCriterion"] * len(paths)
     for logits, wanted in zip(found["logits"], expected, strict=True):
         assert float((torch.tensor(logits) - wanted).abs().max() / wanted.abs().max()) <= 1e-5
     again = open_trained(paths[1], data=str(text))

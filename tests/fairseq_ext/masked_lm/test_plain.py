@@ -21,6 +21,7 @@ from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.elastic import take_over
 from nas_core.supernet.elastic.opening import open_trained
+from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.masked_lm.training import FORMS, MASKED, PLAIN
 from tests.fairseq_ext.running import quiet_environment, run
 
@@ -29,13 +30,14 @@ WITHOUT_THE_PROJECT = """
 import json, sys
 import torch
 from fairseq import checkpoint_utils
-tokens, found = torch.tensor(json.loads(sys.argv[1])), []
+tokens, found, criteria = torch.tensor(json.loads(sys.argv[1])), [], []
 for data, head, path in zip(*[iter(sys.argv[2:])] * 3):
-    (model,), _ = checkpoint_utils.load_model_ensemble([path], arg_overrides={"data": data})
+    (model,), settings, task = checkpoint_utils.load_model_ensemble_and_task([path], arg_overrides={"data": data})
+    criteria.append(type(task.build_criterion(settings.criterion)).__name__)
     with torch.no_grad():
         found.append(model.eval()(tokens, classification_head_name=head or None)[0].tolist())
 ours = sorted(name for name in sys.modules if name.split(".")[0] in ("fairseq_ext", "nas_core"))
-print(json.dumps({"logits": found, "ours": ours}))
+print(json.dumps({"logits": found, "ours": ours, "criteria": criteria}))
 """
 TOKENS = torch.tensor([[0, 7, 5, 9, 2, 1], [0, 4, 6, 10, 11, 2]])
 HEAD = "sentence_classification_head"
@@ -59,6 +61,8 @@ def supernets(
     for name, (path, head, data) in made.items():
         trained = open_trained(path, data=str(data), calibrate=1)
         take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
+        if not head:
+            as_taught(folder / f"{name}.pt", "distilled_masked_lm")
         made[name] = folder / f"{name}.pt", head, data
     return made
 
@@ -77,6 +81,8 @@ def test_fairseq_alone_computes_the_same(supernets: dict[str, tuple[Path, str, P
     for path, head, data in supernets.values():
         supernet: Any = open_supernet(path)
         architecture = narrow(supernet.space)
+        supernet.extract(architecture, tmp_path / "subnet.pt")
+        assert left_of_teacher(tmp_path / "subnet.pt") == ("sentence_prediction" if head else "masked_lm", set())
         given += [str(data), head, str(extracted(path, architecture, tmp_path))]
         with torch.no_grad(), supernet.model.using(architecture):
             expected.append(supernet.model(TOKENS, classification_head_name=head or None)[0])
@@ -86,6 +92,7 @@ def test_fairseq_alone_computes_the_same(supernets: dict[str, tuple[Path, str, P
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_hook"}, "more than what every python starts with"
+    assert found["criteria"] == ["MaskedLmLoss"] * len(FORMS) + ["SentencePredictionCriterion"]
     read = TOKENS.ne(1)
     for name, logits, wanted in zip(supernets, map(torch.tensor, found["logits"]), expected, strict=True):
         assert logits.shape == wanted.shape

@@ -11,7 +11,7 @@ from nas_core.cli import main
 from nas_core.errors import ArchitectureError, ConfigError
 from nas_core.report import read_run, write_report
 from nas_core.report.search.given import given_table
-from nas_core.search import RandomConfig, RandomSearch, search
+from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from nas_core.search.placements import placements
 from nas_core.space import Architecture, SearchSpace, get_space, language_space
 from nas_core.supernet.elastic.kinds import attention_only
@@ -107,6 +107,22 @@ def test_the_report_tells_what_is_better_at_no_more_cost(tmp_path: Path) -> None
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "Compared with" in page and "layers of linear in the last 1 and of the best at no more cost" in page
     assert "layers of linear in the first 1" not in page, "nothing is better than that"
+
+
+def softmax(architecture: Architecture) -> int:
+    kinds = architecture["attention"]
+    assert isinstance(kinds, tuple)
+    return kinds.count("softmax")
+
+
+def test_what_no_search_allows_is_compared_but_no_finalist(tmp_path: Path) -> None:
+    placed = attention_only(space())
+    limit = Constraint.per_architecture("softmax", 2.0, placed, softmax)
+    strategy = RandomSearch(placed, [limit], RandomConfig(evaluations=3), seed=0)
+    found = search(strategy, score, tmp_path, given=placements(placed), progress=False, finalists=20)
+    assert len(found.evaluated) >= 8 and all(softmax(one.architecture) <= 2 for one in found.finalists)
+    assert set(map(softmax, found.evaluated)) >= {0, 1, 2, 3}
+    assert len(given_table(read_run(tmp_path)).rows) == 8
 
 
 def test_the_command_compares_with_placements(

@@ -18,7 +18,7 @@ from nas_core.layers.attention.cosformer.naive import cosformer_naive
 from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 from nas_core.layers.attention.cosformer.positions import Turns, turns
 from nas_core.layers.attention.cosformer.state import CosformerState
-from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK
+from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK, NONCAUSAL_BLOCK
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 
 __all__ = ["LINEAR", "LinearAttention"]
@@ -127,12 +127,20 @@ class LinearAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """The sums; queries and keys made positive and their features, which are twice as wide. Causal attention holds
-        a block of them with its pairs, and after its outputs the features of all keys and what they are made of."""
+        """The sums; of a block of queries what is positive, their features, which are twice as wide, and outputs,
+        beside those of the block before and the features of the last block of keys, less the projected outputs, which
+        are counted elsewhere and not there yet; or in the end all outputs with heads joined. Causal attention holds a
+        block with its pairs, and after its outputs the features of all keys and what they are made of."""
         sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
         if causal:
             return batch * (sums + max(4 * keys * width, block * (5 * width + heads * block)))
-        return batch * (sums + 3 * (queries + keys) * width)
+        first = min(queries, NONCAUSAL_BLOCK)
+        rows = 4 * first + min(queries - first, first) + 2 * ((keys - 1) % NONCAUSAL_BLOCK + 1)
+        return batch * (sums + max(queries, rows - queries) * width)
+
+    def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
+        """Keys and values; keys made positive, both halves of their features, and those."""
+        return 2 * keys * width, 5 * keys * width
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
         """Sums of constant size."""
