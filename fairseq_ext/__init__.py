@@ -9,8 +9,10 @@ from fairseq_ext import compat
 compat.prepare_fairseq()
 compat.report_wrong_input()
 
-from fairseq_ext import batching, criterion, distillation, language, masked_lm, model, task  # noqa: E402  registration needs a fairseq that can load its own checkpoints
+from fairseq_ext import batching, criterion, distillation, language, masked_lm, model, task, workers  # noqa: E402  registration needs a fairseq that can load its own checkpoints
 
 batching.keep_all_sentences()
+workers.read_checkpoints_on_every_worker()
+workers.tell_of_dummy_batches()
 
-__all__ = ["batching", "compat", "criterion", "distillation", "language", "masked_lm", "model", "task"]
+__all__ = ["batching", "compat", "criterion", "distillation", "language", "masked_lm", "model", "task", "workers"]

@@ -58,6 +58,18 @@ def _cut_texts_with_numpy_2() -> None:
         language_pair_dataset.np = token_block_dataset.np = _Numpy()
 
 
+def in_groups(state: dict[str, Any]) -> dict[str, Any]:
+    """The content of a checkpoint, of one from before 2021 with its settings in groups."""
+    from fairseq import checkpoint_utils
+    from omegaconf import OmegaConf
+
+    if state.get("cfg") or not hasattr(state.get("args"), "__dict__"):
+        return state
+    state = checkpoint_utils._upgrade_state_dict(state)
+    groups = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    return {**state, "args": None, "cfg": groups}
+
+
 def check_precision(args: Any) -> None:
     """fairseq's half-precision options crash or do nothing without CUDA; TF32 is a number format of some GPUs.
 

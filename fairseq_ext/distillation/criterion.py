@@ -60,7 +60,7 @@ class Distilled:
                                   " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
         self.options, self._task = cfg, task
         self.teacher: FileTeacher | None = None
-        self._shared = False
+        self._shared = self._dummy = False
         self._memo: tuple[Any, Answer] | None = None
         if Path(sys.argv[0]).name == "fairseq-train" or Path(sys.argv[0]).parts[-2:] == ("fairseq_cli", "train.py"):
             self._opened()  # a wrong teacher is told before any other work; other commands may do without it
@@ -79,6 +79,15 @@ class Distilled:
             yield
         finally:
             self._shared, self._memo = False, None
+
+    @contextmanager
+    def dummy_batch(self) -> Iterator[None]:
+        """Inside, the batch is no training data and is not counted: what is kept of the teacher is left alone."""
+        self._dummy = True
+        try:
+            yield
+        finally:
+            self._dummy = False
 
     def train(self, mode: bool = True) -> Any:
         """Change the mode as any module does; what a teacher said is on the disk before a validation, and so before a
@@ -132,7 +141,8 @@ class Distilled:
             return None
         with one_line_errors():
             teacher.prepare(student)
-            answer = teacher.answer(sample, run, once=not self._shared and hasattr(student, "active_subnet"))
+            once = not self._shared and hasattr(student, "active_subnet")
+            answer = teacher.answer(sample, run, once, kept=not self._dummy)
         if self._shared:
             self._memo = sample, answer
         return answer

@@ -96,5 +96,6 @@ def check_one_origin(student: Any, teacher: Any, path: str) -> None:
     if not same and not any(one and Path(one).resolve() == Path(path).resolve() for one in begun):
         raise ConfigError(
             f"{what}; --teacher {path} and the student are of different ones: drop them, or begin with"
-            " --finetune-from-model from that teacher or one of its subnets"
+            " --finetune-from-model from the file of that teacher; from a subnet of it only if 'nas-ext elastic' made"
+            " the teacher"
         )

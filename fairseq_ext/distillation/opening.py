@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import nn
 
 from fairseq_ext.checkpoint import load_network, read_state
+from fairseq_ext.compat import in_groups
 from fairseq_ext.distillation.options import settings_of
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.random_streams import own_streams
@@ -33,9 +35,10 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
     """
     if not path.is_file():
         raise ConfigError(f"--teacher {path} is no file; give a checkpoint of fairseq-train, or 'largest'")
-    state = read_state(path, mmap=True)
-    settings = (state.get("cfg") or {}).get("task") or {}
+    state = in_groups(read_state(path, mmap=True))
+    settings = _task_settings(state)
     _check_kind(path, settings, task)
+    state = {**state, "cfg": {**state["cfg"], "task": settings}}
     folder = str(settings.get("data") or "").split(":")[0]
     own_data = bool(folder) and Path(folder).is_dir()
     if not own_data:
@@ -43,7 +46,7 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
             "the teacher's data folder %s is not there: only the sizes of its dictionaries are compared", folder
         )
     if settings.get("stability_architectures"):  # a ranking of its own would stop the student's training
-        state = {**state, "cfg": {**state["cfg"], "task": {**settings, "stability_architectures": 0}}}
+        state["cfg"]["task"] = {**settings, "stability_architectures": 0}
     try:
         with own_streams(0):  # what the student draws does not depend on its teacher
             own_task, model = load_network(path, state, None if own_data else settings_of(task).data)
@@ -61,7 +64,16 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
     return model.requires_grad_(False)  # type: ignore[no-any-return]
 
 
-def _check_kind(path: Path, settings: Any, task: Any) -> None:
+def _task_settings(state: dict[str, Any]) -> dict[str, Any]:
+    """The options of a checkpoint's task by name, however fairseq stored them."""
+    found: Any = (state.get("cfg") or {}).get("task") or {}
+    if isinstance(found, Mapping):
+        return dict(found)
+    settings = dict(vars(found))
+    return {**settings, "_name": settings.get("_name") or settings.get("task")}
+
+
+def _check_kind(path: Path, settings: Mapping[str, Any], task: Any) -> None:
     name = str(settings.get("_name") or settings.get("task") or "")
     kind = TASK_REGISTRY.get(name)
     if kind is None or _base(kind) is not _base(type(task)):

@@ -94,17 +94,16 @@ class FileTeacher:
         self.model.to(device=like.device, dtype=like.dtype)
         self._ready = True
 
-    def answer(self, sample: dict[str, Any], run: Any, once: bool) -> Answer:
+    def answer(self, sample: dict[str, Any], run: Any, once: bool, kept: bool = True) -> Answer:
         """What it says about a batch; ``run(model)`` gives features and table, or logits, of any network. ``once``: see
-        :func:`said`."""
+        :func:`said`; without ``kept`` it is neither looked up in the cache nor written to it."""
         options = self._options
-        if self._cache is not None:
-            kept = min(options.teacher_top_k, len(self._task.target_dictionary))
-            rows = self._cache.rows(sample, lambda: said(self._run(run)[0], kept, options.distill_temperature).rows)
+        words = min(options.teacher_top_k, len(self._task.target_dictionary))
+        if self._cache is not None and kept:
+            rows = self._cache.rows(sample, lambda: said(self._run(run)[0], words, options.distill_temperature).rows)
             return Answer(rows, None)
         outputs, states = self._run(run)
-        kept = min(options.teacher_top_k, len(self._task.target_dictionary))
-        return said(outputs, kept, options.distill_temperature, states, once)
+        return said(outputs, words, options.distill_temperature, states, once)
 
     def flush(self) -> None:
         """Wait until what it said is on the disk."""

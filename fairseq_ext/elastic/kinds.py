@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
-from omegaconf import OmegaConf
 
 from fairseq_ext.checkpoint import read_state
+from fairseq_ext.compat import in_groups
 from nas_core.errors import CheckpointError
 
 if TYPE_CHECKING:
     from nas_core.supernet.elastic.take_over import Trained
 
 __all__ = ["SOURCES", "Request", "model_name", "open_trained", "settings_of"]
+
+_log = logging.getLogger(__name__)
 
 SOURCES = {
     "transformer": "fairseq_ext.elastic.translation:open_translation",
@@ -27,6 +29,10 @@ SOURCES = {
 }
 """Name of ``register_model`` -> ``module:function`` of (path, content of the checkpoint, :class:`Request`), which gives
 a ``Trained``, or a ``ConfigError`` that names what has no elastic form, before it builds anything."""
+
+
+_LAYERDROP = ("encoder_layerdrop", "decoder_layerdrop")
+"""Options of training that leave out whole layers at random, by which no output changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,7 @@ def open_trained(path: Path, request: Request) -> Trained:
     Raises:
         CheckpointError: it is damaged, or of another model. ConfigError: a part of the network has no elastic form.
     """
-    state = _current(read_state(path, mmap=True))
+    state = in_groups(read_state(path, mmap=True))
     settings = settings_of(state, path)
     if "search_space_json" in settings:
         raise CheckpointError(f"{path} is a supernet or one of its subnets already; give a model of fairseq's own")
@@ -64,16 +70,11 @@ def open_trained(path: Path, request: Request) -> Trained:
         )
     module, function = source.split(":")
     trained: Trained = getattr(importlib.import_module(module), function)(path, state, request)
+    for name in _LAYERDROP:
+        if float(settings.get(name) or 0.0):
+            _log.warning("--%s %s is not taken over: a supernet trains all layers of a subnet",
+                         name.replace("_", "-"), settings[name])  # fmt: skip
     return trained
-
-
-def _current(state: dict[str, Any]) -> dict[str, Any]:
-    """A checkpoint from before 2021, with its settings in groups."""
-    if state.get("cfg") or not hasattr(state.get("args"), "__dict__"):
-        return state
-    state = checkpoint_utils._upgrade_state_dict(state)
-    groups = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
-    return {**state, "args": None, "cfg": groups}
 
 
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:

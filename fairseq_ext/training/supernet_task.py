@@ -173,7 +173,9 @@ class SupernetTask:
             named = {"largest": named["largest"], **named}
         outputs = {}
         total, size = 0.0, 0
-        with criterion.one_batch() if hasattr(criterion, "one_batch") else nullcontext():
+        teaching = hasattr(criterion, "one_batch")
+        dummy = criterion.dummy_batch() if teaching and ignore_grad else nullcontext()
+        with dummy, criterion.one_batch() if teaching else nullcontext():
             for index, (name, architecture) in enumerate(named.items()):
                 last = index == len(named) - 1
                 with supernet.using(architecture), nullcontext() if last else _no_sync(model):

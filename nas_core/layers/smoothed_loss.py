@@ -34,6 +34,10 @@ class RowLosses(Protocol):
     def sums(self) -> int:
         """The number of sums it gives; the first is the loss, which alone has a gradient."""
 
+    @property
+    def steepest(self) -> float:
+        """A bound of the size of that gradient by any logit."""
+
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         """The sums over the rows, and the gradient (n, V) of the first by the logits (n, V) if it is asked for.
 
@@ -50,7 +54,7 @@ class _ProjectedLoss(torch.autograd.Function):
         needs_grad = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         features, table = features.to(kind), table.to(kind)
         sums = tuple(features.new_zeros((), dtype=torch.float) for _ in range(each.sums))
-        grads = _Gradients(features, table) if needs_grad else None
+        grads = _Gradients(features, table, each.steepest) if needs_grad else None
         for rows in row_chunks(len(features), table):
             logits = (features[rows] @ table.t()).float()
             values, of_logits = each(rows, logits, needs_grad)
@@ -88,6 +92,11 @@ class Smoothed(NamedTuple):
     padding_idx: int
     sums: int = 2
 
+    @property
+    def steepest(self) -> float:
+        """The difference of two distributions."""
+        return 1.0
+
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         """Compute what :class:`RowLosses` says."""
         vocab = logits.shape[1]
@@ -110,8 +119,9 @@ class Smoothed(NamedTuple):
 class _Gradients:
     """Gradients of features and table, filled chunk by chunk; float32 where the products are of halves."""
 
-    def __init__(self, features: Tensor, table: Tensor) -> None:
+    def __init__(self, features: Tensor, table: Tensor, steepest: float) -> None:
         self.features, self.table = features, table
+        self.scale = _FP16_SCALE / max(1.0, steepest)
         exact = torch.promote_types(features.dtype, torch.float32)
         self.of_features = torch.empty_like(features, dtype=exact)
         self.of_table = torch.zeros_like(table, dtype=exact, memory_format=torch.contiguous_format)
@@ -125,7 +135,7 @@ class _Gradients:
             self.of_table.addmm_(grad.t(), self.features[rows])
             return
         whole = sums_whole(kind, self.features.device)
-        scale = _FP16_SCALE if whole and kind == torch.float16 else 1.0
+        scale = self.scale if whole and kind == torch.float16 else 1.0
         grad = (of_logits * scale if scale != 1.0 else of_logits).to(kind)
         product = _whole if whole else torch.mm
         self.of_features[rows] = product(grad, self.table) / scale

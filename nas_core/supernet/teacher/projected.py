@@ -240,6 +240,11 @@ class _Distilled(NamedTuple):
     padding_idx: int
     sums: int = 4
 
+    @property
+    def steepest(self) -> float:
+        """The own loss has 1 - w of a difference of distributions, the teacher's w * T of one."""
+        return max(1.0, 1 - self.weight + self.weight * self.temperature)
+
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         vocab = logits.shape[1]
         spread = self.smoothing / (vocab - 1)

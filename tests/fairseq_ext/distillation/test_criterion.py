@@ -127,6 +127,31 @@ def test_three_subnets_ask_the_teacher_once(task, pair, batches, teachers):
     assert len(asked) == 3
 
 
+@pytest.mark.parametrize("kind", ["spos", "sandwich", "fairseq's"])
+def test_a_batch_that_is_not_counted_leaves_the_cache_alone(task, pair, batches, teachers, tmp_path, monkeypatch, kind):
+    """fairseq takes one of the validation data where a worker has none left, with sentences of other numbers."""
+    monkeypatch.setattr(task.cfg, "supernet_sampling", kind if kind in ("spos", "sandwich") else "spos")
+    trainer = pair if kind == "fairseq's" else task
+    model = build(pair)
+    ours = criterion(trainer, teachers["plain"], teacher_cache=str(tmp_path / "cache"), teacher_top_k=4)
+    dataset = pair.dataset("valid")
+    longest = sorted(range(len(dataset)), key=dataset.size)[-6:]
+
+    def step(batch, **options):
+        return trainer.train_step(batch, model, ours, Backward(), 3, **options)[2]
+
+    counted = step(batches[0])
+    ours.teacher.flush()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
+    log = step(dataset.collater([dataset[row] for row in longest]), ignore_grad=True)
+    ours.teacher.flush()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} == before
+    assert log.keys() == counted.keys(), "workers add up what they log, key by key"
+    step(batches[1])
+    ours.teacher.flush()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} != before
+
+
 def test_the_teacher_stays_as_it_is_and_is_no_part_of_the_criterion(task, pair, batches, teachers):
     model, ours = build(pair), criterion(task, teachers["supernet"])
     task.train_step(batches[0], model, ours, Backward(), 3)

@@ -126,6 +126,17 @@ def test_a_subnet_is_compared_layer_by_layer_with_the_supernet_it_was_taken_from
     assert all(loss > 0 for loss in losses(done, "hidden_loss"))
 
 
+def test_a_subnet_of_a_supernet_from_scratch_is_refused_without_advice_that_would_be_too(arguments, trained, tmp_path):
+    """Nothing in it says of which supernet it was."""
+    open_supernet(trained("neuron")).extract(SPACE.smallest(), tmp_path / "small.pt")
+    done = run(
+        "train", *arguments[:3], "--arch", "hat_transformer", "--optimizer", "adam", "--cpu", *CRITERION,
+        "--finetune-from-model", tmp_path / "small.pt", "--teacher", trained("neuron"), "--distill-hidden", 1,
+        "--batch-size", 16, "--num-workers", 0, "--distributed-world-size", 1, "--save-dir", tmp_path / "static",
+    )  # fmt: skip
+    assert_one_line(done, "different ones", "from the file of that teacher", "only if 'nas-ext elastic' made")
+
+
 def test_a_network_that_was_taken_out_remembers_which_layers_it_kept(arguments, trained, tmp_path):
     """Of a supernet that keeps its second decoder layer longest; another take-over has another order of channels."""
     state = torch.load(trained("layer"), weights_only=True)

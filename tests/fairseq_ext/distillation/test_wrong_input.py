@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from argparse import Namespace
 
 import pytest
 import torch
@@ -56,6 +57,24 @@ def refused(arguments, tmp_path, *options):
 )
 def test_teachers_that_cannot_teach(arguments, files, tmp_path, name, parts):
     assert_one_line(refused(arguments, tmp_path, "--teacher", files / name), *parts)
+
+
+@pytest.mark.parametrize("stored", ["args", "namespace"])
+def test_settings_of_a_teacher_may_be_stored_in_any_way(arguments, files, tmp_path, stored):
+    """Before 2021 all of them were in one namespace; some programs keep that of a group."""
+    state = torch.load(files / "good.pt", weights_only=True)
+    groups = {name: vars(group) if isinstance(group, Namespace) else group for name, group in state["cfg"].items()}
+    if stored == "args":
+        flat = {name: value for group in groups.values() if isinstance(group, dict) for name, value in group.items()}
+        kinds = {name: groups[name]["_name"] for name in ("task", "criterion", "optimizer", "lr_scheduler")}
+        state |= {"cfg": None, "args": Namespace(**{**flat, **groups["model"], **kinds, "arch": "transformer"})}
+    else:
+        options = {name: value for name, value in groups["task"].items() if name != "_name"}
+        state["cfg"]["task"] = Namespace(**options, task="translation")
+    torch.save(state, tmp_path / "teacher.pt")
+    done = run("train", *arguments, *CRITERION, "--teacher", tmp_path / "teacher.pt", "--max-update", 1,
+               "--save-dir", tmp_path / "saved")  # fmt: skip
+    assert done.code == 0 and done.stats("train_inner")[0]["distill_loss"] > 0, done.err
 
 
 def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,13 @@ def test_supernets_are_refused(tmp_path: Path) -> None:
     torch.save({"cfg": {"model": Namespace(arch="mos_transformer", search_space_json="{}")}, "model": {}}, path)
     with pytest.raises(CheckpointError, match="is a supernet or one of its subnets already"):
         open_trained(path, Request())
+
+
+def test_layers_left_out_in_training_are_said_to_be_so_no_more(
+    transformer: Callable[..., Path], joined: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from fairseq_ext.elastic.kinds import Request, open_trained
+
+    open_trained(transformer("--decoder-layerdrop", 0.2), Request(data=str(joined)))
+    said = [record.getMessage() for record in caplog.records if "layerdrop" in record.getMessage()]
+    assert said == ["--decoder-layerdrop 0.2 is not taken over: a supernet trains all layers of a subnet"]

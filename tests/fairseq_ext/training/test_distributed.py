@@ -5,20 +5,8 @@ import torch
 
 from nas_core.space import Architecture
 from nas_core.supernet import draw, sandwich
-from tests.fairseq_ext.running import SPACE, free_port, run
-from tests.fairseq_ext.training.ranks import results_of
-
-
-def two_workers(folder, arguments):
-    """What each of two processes drew and ended with."""
-    port = free_port()
-    commands = []
-    for rank in range(2):
-        options = ["--distributed-world-size", 2, "--distributed-rank", rank, "--distributed-no-spawn"]
-        options += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-backend", "gloo"]
-        options += ["--ddp-backend", "no_c10d"]
-        commands.append(["tests.fairseq_ext.training.rank", folder / f"{rank}.pt", *arguments, *options])
-    return results_of(folder, commands)
+from tests.fairseq_ext.running import SPACE, run
+from tests.fairseq_ext.training.ranks import two_workers
 
 
 @pytest.mark.slow

@@ -172,3 +172,23 @@ def test_gradient_without_the_projection(kept: int | None) -> None:
     naive_distilled_loss(features, table, target, teacher, **settings).loss.backward()
     assert student.grad is not None
     torch.testing.assert_close(student.grad @ table.detach(), features.grad, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kept", [None, 3])
+def test_gradients_at_high_temperatures_are_finite_in_float16(
+    kept: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a device that gives products of halves in float32, where gradients of logits are scaled up."""
+    monkeypatch.setattr(smoothed_loss, "sums_whole", lambda *_: True)
+    monkeypatch.setattr(smoothed_loss, "_whole", lambda a, b: a.float() @ b.float())
+    found, expected = [], []
+    for kind, gradients in ((torch.float16, found), (torch.float32, expected)):
+        features, table, target, logits = data()
+        features, table = (x.detach().half().to(kind).requires_grad_() for x in (features, table))
+        projected_distilled_loss(
+            features, table, target, teacher_of(1000 * logits, kept, 300.0),
+            weight=0.9, temperature=300.0, smoothing=0.1, padding_idx=PAD,
+        ).loss.backward()  # fmt: skip
+        gradients += [features.grad, table.grad]
+    for half, exact in zip(found, expected, strict=True):
+        torch.testing.assert_close(half.float(), exact, atol=0.5, rtol=1e-2)
