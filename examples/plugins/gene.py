@@ -28,7 +28,7 @@ class FewBitsNet(TranslationNet):
         subnet = super().select(architecture)
         layers = []
         for layer, bits in zip(subnet.encoder_layers, architecture.numbers(GENE), strict=True):
-            fc1, fc2 = (linear._replace(weight=rounded(linear.weight, bits)) for linear in layer.ffn)
+            fc1, fc2 = (linear._replace(weight=rounded(linear.weight, bits)) for linear in layer.ffn[:2])
             layers.append(layer._replace(ffn=layer.ffn._replace(fc1=fc1, fc2=fc2)))
         return subnet._replace(encoder_layers=tuple(layers))
 

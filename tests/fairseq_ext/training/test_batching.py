@@ -44,7 +44,7 @@ def validated(monkeypatch):
     """Numbers of the sentences that were validated, in order."""
     seen = []
     for task in (TranslationTask, SupernetTranslationTask):
-        step = task.__dict__["valid_step"]
+        step = task.valid_step
 
         def valid_step(self, sample, model, criterion, step=step, whole=task):
             if type(self) is whole:
