@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import sys
 import traceback
@@ -36,8 +37,27 @@ def prepare_fairseq() -> None:
     require("fairseq", "training and decoding with fairseq", "fairseq")
     root.setLevel(level)  # one of its models makes every logger of a process talk, on import
     root.handlers[:] = handlers
-    torch.serialization.add_safe_globals([argparse.Namespace])
+    _allow_settings()
     _cut_texts_with_numpy_2()
+
+
+def _allow_settings() -> None:
+    """Let torch read the settings in fairseq's checkpoints, now and before each one that fairseq reads: timm forbids
+    them again for the whole process when it has read a checkpoint of its own."""
+    from fairseq import checkpoint_utils
+
+    torch.serialization.add_safe_globals([argparse.Namespace])
+    load = checkpoint_utils.load_checkpoint_to_cpu
+    if hasattr(load, "of_fairseq"):
+        return
+
+    @functools.wraps(load)
+    def allowing_settings(*args: Any, **kwargs: Any) -> Any:
+        torch.serialization.add_safe_globals([argparse.Namespace])
+        return load(*args, **kwargs)
+
+    allowing_settings.of_fairseq = load  # type: ignore[attr-defined]
+    checkpoint_utils.load_checkpoint_to_cpu = allowing_settings
 
 
 class _Numpy:

@@ -63,6 +63,13 @@ def load_plain(path):
         torch.serialization.add_safe_globals(known)
 
 
+def test_fairseq_reads_its_checkpoints_after_timm_has_read_one(trained):
+    with torch.serialization.safe_globals([argparse.Namespace]):  # forbids what it allowed when it ends
+        pass
+    assert argparse.Namespace not in torch.serialization.get_safe_globals()
+    assert checkpoint_utils.load_checkpoint_to_cpu(str(trained("none")))["model"]
+
+
 def test_checkpoints_hold_plain_data(trained, extracted):
     for path in (trained("neuron"), extracted("neuron")):
         content = load_plain(path)
