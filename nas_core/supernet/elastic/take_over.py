@@ -32,6 +32,9 @@ __all__ = ["TOLERANCE", "TakenOver", "Trained", "check_output", "check_settings"
 TOLERANCE = 1e-5
 """Largest difference between the outputs of the trained network and of the largest subnet, over the largest output."""
 
+RECOVERY = 20
+"""Updates after which a layer's absence is judged where no network works without it."""
+
 
 class Trained(Protocol):
     """A host's trained network, with its weights in an elastic network."""
@@ -157,7 +160,12 @@ def take_over(
     layers: dict[str, tuple[int, ...]] = {}
     sides = {side: count for side, count in form.sides(net).items() if _may_be_ordered(trained.space, side)}
     if batches and importance_by != "none" and sides:
-        layers = depth_order(sides, lambda kept: _mean_loss(trained, kept, batches))
+        layers = depth_order(
+            sides,
+            lambda kept: _mean_loss(trained, kept, batches),
+            lambda kept: _recovered_loss(trained, kept, batches),
+            {side: min(trained.space.choice(_depth(side)).options[0]) for side in sides},
+        )
         form.set_order(net, layers)
     fitted: tuple[Fitted, ...] = ()
     if fit_steps:
@@ -175,10 +183,14 @@ def take_over(
 def _may_be_ordered(space: SearchSpace, side: str) -> bool:
     """Whether there are shallower networks, and all layers have the same options: those of a place in a network then
     suit whichever layer runs there."""
-    depth = f"{side}.layers" if side else "layers"
+    depth = _depth(side)
     if depth in space.fixed or len(space.choice(depth).options[0]) < 2:
         return False
     return all(len(set(choice.options)) == 1 for choice in space.choices if choice.per == depth)
+
+
+def _depth(side: str) -> str:
+    return f"{side}.layers" if side else "layers"
 
 
 def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
@@ -190,6 +202,25 @@ def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
             subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
             return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
     finally:
+        net.train(training)
+
+
+def _recovered_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
+    """The same after :data:`RECOVERY` updates on the batches. The weights are then as before."""
+    net = trained.net
+    before, training = {name: tensor.clone() for name, tensor in net.state_dict().items()}, net.training
+    optimizer = torch.optim.Adafactor(net.parameters(), lr=0.02)  # steps are shares of a weight's size, in any network
+    net.train()
+    try:
+        for update in range(RECOVERY):
+            subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+            optimizer.zero_grad()
+            trained.loss(net, subnet, batches[update % len(batches)]).backward()
+            optimizer.step()
+        return _mean_loss(trained, kept, batches)
+    finally:
+        net.load_state_dict(before)
+        net.zero_grad()
         net.train(training)
 
 

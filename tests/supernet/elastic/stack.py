@@ -73,7 +73,7 @@ class _StackForm:
         )
 
     def running(self, net: Stack, subnet: StackSubnet, kept: Mapping[str, Sequence[int]]) -> StackSubnet:
-        return subnet._replace(layers=tuple(subnet.layers[index] for index in kept[""]))
+        return subnet._replace(layers=tuple(subnet.layers[index] for index in kept.get("", range(LAYERS))))
 
     def set_order(self, net: Stack, order: Mapping[str, Sequence[int]]) -> None:
         net.order = tuple(order[""])

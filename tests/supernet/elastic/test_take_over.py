@@ -17,6 +17,7 @@ from nas_core.supernet.elastic import CRITERIA, importance, take_over
 from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.sorting import sort_axes
+from nas_core.supernet.elastic.take_over import _mean_loss, _recovered_loss
 from nas_core.supernet.teacher.taps import Taps
 from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, TrainedStack, channels, trained_stack
 
@@ -147,6 +148,46 @@ def absent_cost(trained: TrainedStack, kept: Sequence[int]) -> float:
 def test_the_order_of_layers_is_greedy() -> None:
     costs = {(0, 1): 3.0, (0, 2): 1.0, (1, 2): 2.0, (0,): 5.0, (2,): 4.0}
     assert depth_order({"": 3}, lambda kept: costs[tuple(kept[""])]) == {"": (2, 0, 1)}
+
+
+def test_broken_networks_are_judged_after_updates() -> None:
+    """Of two layers the first alone has the lower loss, and the second alone recovers from a higher one."""
+    costs = {(): 1.0, (0, 1): 1.5, (0, 2): 3.0, (1, 2): 3.0, (0,): 9.0, (1,): 13.0}
+    after: dict[tuple[int, ...], float] = {(0,): 5.0, (1,): 3.0}
+    judged = []
+
+    def recovered(kept: Mapping[str, Sequence[int]]) -> float:
+        judged.append(tuple(kept[""]))
+        return after[judged[-1]]
+
+    def loss(kept: Mapping[str, Sequence[int]]) -> float:
+        return costs[tuple(kept.get("", ()))]
+
+    assert depth_order({"": 3}, loss) == {"": (0, 1, 2)}
+    assert depth_order({"": 3}, loss, recovered) == {"": (1, 0, 2)}
+    assert sorted(judged) == [(0,), (1,)]
+
+
+def test_what_every_network_keeps_is_not_judged() -> None:
+    asked = []
+
+    def loss(kept: Mapping[str, Sequence[int]]) -> float:
+        asked.append(tuple(kept["x"]))
+        return float(len(asked))
+
+    assert depth_order({"x": 4}, loss, shallowest={"x": 3}) == {"x": (1, 2, 3, 0)}
+    assert len(asked) == 4 and all(len(kept) == 3 for kept in asked)
+
+
+def test_updates_by_which_a_layer_is_judged_leave_no_trace() -> None:
+    trained = trained_stack()
+    batches = trained.calibration(2)
+    before = {name: tensor.clone() for name, tensor in trained.net.state_dict().items()}
+    kept = {"": (1,)}
+    recovered = _recovered_loss(trained, kept, batches)
+    assert recovered < _mean_loss(trained, kept, batches)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in trained.net.state_dict().items())
+    assert all(parameter.grad is None for parameter in trained.net.parameters())
 
 
 def test_of_many_layers_each_is_judged_once() -> None:
