@@ -68,7 +68,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     if data:
         config.task.data = data
         config.model.data = data
-    first = str(config.task.get("data") or "(not in its settings)").split(":")[0]
+    first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
     if not Path(first).is_dir():
         raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
     try:

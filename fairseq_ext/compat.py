@@ -7,6 +7,7 @@ import functools
 import logging
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ def prepare_fairseq() -> None:
     require("fairseq", "training and decoding with fairseq", "fairseq")
     root.setLevel(level)  # one of its models makes every logger of a process talk, on import
     root.handlers[:] = handlers
+    # fairseq's attention gives torch masks of two types, which it says at every start
+    warnings.filterwarnings("ignore", "Support for mismatched key_padding_mask and attn_mask", UserWarning)
     _allow_settings()
     _cut_texts_with_numpy_2()
 

@@ -13,7 +13,7 @@ from fairseq.models.transformer_lm import DEFAULT_MAX_TARGET_POSITIONS, Transfor
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.language_modeling import LanguageModelingTask
 
-from fairseq_ext.elastic.refusals import activation, off, refuse
+from fairseq_ext.elastic.refusals import activation, check_sizes, off, readable, refuse
 from nas_core.errors import ConfigError
 from nas_core.supernet.elastic.language_space import LanguageSizes
 
@@ -49,6 +49,7 @@ class LanguageSettings(NamedTuple):
     """All options of its model."""
 
 
+@readable
 def language_settings(settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path) -> LanguageSettings:
     """Read the settings of a checkpoint's model and check that all of it has an elastic form.
 
@@ -71,13 +72,13 @@ def language_settings(settings: Mapping[str, Any], groups: Mapping[str, Any], pa
         shown = f"--{name.replace('_', '-')}"
         raise refuse(path, shown if value == "True" else f"{shown} {value}")
     heads, layers = int(config.decoder_attention_heads), int(config.decoder_layers)
-    if layers < 1 or width % heads:
-        raise refuse(path, f"{layers} layers of {heads} heads and {width} channels", "layers whose heads share them")
+    hidden = int(config.decoder_ffn_embed_dim)
+    check_sizes(path, layers, width, hidden, heads)
     asked = [
         _number(group, name) for group in (settings, task) for name in ("max_target_positions", "tokens_per_sample")
     ]
     context = next((each for each in asked if each), DEFAULT_MAX_TARGET_POSITIONS)
-    sizes = LanguageSizes(layers, width, int(config.decoder_ffn_embed_dim), heads, context)
+    sizes = LanguageSizes(layers, width, hidden, heads, context)
     return LanguageSettings(sizes, activation(config, path), config)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
-from fairseq_ext.elastic.refusals import ACTIVATIONS, refuse
+from fairseq_ext.elastic.refusals import ACTIVATIONS, check_sizes, readable, refuse
 from nas_core.errors import ConfigError
 
 __all__ = ["masked_lm_settings", "task_settings"]
@@ -37,6 +37,7 @@ _TASKS = {
 vocabulary is the same."""
 
 
+@readable
 def masked_lm_settings(settings: Mapping[str, Any], task: Mapping[str, Any], path: Path) -> Namespace:
     """Read the options of a checkpoint's model and check that all of it has an elastic form.
 
@@ -62,14 +63,15 @@ def masked_lm_settings(settings: Mapping[str, Any], task: Mapping[str, Any], pat
         if getattr(args, option) not in ACTIVATIONS:
             shown = f"--{option.replace('_', '-')} {getattr(args, option)}"
             raise refuse(path, shown, f"one of {', '.join(ACTIVATIONS)}")
-    if int(args.encoder_layers) < 1:
-        raise refuse(path, "--encoder-layers 0", "one layer or more")
+    sizes = (args.encoder_layers, args.encoder_embed_dim, args.encoder_ffn_embed_dim, args.encoder_attention_heads)
+    check_sizes(path, *map(int, sizes))
     if getattr(args, "max_positions", None) is None:
         own = getattr(args, "tokens_per_sample", None)
         args.max_positions = int(own or task.get("tokens_per_sample") or task.get("max_positions") or 512)
     return args
 
 
+@readable
 def task_settings(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The options of a checkpoint's task by name, and what it is opened with as ``_name``.
 

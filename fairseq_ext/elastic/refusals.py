@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from nas_core.errors import ConfigError
+from nas_core.errors import CheckpointError, ConfigError
 
-__all__ = ["ACTIVATIONS", "activation", "off", "refuse"]
+__all__ = ["ACTIVATIONS", "activation", "check_sizes", "off", "readable", "refuse"]
+
+_Found = TypeVar("_Found")
 
 ACTIVATIONS = {
     "relu": "relu",
@@ -18,6 +21,34 @@ ACTIVATIONS = {
     "tanh": "tanh",
 }
 """fairseq's ``--activation-fn`` -> :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+
+
+def readable(read: Callable[..., _Found]) -> Callable[..., _Found]:
+    """Let a function of the settings in a checkpoint, whose last argument is its path, say in one line that they are
+    damaged: a width that is a text, no heads, a list in the place of a group."""
+
+    @functools.wraps(read)
+    def checked(*arguments: Any) -> _Found:
+        try:
+            return read(*arguments)
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise CheckpointError(
+                f"{arguments[-1]} has damaged settings of its model ({reason}); write it again"
+            ) from None
+
+    return checked
+
+
+def check_sizes(path: Path, layers: int, width: int, hidden: int, heads: int) -> None:
+    """Raise where these are no layers.
+
+    Raises:
+        ConfigError: a number below 1, or channels that the heads cannot share.
+    """
+    if min(layers, width, hidden, heads) < 1 or width % heads:
+        got = f"{layers} layers of {width} channels, {hidden} hidden units and {heads} heads"
+        raise refuse(path, got, "layers whose heads share the channels")
 
 
 def off(config: Any, options: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
-from fairseq_ext.elastic.refusals import activation, off, refuse
+from fairseq_ext.elastic.refusals import activation, check_sizes, off, readable, refuse
 from nas_core.errors import ConfigError
 from nas_core.supernet.elastic.translation_space import SideSizes
 
@@ -50,6 +50,7 @@ class TransformerSettings(NamedTuple):
     """fairseq's ``TransformerConfig``."""
 
 
+@readable
 def transformer_settings(settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path) -> TransformerSettings:
     """Read the settings of a checkpoint's model and check that all of it has an elastic form.
 
@@ -73,14 +74,16 @@ def transformer_settings(settings: Mapping[str, Any], groups: Mapping[str, Any],
         SideSizes(int(side.layers), int(side.embed_dim), int(side.ffn_embed_dim), int(side.attention_heads))
         for side in (config.encoder, config.decoder)
     ]
+    for side in sides:
+        check_sizes(path, *side)
     widths = {side.embed_dim // side.heads for side in sides}
-    if len(widths) > 1 or any(side.layers < 1 for side in sides):
+    if len(widths) > 1:
         encoder, decoder = sides
         raise refuse(
             path,
             f"{encoder.layers} encoder layers with heads of {encoder.embed_dim // encoder.heads} numbers and"
             f" {decoder.layers} decoder layers with heads of {decoder.embed_dim // decoder.heads}",
-            "layers on both sides, with heads of one size",
+            "heads of one size",
         )
     return TransformerSettings(sides[0], sides[1], widths.pop(), activation(config, path), config)
 

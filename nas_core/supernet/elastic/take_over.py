@@ -164,7 +164,7 @@ def take_over(
             sides,
             lambda kept: _mean_loss(trained, kept, batches),
             lambda kept: _recovered_loss(trained, kept, batches),
-            {side: min(trained.space.choice(_depth(side)).options[0]) for side in sides},
+            {side: min(int(count) for count in trained.space.choice(_depth(side)).options[0]) for side in sides},
         )
         form.set_order(net, layers)
     fitted: tuple[Fitted, ...] = ()
@@ -215,8 +215,8 @@ def _recovered_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> floa
         for update in range(RECOVERY):
             subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
             optimizer.zero_grad()
-            trained.loss(net, subnet, batches[update % len(batches)]).backward()
-            optimizer.step()
+            trained.loss(net, subnet, batches[update % len(batches)]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()  # type: ignore[no-untyped-call]
         return _mean_loss(trained, kept, batches)
     finally:
         net.load_state_dict(before)

@@ -43,10 +43,10 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-def saved(path: Path, task: str = "translation", **options: Any) -> Path:
+def saved(path: Path, task: str = "translation", arch: str = "transformer", **options: Any) -> Path:
     """A checkpoint of settings alone."""
-    args = Namespace(arch="transformer", **options)
-    ARCH_CONFIG_REGISTRY["transformer"](args)
+    args = Namespace(arch=arch, **options)
+    ARCH_CONFIG_REGISTRY[arch](args)
     groups = {"model": args, "task": {"_name": task, "data": "nowhere"}, "common": {}}
     torch.save({"args": None, "cfg": groups, "model": {}, "optimizer_history": []}, path)
     return path
@@ -139,6 +139,38 @@ def test_a_split_without_a_sentence_that_is_read(
     trained = open_trained(transformer("--source-lang", "src", "--target-lang", "tgt"), data=str(tmp_path))
     with pytest.raises(DataError, match="no split 'train' or 'valid'"):
         trained.calibration(1)
+
+
+SOURCES = {
+    "transformer": ("translation", "decoder"),
+    "transformer_lm": ("language_modeling", "decoder"),
+    "roberta": ("masked_lm", "encoder"),
+}
+
+
+@pytest.mark.parametrize("arch", SOURCES)
+@pytest.mark.parametrize("value", [0, -1, "wide", None, [512], 1e400, {"a": 1}], ids=repr)
+@pytest.mark.parametrize("option", ["attention_heads", "embed_dim", "ffn_embed_dim", "layers"])
+def test_sizes_that_are_none(arch: str, option: str, value: Any, tmp_path: Path) -> None:
+    task, side = SOURCES[arch]
+    path = saved(tmp_path / "a.pt", task, arch)
+    content = torch.load(path, weights_only=True)
+    setattr(content["cfg"]["model"], f"{side}_{option}", value)
+    torch.save(content, path)
+    with pytest.raises((CheckpointError, ConfigError), match=r"damaged settings of its model|has no elastic form"):
+        open_trained(path)
+
+
+@pytest.mark.parametrize("arch", SOURCES)
+@pytest.mark.parametrize("value", [[1, 2], "text", 3, None], ids=repr)
+@pytest.mark.parametrize("group", ["model", "task"])
+def test_groups_of_settings_that_are_none(arch: str, group: str, value: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.pt", SOURCES[arch][0], arch)
+    content = torch.load(path, weights_only=True)
+    content["cfg"][group] = value
+    torch.save(content, path)
+    with pytest.raises((CheckpointError, ConfigError), match=r"a\.pt (has damaged|holds no|was trained with)"):
+        open_trained(path)
 
 
 def test_weights_that_are_not_those_of_the_settings(

@@ -159,7 +159,7 @@ def changed(path: Path, folder: Path, task: str | None = None, **options: Any) -
         ({"encoder_learned_pos": False}, "positions that are computed"),
         ({"activation_fn": "linear"}, "--activation-fn linear, which has no elastic form; expected one of relu"),
         ({"pooler_activation_fn": "swish"}, "--pooler-activation-fn swish"),
-        ({"encoder_layers": 0}, "--encoder-layers 0"),
+        ({"encoder_layers": 0}, "trained with 0 layers of "),
         ({"arch": "roberta_enc_dec"}, "a model 'roberta_enc_dec'; expected one of"),
         ({"task": "translation_lev"}, "was trained with --task translation_lev; expected masked_lm"),
     ],
