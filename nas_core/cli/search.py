@@ -40,6 +40,10 @@ def _search(
     out: Annotated[Path, typer.Option(help="Run folder; a search that was interrupted there is continued.")],
     latency_model: Annotated[Path | None, typer.Option(help="A model of 'nas-ext latency fit'.")] = None,
     limit_ms: Annotated[list[float] | None, typer.Option(help="Latency limit; repeat it for several searches.")] = None,
+    limit_share: Annotated[
+        list[float] | None,
+        typer.Option(help="The same as a share of the largest network's latency, such as 0.5; repeatable."),
+    ] = None,
     max_params_m: Annotated[float | None, typer.Option(help="Limit in millions of parameters, for all.")] = None,
     max_flops_g: Annotated[float | None, typer.Option(help="Limit in billions of FLOPs, for all.")] = None,
     max_memory_mb: Annotated[float | None, typer.Option(help="Limit of weights and activations in 10^6 bytes.")] = None,
@@ -84,8 +88,9 @@ def _search(
     from nas_core.search.remeasure import remeasure
     from nas_core.supernet.host import open_supernet
 
-    if limit_ms and latency_model is None:
-        raise ConfigError("--limit-ms needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
+    if (limit_ms or limit_share) and latency_model is None:
+        option = "--limit-ms" if limit_ms else "--limit-share"
+        raise ConfigError(f"{option} needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
     shared_out = jobs_config(executor, device, **jobs_options)
@@ -120,7 +125,7 @@ def _search(
     held_at = _held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
     settings |= {"workload": held_at} if held_at else {}
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g, **memory}, workload=held_at)
-    latencies = [latency_limit(model, ms) for ms in limit_ms or () if model is not None]
+    latencies = [latency_limit(model, ms) for ms in _limits_ms(model, limit_ms, limit_share)] if model else []
     modelled = ["latency_ms"] if model else []
     kind, objectives = STRATEGIES.get(strategy), ["loss", *(modelled or costs)]
     if kind.weighs_several and len(objectives) < 2:
@@ -184,6 +189,20 @@ def _search(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front: {out}"
     )
+
+
+def _limits_ms(model: GeneLatencyModel, limits: Sequence[float] | None, shares: Sequence[float] | None) -> list[float]:
+    """All limits in ms; what a share comes to is told."""
+    if any(not 0 < share <= 1 for share in shares or ()):
+        raise ConfigError(f"--limit-share {', '.join(map(str, shares or ()))}; expected shares above 0 and up to 1")
+    found = list(limits or ())
+    for share in shares or ():
+        (whole,) = model.predict([model.space.largest()])
+        found.append(float(f"{share * float(whole):.4g}"))
+        typer.echo(
+            f"--limit-share {share:g}: {found[-1]:g} ms, of {float(whole):.4g} for the largest network", err=True
+        )
+    return list(dict.fromkeys(found))
 
 
 def _held_at(

@@ -43,6 +43,18 @@ def test_two_limits_end_in_measured_finalists(
     assert len(set(supernet.evaluated)) == len(supernet.evaluated)
 
 
+def test_a_limit_as_a_share_of_the_largest_network(
+    run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = latency_model(tmp_path / "own.json")
+    (whole,) = load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])
+    limit = float(f"{0.95 * whole:.4g}")
+    assert run("--latency-model", str(model), "--limit-share", "0.95", "--no-measure", limits=False) == 0
+    assert f"--limit-share 0.95: {limit:g} ms, of {whole:.4g} for the largest network" in capsys.readouterr().err
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert list(config["searches"]) == [f"latency_ms<={limit:g}"]
+
+
 def test_the_same_command_continues(run: Search, supernet: ToySupernet, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--no-measure") == 0
     before = list(supernet.evaluated)
