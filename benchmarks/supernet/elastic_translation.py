@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
+from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
@@ -26,26 +27,6 @@ RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"
 TRAINED_UPDATES, SHARES = 1608, (0.35, 0.5, 0.7)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """How a supernet is made."""
-
-    name: str
-    taken_over: bool = True
-    importance: str = "activation"
-    """By what it is sorted before it is trained."""
-    teacher: bool = True
-    mos: str = "none"
-
-
-FULL = Variant("sorted, with teacher")
-ABLATIONS = (
-    FULL,
-    Variant("sorted, without teacher", teacher=False),
-    Variant("not sorted, with teacher", importance="none"),
-    Variant("not sorted, without teacher", importance="none", teacher=False),
-    Variant("from random weights", taken_over=False, importance="none", teacher=False),
-)
 CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
 EXPERTS = (Variant("neuron-wise experts", mos="neuron"),)
 
@@ -73,11 +54,9 @@ class Job(TranslationRuns):
         name = f"taken-{variant.importance}-{variant.mos}-{seed}"
         path = self.work / f"{name}.pt"
         if not path.exists():
-            calibrate = () if variant.importance == "none" else ("--calibrate", 16)
             self.run(
                 name, "nas-ext", "elastic", "--checkpoint", self.trained(seed), "--data", self.bin, "--out", path,
-                "--importance", variant.importance, "--mos", variant.mos, "--space-out", self.work / f"{name}.yml",
-                *calibrate,
+                *variant.calibration, "--mos", variant.mos, "--space-out", self.work / f"{name}.yml",
             )  # fmt: skip
         return path
 
@@ -102,10 +81,6 @@ class Job(TranslationRuns):
     def space_file(self) -> Path:
         """The space of the taken-over supernets, by which one from random weights is built."""
         return self.taken(FULL, 1).with_suffix(".yml")
-
-
-def slug(name: str) -> str:
-    return name.replace(", ", "-").replace(" ", "_")
 
 
 def latency_model(job: Job) -> Path:
