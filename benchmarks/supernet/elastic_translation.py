@@ -2,9 +2,11 @@
 
 ``python -m benchmarks elastic_translation BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a
 joined dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result).
-fairseq's plain ``transformer`` is trained, taken over, and trained as a supernet by the sandwich rule. One network,
-found under half of the trained one's latency, stands for all fast ones: every supernet is asked for its BLEU with
-inherited weights. Each step writes one file below DIR and is skipped when that exists, so an interrupted run goes on.
+fairseq's plain ``transformer`` is trained, taken over, and trained as a supernet by the sandwich rule. Its networks
+have fewer layers, heads and hidden units, and all channels. One of them, found under half of the trained one's latency,
+stands for all fast ones: every supernet is asked for its BLEU with inherited weights, and it is trained on alone from
+an early supernet, so that both together take as many updates. Seeds are those of the supernets; the trained network is
+one. Each step writes one file below DIR and is skipped when that exists, so an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
-from nas_core.space import Architecture, SearchSpace, load_space
+from nas_core.space import Architecture, Choice, SearchSpace, load_space, save_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"
-TRAINED_UPDATES, SHARES = 1608, (0.35, 0.5, 0.7)
+TRAINED_UPDATES, SHARES = 1608, (0.5, 0.65, 0.8)
 
 
 CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
@@ -38,49 +40,76 @@ class Job(TranslationRuns):
     lr: float
     """Highest learning rate of supernets that begin from trained weights."""
 
-    def trained(self, seed: int) -> Path:
+    def trained(self) -> Path:
         """fairseq's plain transformer; the checkpoint."""
         last = self.fairseq_train(
-            f"trained-{seed}", "--arch", "transformer", "--encoder-embed-dim", 128, "--decoder-embed-dim", 128,
+            "trained-1", "--arch", "transformer", "--encoder-embed-dim", 128, "--decoder-embed-dim", 128,
             "--encoder-ffn-embed-dim", 512, "--decoder-ffn-embed-dim", 512, "--encoder-layers", 3, "--decoder-layers",
             3, "--encoder-attention-heads", 4, "--decoder-attention-heads", 4, "--criterion",
             "label_smoothed_cross_entropy", "--lr", 3e-3, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 400,
-            "--max-update", TRAINED_UPDATES, "--seed", seed,
+            "--max-update", TRAINED_UPDATES, "--seed", 1,
         )  # fmt: skip
         return last.with_name("checkpoint_best.pt")
 
-    def taken(self, variant: Variant, seed: int) -> Path:
-        """The supernet before any update; of one from random weights, its space."""
-        name = f"taken-{variant.importance}-{variant.mos}-{seed}"
+    def taken(self, variant: Variant) -> Path:
+        """The supernet before any update."""
+        name = f"taken-{variant.importance}-{variant.mos}"
         path = self.work / f"{name}.pt"
         if not path.exists():
             self.run(
-                name, "nas-ext", "elastic", "--checkpoint", self.trained(seed), "--data", self.bin, "--out", path,
-                *variant.calibration, "--mos", variant.mos, "--space-out", self.work / f"{name}.yml",
+                name, "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
+                "--space", self.space_file(), *variant.calibration, "--mos", variant.mos,
             )  # fmt: skip
         return path
 
     def supernet(self, variant: Variant, updates: int, seed: int) -> Path:
         """The supernet after so many updates."""
         if not updates:
-            return self.taken(variant, seed)
+            return self.taken(variant)
         name = f"{slug(variant.name)}-{updates}-{seed}"
         criterion: tuple[object, ...] = ("--criterion", "fused_label_smoothed_cross_entropy")
         if variant.teacher:
-            criterion = ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(seed))
-        begin: tuple[object, ...] = ("--finetune-from-model", self.taken(variant, seed), "--lr", self.lr)
+            criterion = self.distilled()
+        begin: tuple[object, ...] = ("--finetune-from-model", self.taken(variant), "--lr", self.lr)
         if not variant.taken_over:
             begin = ("--search-space", self.space_file(), "--lr", 3e-3)
         return self.fairseq_train(
             name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer", "--mos",
-            variant.mos, "--sampling", "sandwich", *criterion, *begin, "--lr-scheduler", "polynomial_decay",
-            "--warmup-updates", min(50, updates // 4), "--total-num-update", updates, "--max-update", updates, "--seed",
-            seed,
+            variant.mos, "--sampling", "sandwich", *criterion, *begin, *_schedule(updates), "--seed", seed,
         )  # fmt: skip
 
+    def alone(self, subnet: Path, name: str, updates: int, seed: int) -> Path:
+        """A network that was taken out, after so many updates of its own with the trained one as teacher."""
+        return self.fairseq_train(
+            name, "--user-dir", USER_DIR, "--arch", "hat_transformer", "--finetune-from-model", subnet,
+            *self.distilled(), "--lr", self.lr, *_schedule(updates), "--seed", seed,
+        )  # fmt: skip
+
+    def distilled(self) -> tuple[object, ...]:
+        return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained())
+
     def space_file(self) -> Path:
-        """The space of the taken-over supernets, by which one from random weights is built."""
-        return self.taken(FULL, 1).with_suffix(".yml")
+        """What ``--space auto`` makes around the trained network, but with all of its channels in every network: on a
+        CPU fewer of them save little time."""
+        made, kept = self.work / "auto.yml", self.work / "space.yml"
+        if not kept.exists():
+            self.run(
+                "auto", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out",
+                self.work / "auto.pt", "--space-out", made,
+            )  # fmt: skip
+            auto = load_space(made)
+            choices = [
+                Choice.make(each.name, each.options[0][:1], each.per) if each.name.endswith("embed_dim") else each
+                for each in auto.choices
+            ]
+            save_space(SearchSpace("all-channels", choices, auto.fixed), kept)
+        return kept
+
+
+def _schedule(updates: int) -> tuple[object, ...]:
+    """A learning rate that falls to nothing after so many updates."""
+    return ("--lr-scheduler", "polynomial_decay", "--warmup-updates", min(50, updates // 4), "--total-num-update",
+            updates, "--max-update", updates)  # fmt: skip
 
 
 def latency_model(job: Job) -> Path:
@@ -117,7 +146,7 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
         flags = [word for limit in allowed for word in ("--limit-ms", limit)]
         job.run(
             "search", "nas-ext", "search", "--checkpoint", job.supernet(FULL, updates, 1), "--data", job.bin,
-            "--latency-model", model, *flags, "--out", folder, "--valid-sentences", sentences, "--iterations", 10,
+            "--latency-model", model, *flags, "--out", folder, "--valid-sentences", sentences, "--iterations", 6,
             "--parents", 8, "--mutations", 16, "--crossovers", 16,
         )  # fmt: skip
         (folder / "done").touch()
@@ -143,23 +172,38 @@ def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry:
     return found
 
 
-def report(job: Job, steps: list[int], main_updates: int, seeds: int, sentences: int, more: bool) -> dict[str, Any]:
-    trained = [{"seed": seed, "bleu": job.bleu(f"trained-{seed}", job.trained(seed))} for seed in range(1, seeds + 1)]
-    subnets = front(job, main_updates, sentences)
+def alone(job: Job, updates: int, more: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """BLEU of one network that was taken out of an early supernet and trained on alone."""
+    name = f"alone-{updates}-{more}-{seed}-{slug(subnet)}"
+    early = f"{slug(FULL.name)}-{updates}-{seed}-{slug(subnet)}"
+    static = job.subnet(early, job.supernet(FULL, updates, seed), entry["file"])
+    found = {"updates": updates, "alone": more, "seed": seed, "subnet": subnet}
+    found["bleu"] = job.bleu(name, job.alone(static, name, more, seed))
+    print(json.dumps(found), flush=True)
+    return found
+
+
+def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
+    main_updates: int = args.updates
+    seeds = range(1, args.seeds + 1)
+    trained = {"bleu": job.bleu("trained-1", job.trained())}
+    subnets = front(job, args.early, args.sentences)
     main = [name for name in subnets if name in ("largest", "smallest") or name.startswith("50%")]
+    (half,) = (name for name in main if name.startswith("50%"))
+    further = [alone(job, args.early, main_updates - args.early, seed, half, subnets[half]) for seed in seeds]
     rows = [row(job, FULL, main_updates, 1, name, entry) for name, entry in subnets.items() if name not in main]
-    for seed in range(1, seeds + 1):
+    for seed in seeds:
         for variant in ABLATIONS:
             rows += [row(job, variant, main_updates, seed, name, subnets[name]) for name in main]
     for variant in ABLATIONS:
-        begun = [each for each in steps if each != main_updates and (each or variant.taken_over)]
+        begun = [each for each in args.steps if each != main_updates and (each or variant.taken_over)]
         rows += [row(job, variant, updates, 1, name, subnets[name]) for updates in begun for name in main]
-    for variant in (*CRITERIA, *EXPERTS) if more else ():
+    for variant in () if args.no_more else (*CRITERIA, *EXPERTS):
         rows += [row(job, variant, main_updates, 1, name, subnets[name]) for name in main]
     seconds = {path.stem: read_json(path) for path in sorted((job.work / "seconds").glob("*.json"))}
     return {
-        "trained_updates": TRAINED_UPDATES, "updates": main_updates, "trained": trained, "rows": rows,
-        "commands": seconds, "machine": describe_machine("cpu", job.threads),
+        "trained_updates": TRAINED_UPDATES, "updates": main_updates, "lr": job.lr, "trained": trained, "rows": rows,
+        "alone": further, "commands": seconds, "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip
 
 
@@ -169,8 +213,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/elastic_translation"))
     parser.add_argument("--steps", type=int, nargs="*", default=[0, 100, 300, 700], help="updates, seed 1")
     parser.add_argument("--updates", type=int, default=300, help="updates of the main rows, all seeds")
+    parser.add_argument("--early", type=int, default=100, help="updates of the supernet that is searched")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--lr", type=float, default=4e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-more", action="store_true", help="leave out other criteria and experts")
@@ -180,8 +225,7 @@ def main(argv: list[str] | None = None) -> None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks elastic_translation --help")
         return
     job = Job(args.bin, args.work, args.threads, args.lr)
-    content = report(job, args.steps, args.updates, args.seeds, args.sentences, not args.no_more)
-    write_result(args.out, content, command(__file__, argv))
+    write_result(args.out, report(job, args), command(__file__, argv))
 
 
 if __name__ == "__main__":
