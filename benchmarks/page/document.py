@@ -21,7 +21,8 @@ _ALL = {
 GROUPS = {
     "What quality": ("translation", "attention-quality", "images"),
     "What a trained model is worth": (
-        "from-a-trained-translation-model", "from-a-trained-image-model", "attention-of-a-trained-model",
+        "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",
+        "attention-of-a-trained-model",
     ),
     "What speed": ("linear-attention", "cost-of-an-update", "decoding", "decoding-by-position"),
     "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),

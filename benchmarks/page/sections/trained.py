@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SECTIONS"]
 
 TRANSLATION, IMAGE, ATTENTION = "elastic_translation", "elastic_image", "attention_placement"
+MASKED_LM = "elastic_masked_lm"
 FULL, NO_TEACHER, NOT_SORTED = "sorted, with teacher", "sorted, without teacher", "not sorted, with teacher"
 HALF = "50% of its latency"
 SUBNETS = {"largest": "largest", HALF: "half of its latency", "smallest": "smallest"}
@@ -76,13 +77,17 @@ def _front(results: Results) -> list[Mapping[str, Any]]:
 
 def _translation(results: Results) -> Mapping[str, str]:
     content = results[TRANSLATION]
+    alone = content["alone"]
     front = [
         [fixed(row["limit_ms"], 2), fixed(row["measured_ms"], 2), fixed(row["params_m"], 2), fixed(row["bleu"])]
         for row in _front(results)
     ]
     return {
         **_ablations(content, "bleu"),
-        "trained": fixed(mean(row["bleu"] for row in content["trained"])),
+        "trained": fixed(content["trained"]["bleu"]),
+        "alone": _cell([row["bleu"] for row in alone]),
+        "early": count(alone[0]["updates"]),
+        "more": count(alone[0]["alone"]),
         "trained_updates": count(content["trained_updates"]),
         "front": table(["limit (ms)", "measured (ms)", "parameters (M)", "BLEU"], front, left=0),
     }
@@ -91,7 +96,7 @@ def _translation(results: Results) -> Mapping[str, str]:
 def _draw_translation(results: Results, figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     content = results[TRANSLATION]
-    rows, trained = content["rows"], mean(row["bleu"] for row in content["trained"])
+    rows, trained = content["rows"], content["trained"]["bleu"]
     for place, variant in enumerate(
         dict.fromkeys(row["supernet"] for row in rows if row["updates"] != content["updates"])
     ):
@@ -122,6 +127,30 @@ def _image(results: Results) -> Mapping[str, str]:
         **_ablations(content, "top1"),
         "trained": fixed(content["trained"]["top1"]),
         "epochs": count(content["epochs"]),
+    }
+
+
+def _masked_lm(results: Results) -> Mapping[str, str]:
+    content = results[MASKED_LM]
+    rows, main = content["rows"], content["updates"]
+    subnets = {row["subnet"]: row["params_m"] for row in rows}
+    trained = results.rows(MASKED_LM, supernet=FULL, updates=0, subnet="largest")
+
+    def losses(variant: str, updates: int) -> list[str]:
+        found = (_values(rows, "loss", supernet=variant, updates=updates, subnet=subnet) for subnet in subnets)
+        return [fixed(mean(values), 2) + (f" ({spread(values, 2)})" if len(values) > 1 else "") for values in found]
+
+    ways = list(dict.fromkeys((row["supernet"], row["updates"]) for row in rows))
+    return {
+        "layers": count(content["layers"]),
+        "width": count(content["width"]),
+        "trained_updates": count(content["trained_updates"]),
+        "updates": count(main),
+        "trained": fixed(trained[0]["loss"], 2),
+        "losses": table(
+            ["supernet", "updates", *(f"{name} ({fixed(size, 2)} M)" for name, size in subnets.items())],
+            [[variant, count(updates), *losses(variant, updates)] for variant, updates in ways],
+        ),
     }
 
 
@@ -187,4 +216,5 @@ FROM_TRANSLATION = Section(
 )
 FROM_IMAGE = Section("From a trained image model", (IMAGE,), _image, optional=True)
 FROM_ATTENTION = Section("Attention of a trained model", (ATTENTION,), _attention, optional=True)
-SECTIONS = (FROM_TRANSLATION, FROM_IMAGE, FROM_ATTENTION)
+FROM_MASKED_LM = Section("From a trained masked language model", (MASKED_LM,), _masked_lm, optional=True)
+SECTIONS = (FROM_TRANSLATION, FROM_IMAGE, FROM_MASKED_LM, FROM_ATTENTION)

@@ -41,7 +41,13 @@ def made_up() -> dict[str, dict[str, Any]]:
         row |= {"limit_ms": 5.0, "measured_ms": ms} if ms else {}
     tight = {"supernet": FULL, "subnet": "35% of its latency", "updates": 300, "seed": 1, "bleu": 33.75}
     translation.append({**tight, "params_m": 0.75, "limit_ms": 3.5, "measured_ms": 3.25})
-    trained = [{"seed": 1, "bleu": 36.4}, {"seed": 2, "bleu": 36.8}]
+    alone = [
+        {"updates": 100, "alone": 200, "seed": 1, "bleu": 35.5},
+        {"updates": 100, "alone": 200, "seed": 2, "bleu": 36},
+    ]
+    masked = ablations(
+        "loss", {(FULL, "largest", 0, 1): 2.5, (FULL, "largest", 200, 1): 2.25, (FULL, "largest", 200, 2): 2.75}
+    )
     single = [
         {"after": stage, "layer": layer, "ppl": ppl + layer, "softmax_ppl": 4.5}
         for stage, ppl in (("copied", 90.0), ("trained", 5.0))
@@ -50,11 +56,15 @@ def made_up() -> dict[str, dict[str, Any]]:
     cost = {"near": 256, "far": 8191, "near_ms": 1.0}
     return {
         "elastic_translation": {
-            **ABOUT, "trained_updates": 1608, "updates": 300, "trained": trained, "rows": translation,
+            **ABOUT, "trained_updates": 1608, "updates": 300, "trained": {"bleu": 36.6}, "alone": alone,
+            "rows": translation,
         },
         "elastic_image": {
             **ABOUT, "epochs": 12, "updates": 300, "trained": {"epoch": 12, "top1": 71.3},
             "rows": ablations("top1", {at: value + 30 for at, value in SCORES.items()}),
+        },
+        "elastic_masked_lm": {
+            **ABOUT, "layers": 4, "width": 128, "trained_updates": 1500, "updates": 200, "rows": masked,
         },
         "attention_placement": {
             **ABOUT, "layers": 2, "width": 96, "length": 2048, "context": 8192, "fit": 150, "tuning": 99,
@@ -87,7 +97,7 @@ def told(anchor: str, results: Results) -> str:
 
 def test_a_section_is_there_as_soon_as_its_result_is(results: Results) -> None:
     anchors = [name for name, section in SECTIONS.items() if section.optional]
-    assert len(anchors) == 3 and set(anchors) <= set(sections(results))
+    assert len(anchors) == 4 and set(anchors) <= set(sections(results))
     for name in made_up():
         (results.folder / f"{name}.json").unlink()
     without = Results(results.folder)
@@ -99,9 +109,17 @@ def test_translation_says_what_sorting_and_teacher_are_worth(results: Results) -
     assert "trained on Multi30k for 1,608 updates, has 36.6 BLEU" in text
     assert "below half of its latency 35.2; in that network 2 seeds are 0.4 apart" in text
     assert "the teacher is worth 1.9 BLEU, and sorting what is sliced 1.0" in text
+    assert "a supernet of 100 updates and trained on alone for 200, with the same teacher, that" in text
+    assert "that network has 35.8 (35.5 to 36.0)." in text
     assert f"| {FULL} | 36.6 | 35.2 (35.0 to 35.4) | 31.0 |" in text
     assert "| supernet | 0 updates | 300 updates | 700 updates |" in text and f"| {RANDOM} | | 9.5 | 21.5 |" in text
     assert text.index("| 3.50 | 3.25 | 0.75 | 33.8 |") < text.index("| 5.00 | 4.75 | 1.00 | 35.0 |")
+
+
+def test_masked_language_models_are_told_by_supernet(results: Results) -> None:
+    text = told("from-a-trained-masked-language-model", results)
+    assert "for 1,500 updates on the English half of Multi30k: 2.50 bits per masked token" in text
+    assert f"| {FULL} | 0 | 2.50 |" in text and f"| {FULL} | 200 | 2.50 (2.25 to 2.75) |" in text
 
 
 def test_the_picture_of_translation_is_drawn(results: Results, tmp_path: Path) -> None:
