@@ -25,7 +25,8 @@ ANCHORS = {
     "linear-attention", "attention-quality", "images", "cost-of-an-update", "queries", "search-under-a-limit",
     "robustness", "onnx", "network-latency", "published-networks", "beyond-the-training-sizes", "held-out-device",
     "decoding", "decoding-by-position", "search-speed",
-    "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model", "attention-of-a-trained-model",
+    "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",
+    "attention-of-a-trained-model",
 }  # fmt: skip
 """What other pages link to."""
 SHOWN = sections(Results())
