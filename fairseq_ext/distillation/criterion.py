@@ -14,8 +14,9 @@ from fairseq import metrics
 from torch import Tensor
 
 from fairseq_ext.compat import one_line_errors
+from fairseq_ext.data import options_of
 from fairseq_ext.distillation.layers import LayerStates, differences, with_states
-from fairseq_ext.distillation.options import LARGEST, check_options, settings_of
+from fairseq_ext.distillation.options import LARGEST, check_options
 from fairseq_ext.distillation.teacher import Answer, FileTeacher, said
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -55,7 +56,7 @@ class Distilled:
                     " epoch; drop it"
                 )
             self.largest_first = cfg.teacher == LARGEST
-            if self.largest_first and str(getattr(settings_of(task), "supernet_sampling", "")) != "sandwich":
+            if self.largest_first and str(getattr(options_of(task), "supernet_sampling", "")) != "sandwich":
                 raise ConfigError("--teacher largest needs a supernet's task with --sampling sandwich, which runs the"
                                   " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
         self.options, self._task = cfg, task

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_ext.checkpoint import load_network, write_network
+from fairseq_ext.criterion import label_smoothing
 from fairseq_ext.elastic.batches import calibration_batches
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.language_settings import LanguageSettings, language_settings
@@ -55,7 +56,6 @@ def open_language(path: Path, state: dict[str, Any], request: Request) -> Traine
         lambda: auto_space(f"around-{path.stem}", settings.sizes, request.attention),
     )
     task, model = load_network(path, state, request.data)
-    task.cfg = task.args  # fairseq's tasks of this age keep their options under another name
     return TrainedLanguage(state, settings, space, task, model, device)
 
 
@@ -110,7 +110,7 @@ class TrainedLanguage:
         """Cross-entropy per token, with the label smoothing that the network was trained with."""
         logits = net(subnet, batch["net_input"]["src_tokens"])
         smoothing = (
-            _smoothing(self._state) * logits.shape[-1] / (logits.shape[-1] - 1)
+            label_smoothing(self._state) * logits.shape[-1] / (logits.shape[-1] - 1)
         )  # fairseq spreads it over others
         padding = self._task.target_dictionary.pad()
         return F.cross_entropy(
@@ -174,9 +174,3 @@ def _supernet_settings(settings: LanguageSettings, space: SearchSpace, task: Any
     )
     base_architecture(args)
     return args
-
-
-def _smoothing(state: dict[str, Any]) -> float:
-    criterion = state["cfg"].get("criterion")
-    settings = criterion if isinstance(criterion, dict) else vars(criterion) if criterion is not None else {}
-    return float(settings.get("label_smoothing") or 0.0)

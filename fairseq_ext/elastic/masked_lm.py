@@ -22,12 +22,11 @@ from fairseq_ext.elastic.batches import calibration_batches
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings, task_settings
 from fairseq_ext.elastic.spaces import space_around
-from fairseq_ext.masked_lm.batches import plain_batch
+from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
 from fairseq_ext.masked_lm.checkpoint import STATIC
 from fairseq_ext.masked_lm.heads import stored_heads
 from fairseq_ext.masked_lm.mapping import masked_lm_state
 from fairseq_ext.masked_lm.options import network_config
-from fairseq_ext.masked_lm.supernet import batch_loss
 from nas_core.device import usable_device
 from nas_core.layers import MoSConfig
 from nas_core.models.masked_lm import ClassHead, MaskedLMNet

@@ -19,6 +19,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor, nn
 
 from fairseq_ext.checkpoint import load_network, write_network
+from fairseq_ext.criterion import label_smoothing
 from fairseq_ext.elastic.batches import calibration_batches
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.mapping import translation_state
@@ -120,7 +121,7 @@ class TrainedTranslation:
         words = batch["net_input"]
         logits = net(subnet, words["src_tokens"], words["prev_output_tokens"])
         smoothing = (
-            _smoothing(self._state) * logits.shape[-1] / (logits.shape[-1] - 1)
+            label_smoothing(self._state) * logits.shape[-1] / (logits.shape[-1] - 1)
         )  # fairseq spreads it over others
         padding = self._task.target_dictionary.pad()
         return F.cross_entropy(
@@ -173,9 +174,3 @@ def _supernet_settings(sizes: TransformerSettings, space: SearchSpace, task: Any
     ARCH_CONFIG_REGISTRY[_PLAIN](args)
     resolve_linear_lengths(args, space, task)
     return args
-
-
-def _smoothing(state: dict[str, Any]) -> float:
-    criterion = state["cfg"].get("criterion")
-    settings = criterion if isinstance(criterion, dict) else vars(criterion) if criterion is not None else {}
-    return float(settings.get("label_smoothing") or 0.0)
