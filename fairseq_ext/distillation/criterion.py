@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import metrics
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.data import options_of
@@ -43,6 +43,8 @@ class Distilled:
     padding_idx: int
     smoothing = 0.0
     """Share of the own loss that is spread over all words."""
+    sentence_avg = False
+    """Whether the loss is divided by the number of sentences."""
     cached = True
     """Whether batches hold the same targets whenever they are read."""
 
@@ -97,6 +99,26 @@ class Distilled:
             assert self.teacher is not None
             self.teacher.flush()
         return super().train(mode)  # type: ignore[misc]
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
+        """The loss, by how much it is divided, and what is logged."""
+        if not (model.training and reduce):
+            return self.plain(model, sample, reduce)
+        target, tokens, run = self.predicted(sample)
+        loss, log = self.distilled(model, sample, target, tokens, run)
+        sentences = sample["target"].size(0)
+        size = sentences if self.sentence_avg else tokens
+        return loss, size, {**log, "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": size}
+
+    def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
+        """The own loss alone, as fairseq's criterion gives it."""
+        result: tuple[Any, Any, dict[str, Any]] = super().forward(model, sample, reduce)  # type: ignore[misc]
+        return result
+
+    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], tuple[Tensor, Tensor | None]]]:
+        """The targets (N,) of a batch, how many of them are no padding, and what runs a network on it, see
+        :meth:`distilled`."""
+        return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     # -- one forward ---------------------------------------------------------------------------------------------------
 
@@ -201,6 +223,18 @@ class Distilled:
                 value = sum(log.get(name, 0) for log in logging_outputs)
                 scale = math.log(2) if name == "distill_loss" else 1.0
                 metrics.log_scalar(name, value / total / scale, total, round=3)
+
+
+def projected_outputs(model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+    """Features (N, C) and their table (V, C) of networks that give them, logits (N, V) and None of others."""
+    if not hasattr(model, "active_subnet"):
+        output = getattr(getattr(model, "decoder", None), "output_projection", None)
+        if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
+            return model(**sample["net_input"])[0].flatten(0, 1), None
+        features, _ = model(**sample["net_input"], features_only=True)  # of a teacher: its logits need not be held
+        return features.flatten(0, 1), output.weight
+    features, extra = model(**sample["net_input"], features_only=True)
+    return features.flatten(0, 1), extra["output"]
 
 
 def _unwrapped(model: Any) -> Any:
