@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairseq_ext.inherit import inherit
-from fairseq_ext.options import keep_trained_scale
+from fairseq_ext.options import SHARED_DEFAULTS, fill_in, keep_trained_scale, named_architectures
 from nas_core.space import found_translation
 
 __all__ = ["architectures", "base_architecture"]
@@ -27,17 +27,8 @@ def base_architecture(args: Namespace) -> None:
 def _defaults(args: Namespace, **values: Any) -> None:
     keep_trained_scale(args)
     defaults = {
-        "mos_experts": 2,
-        "mos_router_hidden": 128,
-        "mos_router_layers": 2,
-        "mos_router_dropout": 0.0,
-        "mos_own_router": False,
-        "subnet": None,
-        "architecture_draw": "gene",
+        **SHARED_DEFAULTS,
         "extremes": "space",
-        "dropout": 0.1,
-        "attention_dropout": 0.0,
-        "activation_dropout": 0.0,
         "normalize_before": False,
         "activation_fn": "relu",
         "positions": "sinusoidal",
@@ -49,16 +40,11 @@ def _defaults(args: Namespace, **values: Any) -> None:
         "max_relative_length": 0,
         "linear_max_length": None,
         "linear_encoder_length": None,
-        "linear_normalize": "denominator",
-        "linear_form": "auto",
         "max_source_positions": 1024,
         "max_target_positions": 1024,
-        "tf32": False,
         **values,
     }
-    for name, value in defaults.items():
-        if getattr(args, name, None) is None:
-            setattr(args, name, value)
+    fill_in(args, defaults)
 
 
 _SIZES: dict[str, dict[str, Any]] = {
@@ -100,18 +86,16 @@ def _all_settings() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def architectures() -> Iterator[tuple[str, Callable[[Namespace], None]]]:
     """Each name, and the function that fills in its options."""
-    for name, values in _all_settings():
+    return named_architectures(_all_settings(), _complete)
 
-        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
-            inherit(args)
-            rest = dict(values)
-            if getattr(args, "share_decoder_input_output_embed", None):
-                rest.pop("share_all_embeddings", None)
-            found = rest.pop("found", None)
-            its_space = getattr(args, "search_space", None) in (None, values["search_space"])
-            if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
-                args.subnet_json = json.dumps(found_translation(found).to_dict())
-            _defaults(args, **rest)
 
-        fill.__name__ = name
-        yield name, fill
+def _complete(args: Namespace, values: dict[str, Any]) -> None:
+    inherit(args)
+    rest = dict(values)
+    if getattr(args, "share_decoder_input_output_embed", None):
+        rest.pop("share_all_embeddings", None)
+    found = rest.pop("found", None)
+    its_space = getattr(args, "search_space", None) in (None, values["search_space"])
+    if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
+        args.subnet_json = json.dumps(found_translation(found).to_dict())
+    _defaults(args, **rest)

@@ -1,5 +1,7 @@
 """``--criterion fused_label_smoothed_cross_entropy``: fairseq's loss, computed together with the output projection."""
 
+from typing import Any
+
 from fairseq.criterions import CRITERION_REGISTRY, register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
@@ -40,6 +42,13 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
             "sample_size": sample_size,
         }
         return loss, sample_size, logging_output
+
+
+def label_smoothing(state: dict[str, Any]) -> float:
+    """The share of the loss that a checkpoint's training has spread over all words; 0 of a loss that spreads none."""
+    criterion = state["cfg"].get("criterion")
+    options = criterion if hasattr(criterion, "get") else getattr(criterion, "__dict__", {})
+    return float(options.get("label_smoothing") or 0.0)
 
 
 if NAME not in CRITERION_REGISTRY:

@@ -1,15 +1,21 @@
-"""What a folder of ``fairseq-preprocess`` says about its data."""
+"""What a folder of ``fairseq-preprocess`` holds: dictionaries, and the splits that a task reads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import torch
+from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
+from torch import Tensor
 
+from fairseq_ext.compat import wrong_input
 from nas_core.errors import DataError
 
-__all__ = ["vocabulary_sizes"]
+__all__ = ["on_device", "options_of", "split_of", "vocabulary_sizes"]
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
@@ -41,3 +47,31 @@ def _size(path: Path) -> int:
     except Exception as error:  # fairseq raises Exception itself for a wrong encoding
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path} is no dictionary of fairseq-preprocess ({reason}); write the folder anew") from None
+
+
+def options_of(task: Any) -> Any:
+    """The options of a task of fairseq's; some keep them under another name."""
+    return getattr(task, "cfg", None) or task.args
+
+
+def split_of(task: Any, split: str) -> Any:
+    """The data set of a split; None: its folder has no such split.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        task.load_dataset(split, combine=False, epoch=1)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        if message := wrong_input(error):
+            raise DataError(message) from None
+        raise
+    return task.dataset(split)
+
+
+def on_device(batch: Any, device: str | torch.device) -> Any:
+    """A batch with all its tensors there."""
+    moved: Callable[[Tensor], Tensor] = lambda tensor: tensor.to(torch.device(device))  # noqa: E731
+    return utils.apply_to_sample(moved, batch)

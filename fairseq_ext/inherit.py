@@ -18,11 +18,11 @@ from fairseq_ext.options import model_arguments
 from nas_core.errors import CheckpointError, NasExtError
 from nas_core.space import get_space, space_from_dict
 
-__all__ = ["differing_options", "inherit"]
+__all__ = ["INHERITED", "differing_options", "inherit"]
 
 logger = logging.getLogger(__name__)
 
-_INHERITED = (
+INHERITED = (
     "share_all_embeddings",
     "share_decoder_input_output_embed",
     "normalize_before",
@@ -35,6 +35,7 @@ _INHERITED = (
     "max_source_positions",
     "max_target_positions",
 )
+"""What a translation model that begins from a checkpoint takes from there unless it says otherwise."""
 _EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router")
 """What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
 _TAKEN_OVER = (
@@ -55,7 +56,7 @@ continued."""
 _LAST = "checkpoint_last.pt"
 
 
-def inherit(args: Namespace, inherited: Sequence[str] = _INHERITED) -> None:
+def inherit(args: Namespace, inherited: Sequence[str] = INHERITED) -> None:
     """Fill in what is not given, before the architecture's defaults; nothing for a model that is read from a file.
 
     ``inherited`` are the options that say what the network is like, by default those of translation. A checkpoint that
@@ -106,7 +107,7 @@ def _same_space(given: str, stored: Namespace) -> bool:
         return False
 
 
-def differing_options(args: Namespace, inherited: Sequence[str] = _INHERITED) -> str:
+def differing_options(args: Namespace, inherited: Sequence[str] = INHERITED) -> str:
     """The options, among ``inherited`` and those of experts, with which the checkpoint that training starts from was
     trained, and this command was not; empty if there are none, or no such checkpoint."""
     begun_from = getattr(args, "begun_from", None)

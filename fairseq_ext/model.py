@@ -12,21 +12,19 @@ from fairseq.models import (
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
     register_model,
-    register_model_architecture,
 )
 from torch import Tensor
 
 from fairseq_ext.architectures import architectures, base_architecture
-from fairseq_ext.compat import check_backend, check_precision, check_sharing, one_line_errors, train_in_tf32
-from fairseq_ext.inherit import differing_options
+from fairseq_ext.compat import check_sharing
+from fairseq_ext.inherit import INHERITED
 from fairseq_ext.lengths import resolve_linear_lengths
-from fairseq_ext.options import add_model_arguments, model_config, resolve_space, resolve_subnet
-from nas_core.errors import CheckpointError
+from fairseq_ext.options import add_model_arguments, model_config
+from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
 from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Memory, Subnet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.active import SubnetHolder
 
 logger = logging.getLogger(__name__)
 
@@ -102,63 +100,38 @@ def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
 
 
 @register_model("mos_transformer")
-class TranslationModel(SubnetHolder[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
-    """A supernet over a search space, or (with ``--subnet``) the static network of one architecture.
+class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
+    """A supernet of translation over a search space, or (with ``--subnet``) the static network of one architecture; see
+    :class:`fairseq_ext.training.supernet_model.SupernetModel`."""
 
-    The architecture in use is :attr:`architecture`. While training, ``set_num_updates``, which fairseq calls before
-    each forward, draws one at random from the seed and the update number, so all workers, all micro-batches of an
-    update and a resumed run agree on it. In evaluation it is the largest unless ``eval_subnet`` names a file.
-    """
+    trained_by = "mos_transformer*, hat_transformer*, mformer* or cosformer*"
+    inherited = INHERITED
 
     def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:
         super().__init__(Encoder(self, source_dictionary), Decoder(self, target_dictionary))
-        self.args = args
-        self.net = net
-        self.start(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
-        if getattr(args, "eval_subnet", None):
-            self.eval_architecture = self.space.validate(Architecture.load(args.eval_subnet))
+        self.hold(args, net)
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
         add_model_arguments(parser)
 
     @classmethod
-    def build_model(cls, args: Namespace, task: Any) -> TranslationModel:
-        with one_line_errors():
-            if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
-                check_precision(args)
-                check_backend(args)
-                check_sharing(args, task.source_dictionary, task.target_dictionary)
-                if getattr(args, "tf32", False):
-                    train_in_tf32()
-            base_architecture(args)
-            space = resolve_space(args)
-            architecture = resolve_subnet(args, space)
-            own_space = space if architecture is None else SearchSpace.of(architecture, like=space)
-            resolve_linear_lengths(args, own_space, task)
-            source, target = task.source_dictionary, task.target_dictionary
-            config = model_config(args, source.pad(), static=architecture is not None)
-            widest = space.largest()
-            net = TranslationNet(
-                own_space,
-                len(source),
-                len(target),
-                config,
-                (widest.number("encoder.embed_dim"), widest.number("decoder.embed_dim")),
-            )
-            model = cls(args, net, source, target)
-        what = f"supernet over {space!r}" if architecture is None else f"static network {architecture.key}"
-        logger.info("%s, experts: %s", what, config.mos.kind)
-        return model
+    def check_new(cls, args: Namespace, task: Any) -> None:
+        check_sharing(args, task.source_dictionary, task.target_dictionary)
 
-    # -- the architecture in use ---------------------------------------------------------------------------------------
+    @classmethod
+    def fill_in(cls, args: Namespace, task: Any) -> None:
+        base_architecture(args)
 
-    def select(self, architecture: Architecture) -> Subnet:
-        return self.net.select(architecture)
-
-    def set_num_updates(self, num_updates: int) -> None:
-        super().set_num_updates(num_updates)
-        self.train_architecture = self.draw(num_updates)
+    @classmethod
+    def of_space(
+        cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
+    ) -> TranslationModel:
+        resolve_linear_lengths(args, space, task)
+        source, target = task.source_dictionary, task.target_dictionary
+        config = model_config(args, source.pad(), static)
+        widths = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
+        return cls(args, TranslationNet(space, len(source), len(target), config, widths), source, target)
 
     # -- fairseq's interface -------------------------------------------------------------------------------------------
 
@@ -181,42 +154,5 @@ class TranslationModel(SubnetHolder[Subnet], FairseqEncoderDecoderModel):  # typ
         target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
         return self.encoder.max_positions(), target
 
-    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, *args: Any, **kwargs: Any) -> Any:
-        with one_line_errors():
-            self._check_state(state_dict)
-        return super().load_state_dict(state_dict, strict, *args, **kwargs)
 
-    def _check_state(self, state: dict[str, Any]) -> None:
-        own = self.state_dict()
-        if not any(name.startswith("net.") for name in state):
-            raise CheckpointError(
-                "the checkpoint holds another kind of model; expected one of --arch mos_transformer*, hat_transformer*,"
-                " mformer* or cosformer*"
-            )
-        wrong = next((n for n in own if n in state and own[n].shape != state[n].shape), None)
-        missing = next((n for n in own if n not in state), None)
-        extra = next((n for n in state if n not in own), None)
-        if wrong or missing or extra:
-            what = (
-                f"{wrong} has shape {tuple(state[wrong].shape)}, expected {tuple(own[wrong].shape)}"
-                if wrong
-                else f"{missing} is missing"
-                if missing
-                else f"{extra} is not part of this model"
-            )
-            other = differing_options(self.args)
-            raise CheckpointError(
-                f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
-                f" with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext extract'"
-            )
-
-
-def _register_architectures() -> None:
-    from fairseq.models import ARCH_MODEL_REGISTRY
-
-    for name, fill in architectures():
-        if name not in ARCH_MODEL_REGISTRY:
-            register_model_architecture("mos_transformer", name)(fill)
-
-
-_register_architectures()
+register_architectures("mos_transformer", architectures())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
@@ -16,18 +17,83 @@ from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
+SHARED: dict[str, dict[str, Any]] = {
+    "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext space list' or a YAML file"},
+    "subnet": {"metavar": "ARCH.json", "help": "train this one architecture of the space as a static network"},
+    "mos": {"help": "experts of feed-forward layers: none, or mixed per layer, per neuron, .."},
+    "mos-experts": {"type": int, "metavar": "M", "help": "experts per linear layer"},
+    "mos-router-hidden": {"type": int, "metavar": "N", "help": "width of the routers' hidden layers"},
+    "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
+    "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the routers' hidden layers"},
+    "mos-own-router": {
+        "action": "store_true",
+        "default": None,
+        "help": "one router per linear where two could share one",
+    },
+    "architecture-draw": {"choices": ("gene", "architecture"), "help": "draw each gene uniformly, or architectures"},
+    "dropout": {"type": float, "metavar": "P", "help": "after embeddings and sublayers, scaled by the subnet's width"},
+    "attention-dropout": {"type": float, "metavar": "P", "help": "on attention probabilities"},
+    "activation-dropout": {"type": float, "metavar": "P", "help": "on hidden units of feed-forward layers"},
+    "activation-fn": {"choices": ACTIVATIONS, "help": "function of the hidden units of feed-forward layers"},
+    "positions": {"choices": POSITIONS[:2], "help": "computed sinusoids, or a table that is trained"},
+    "linear-normalize": {"choices": NORMALIZE, "help": "linear attention divides by weights, or normalises each head"},
+    "linear-form": {"choices": FORMS, "help": "how linear attention is computed, with the same results"},
+    "tf32": {"action": "store_true", "default": None, "help": "train with products of float32 numbers in TF32"},
+}
+"""Options that models of several families have, and what the parser is told of them."""
+
+EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
+DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
+
+SHARED_DEFAULTS: dict[str, Any] = {
+    "mos_experts": 2,
+    "mos_router_hidden": 128,
+    "mos_router_layers": 2,
+    "mos_router_dropout": 0.0,
+    "mos_own_router": False,
+    "subnet": None,
+    "architecture_draw": "gene",
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+    "linear_normalize": "denominator",
+    "linear_form": "auto",
+    "tf32": False,
+}
+"""What they are unless an architecture says otherwise."""
+
+
+def add_shared(parser: ArgumentParser, *names: str) -> None:
+    """Add these of the shared options, in this order."""
+    for name in names:
+        known = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
+        parser.add_argument(f"--{name}", **SHARED[name], **known)
+
+
+def fill_in(args: Namespace, defaults: Mapping[str, Any]) -> None:
+    """Give these values to the options that have none."""
+    for name, value in defaults.items():
+        if getattr(args, name, None) is None:
+            setattr(args, name, value)
+
+
+def named_architectures(
+    named: Iterable[tuple[str, dict[str, Any]]], fill_in_with: Callable[[Namespace, dict[str, Any]], None]
+) -> Iterator[tuple[str, Callable[[Namespace], None]]]:
+    """Each name of ``--arch``, and the function that fills in its options with its values."""
+    for name, values in named:
+
+        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
+            fill_in_with(args, values)
+
+        fill.__name__ = name
+        yield name, fill
+
 
 def add_model_arguments(parser: ArgumentParser) -> None:
     """Options that fairseq-train shows for these architectures; each has its default from the architecture."""
     add = parser.add_argument
-    add("--search-space", metavar="NAME|FILE", help="a space of 'nas-ext space list' or a YAML file")
-    add("--subnet", metavar="ARCH.json", help="train this one architecture of the space as a static network")
-    add("--mos", choices=mixtures(), help="experts of feed-forward layers: none, or mixed per layer, per neuron, ..")
-    add("--mos-experts", type=int, metavar="M", help="experts per linear layer")
-    add("--mos-router-hidden", type=int, metavar="N", help="width of the routers' hidden layers")
-    add("--mos-router-layers", type=int, metavar="N", help="linear layers of a router")
-    add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
-    add("--mos-own-router", action="store_true", default=None, help="one router per linear where two could share one")
+    add_shared(parser, "search-space", "subnet", *EXPERTS)
     add("--architecture-draw", choices=DRAWS, help="draw each gene uniformly, or architectures, or HAT's random stream")
     add(
         "--extremes",
@@ -35,11 +101,7 @@ def add_model_arguments(parser: ArgumentParser) -> None:
         help="smallest and largest subnet of sandwich sampling and of validation: of the space, whose decoder layers"
         " read one and three encoder layers, or as in HAT's and MoS's code, which read two in both",
     )
-    add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
-    add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
-    add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
-    add("--activation-fn", choices=ACTIVATIONS, help="function of the hidden units of feed-forward layers")
-    add("--positions", choices=POSITIONS[:2], help="computed sinusoids, or a table that is trained")
+    add_shared(parser, *DROPOUTS, "activation-fn", "positions")
     add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
     sharing = "one table for source, target and output; needs a joined dictionary"
     add("--share-all-embeddings", action=BooleanOptionalAction, default=None, help=sharing)
@@ -49,7 +111,7 @@ def add_model_arguments(parser: ArgumentParser) -> None:
         " decoder, part of the model; default: the longest training sentence, rounded up. In the encoder the scale is"
         " each sentence's own length")  # fmt: skip
     add("--linear-encoder-length", type=int, metavar="M", help="one scale for the encoder's linear attention instead")
-    add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
+    add_shared(parser, "linear-normalize")
     add("--linear-form", choices=FORMS, help="how linear attention is computed, with the same results: auto chooses by"
         " device, precision and length")  # fmt: skip
     add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
@@ -82,6 +144,18 @@ def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
     return architecture
 
 
+def experts_config(args: Namespace, static: bool) -> MoSConfig:
+    """The experts that are asked for; a static network has none."""
+    return MoSConfig(
+        kind="none" if static else args.mos,
+        experts=args.mos_experts,
+        router_hidden=args.mos_router_hidden,
+        router_layers=args.mos_router_layers,
+        router_dropout=args.mos_router_dropout,
+        share_router=False if args.mos_own_router else None,
+    )
+
+
 def model_config(args: Namespace, padding_idx: int, static: bool) -> TranslationConfig:
     """The settings that are not searched; a static network has no experts.
 
@@ -90,14 +164,6 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
     """
     if str(getattr(args, "left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
         raise ConfigError("--left-pad-target is set; this decoder expects padding on the right of the target, drop it")
-    mos = MoSConfig(
-        kind="none" if static else args.mos,
-        experts=args.mos_experts,
-        router_hidden=args.mos_router_hidden,
-        router_layers=args.mos_router_layers,
-        router_dropout=args.mos_router_dropout,
-        share_router=False if args.mos_own_router else None,
-    )
     if args.max_relative_length < 0:
         raise ConfigError(f"--max-relative-length is {args.max_relative_length}; expected 0 (none) or more")
     scale = args.embedding_scale
@@ -115,7 +181,7 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         encoder_order=tuple(args.encoder_order or ()),
         decoder_order=tuple(args.decoder_order or ()),
         padding_idx=padding_idx,
-        mos=mos,
+        mos=experts_config(args, static),
         linear=LinearAttention(
             args.linear_max_length, args.linear_normalize, getattr(args, "linear_form", None) or "auto"
         ),

@@ -4,6 +4,7 @@ with a teacher.
 Annotations are not postponed in this module: fairseq reads the options from the field types.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
@@ -40,18 +41,6 @@ class DistilledMaskedLmConfig(DistillationConfig, MaskedLmConfig):  # type: igno
     """fairseq's options of the loss of masked words, and those of a teacher."""
 
 
-def projected_outputs(model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-    """Features (N, C) and their table (V, C) of networks that give them, logits (N, V) and None of others."""
-    if not hasattr(model, "active_subnet"):
-        output = getattr(getattr(model, "decoder", None), "output_projection", None)
-        if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
-            return model(**sample["net_input"])[0].flatten(0, 1), None
-        features, _ = model(**sample["net_input"], features_only=True)  # of a teacher: its logits need not be held
-        return features.flatten(0, 1), output.weight
-    features, extra = model(**sample["net_input"], features_only=True)
-    return features.flatten(0, 1), extra["output"]
-
-
 class DistilledLabelSmoothedCrossEntropy(Distilled, LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
     """``label_smoothed_cross_entropy`` with a teacher, for translation."""
 
@@ -63,18 +52,11 @@ class DistilledLabelSmoothedCrossEntropy(Distilled, LabelSmoothedCrossEntropyCri
                 raise ConfigError("--ignore-prefix-size is not read by a criterion with a teacher; drop it")
         self.set_up(cfg, task)
 
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """The loss, by how much it is divided, and what is logged."""
-        if not (model.training and reduce):
-            ours = hasattr(model, "active_subnet")
-            plain = FusedLabelSmoothedCrossEntropy if ours else LabelSmoothedCrossEntropyCriterion
-            result: tuple[Any, Any, dict[str, Any]] = plain.forward(self, model, sample, reduce)
-            return result
-        target = sample["target"]
-        tokens = sample["ntokens"]
-        loss, log = self.distilled(model, sample, target.view(-1), tokens, lambda net: projected_outputs(net, sample))
-        size = target.size(0) if self.sentence_avg else tokens
-        return loss, size, {**log, "ntokens": tokens, "nsentences": target.size(0), "sample_size": size}
+    def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
+        if not hasattr(model, "active_subnet"):
+            return super().plain(model, sample, reduce)
+        result: tuple[Any, Any, dict[str, Any]] = FusedLabelSmoothedCrossEntropy.forward(self, model, sample, reduce)
+        return result
 
 
 class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[misc]
@@ -83,17 +65,6 @@ class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[m
     def __init__(self, task: Any, cfg: DistilledCrossEntropyConfig) -> None:
         super().__init__(task, cfg.sentence_avg)
         self.set_up(cfg, task)
-
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """The loss, by how much it is divided, and what is logged."""
-        if not (model.training and reduce):
-            result: tuple[Any, Any, dict[str, Any]] = super().forward(model, sample, reduce)
-            return result
-        target = sample["target"]
-        tokens = sample["ntokens"]
-        loss, log = self.distilled(model, sample, target.view(-1), tokens, lambda net: projected_outputs(net, sample))
-        size = target.size(0) if self.sentence_avg else tokens
-        return loss, size, {**log, "ntokens": tokens, "nsentences": target.size(0), "sample_size": size}
 
 
 class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
@@ -105,21 +76,14 @@ class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
         super().__init__(cfg, task)
         self.set_up(cfg, task)
 
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """The loss, by how much it is divided, and what is logged."""
-        if not (model.training and reduce):
-            result: tuple[Any, Any, dict[str, Any]] = super().forward(model, sample, reduce)
-            return result
+    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], tuple[Tensor, Tensor | None]]]:
         target = sample["target"]
         masked = target.ne(self.padding_idx)
-        size = masked.int().sum()
 
         def run(net: Any) -> tuple[Tensor, None]:
             return net(**sample["net_input"], masked_tokens=masked)[0].flatten(0, -2), None
 
-        loss, log = self.distilled(model, sample, target[masked], size, run)
-        counts = {"ntokens": sample["ntokens"], "nsentences": sample["nsentences"], "sample_size": size}
-        return loss, size, {**log, **counts}
+        return target[masked], masked.int().sum(), run
 
     def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
         """Every token counts, masked or not."""

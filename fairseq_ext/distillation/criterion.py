@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import metrics
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_ext.compat import one_line_errors
+from fairseq_ext.data import options_of
 from fairseq_ext.distillation.layers import LayerStates, differences, with_states
-from fairseq_ext.distillation.options import LARGEST, check_options, settings_of
+from fairseq_ext.distillation.options import LARGEST, check_options
 from fairseq_ext.distillation.teacher import Answer, FileTeacher, said
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -42,6 +43,8 @@ class Distilled:
     padding_idx: int
     smoothing = 0.0
     """Share of the own loss that is spread over all words."""
+    sentence_avg = False
+    """Whether the loss is divided by the number of sentences."""
     cached = True
     """Whether batches hold the same targets whenever they are read."""
 
@@ -55,7 +58,7 @@ class Distilled:
                     " epoch; drop it"
                 )
             self.largest_first = cfg.teacher == LARGEST
-            if self.largest_first and str(getattr(settings_of(task), "supernet_sampling", "")) != "sandwich":
+            if self.largest_first and str(getattr(options_of(task), "supernet_sampling", "")) != "sandwich":
                 raise ConfigError("--teacher largest needs a supernet's task with --sampling sandwich, which runs the"
                                   " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
         self.options, self._task = cfg, task
@@ -96,6 +99,26 @@ class Distilled:
             assert self.teacher is not None
             self.teacher.flush()
         return super().train(mode)  # type: ignore[misc]
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
+        """The loss, by how much it is divided, and what is logged."""
+        if not (model.training and reduce):
+            return self.plain(model, sample, reduce)
+        target, tokens, run = self.predicted(sample)
+        loss, log = self.distilled(model, sample, target, tokens, run)
+        sentences = sample["target"].size(0)
+        size = sentences if self.sentence_avg else tokens
+        return loss, size, {**log, "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": size}
+
+    def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
+        """The own loss alone, as fairseq's criterion gives it."""
+        result: tuple[Any, Any, dict[str, Any]] = super().forward(model, sample, reduce)  # type: ignore[misc]
+        return result
+
+    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], tuple[Tensor, Tensor | None]]]:
+        """The targets (N,) of a batch, how many of them are no padding, and what runs a network on it, see
+        :meth:`distilled`."""
+        return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     # -- one forward ---------------------------------------------------------------------------------------------------
 
@@ -200,6 +223,18 @@ class Distilled:
                 value = sum(log.get(name, 0) for log in logging_outputs)
                 scale = math.log(2) if name == "distill_loss" else 1.0
                 metrics.log_scalar(name, value / total / scale, total, round=3)
+
+
+def projected_outputs(model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+    """Features (N, C) and their table (V, C) of networks that give them, logits (N, V) and None of others."""
+    if not hasattr(model, "active_subnet"):
+        output = getattr(getattr(model, "decoder", None), "output_projection", None)
+        if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
+            return model(**sample["net_input"])[0].flatten(0, 1), None
+        features, _ = model(**sample["net_input"], features_only=True)  # of a teacher: its logits need not be held
+        return features.flatten(0, 1), output.weight
+    features, extra = model(**sample["net_input"], features_only=True)
+    return features.flatten(0, 1), extra["output"]
 
 
 def _unwrapped(model: Any) -> Any:

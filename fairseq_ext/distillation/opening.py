@@ -12,7 +12,7 @@ from torch import nn
 
 from fairseq_ext.checkpoint import load_network, read_state
 from fairseq_ext.compat import in_groups
-from fairseq_ext.distillation.options import settings_of
+from fairseq_ext.data import options_of
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.random_streams import own_streams
 from nas_core.supernet.active import SubnetHolder
@@ -49,7 +49,7 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
         state["cfg"]["task"] = {**settings, "stability_architectures": 0}
     try:
         with own_streams(0):  # what the student draws does not depend on its teacher
-            own_task, model = load_network(path, state, None if own_data else settings_of(task).data)
+            own_task, model = load_network(path, state, None if own_data else options_of(task).data)
     except CheckpointError as error:
         if own_data:
             raise

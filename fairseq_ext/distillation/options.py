@@ -11,7 +11,7 @@ from fairseq.dataclass import FairseqDataclass
 from nas_core.errors import ConfigError
 from nas_core.supernet.teacher.losses import check_temperature
 
-__all__ = ["LARGEST", "DistillationConfig", "check_options", "settings_of"]
+__all__ = ["LARGEST", "DistillationConfig", "check_options"]
 
 LARGEST = "largest"
 """The teacher that is the largest subnet of the sandwich."""
@@ -81,8 +81,3 @@ def check_options(options: Any) -> None:
         raise ConfigError("--teacher-cache keeps probabilities, neither hidden states nor attention; drop it, or"
                           " --distill-hidden and --distill-attention")  # fmt: skip
     options.teacher_top_k = options.teacher_top_k or _CACHED_WORDS
-
-
-def settings_of(task: Any) -> Any:
-    """The options of a task of fairseq's; some keep them under another name."""
-    return getattr(task, "cfg", None) or task.args

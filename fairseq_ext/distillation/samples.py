@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_ext.distillation.options import settings_of
+from fairseq_ext.data import options_of
 from nas_core.errors import ConfigError, DataError
 from nas_core.supernet.teacher import CacheSettings, TeacherCache, TopK, weights_digest
 
@@ -99,7 +99,7 @@ class SampleCache:
 
 
 def _training_data(task: Any) -> Any:
-    if len(str(settings_of(task).data).split(":")) > 1:
+    if len(str(options_of(task).data).split(":")) > 1:
         raise ConfigError("--teacher-cache needs one data folder, several are read in turn; drop it")
     names = [name for name in task.datasets if name.startswith("train")]
     if not names:

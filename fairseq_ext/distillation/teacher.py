@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from fairseq_ext.data import options_of
 from fairseq_ext.distillation.layers import LayerStates, check_one_origin, with_states
 from fairseq_ext.distillation.opening import open_teacher
-from fairseq_ext.distillation.options import settings_of
 from fairseq_ext.distillation.samples import SampleCache
 from nas_core.errors import ConfigError
 from nas_core.supernet.active import SubnetHolder
@@ -82,7 +82,7 @@ class FileTeacher:
         """
         if self._ready:
             return
-        _check_lengths(self.path, self.model, student, getattr(settings_of(self._task), "tokens_per_sample", None))
+        _check_lengths(self.path, self.model, student, getattr(options_of(self._task), "tokens_per_sample", None))
         options = self._options
         if options.distill_hidden or options.distill_attention:
             check_one_origin(student, self.model, str(self.path))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
-from fairseq import utils
-from torch import Tensor
 
-from fairseq_ext.compat import wrong_input
+from fairseq_ext.data import on_device, options_of, split_of
 from nas_core.errors import DataError
 
-__all__ = ["calibration_batches", "on_device"]
+__all__ = ["calibration_batches"]
 
 _SENTENCES, _TOKENS = 64, 4096
 """What a batch has at most, unless one sample is longer."""
@@ -31,8 +27,8 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
     Raises:
         DataError: there is no such split, or no sample.
     """
-    dataset = next((found for split in splits if (found := _dataset(task, split)) is not None), None)
-    where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {task.cfg.data}"
+    dataset = next((found for split in splits if (found := split_of(task, split)) is not None), None)
+    where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:
         raise DataError(f"no {where}; calibration needs data: give --data, or take --importance weight")
     stream = np.random.default_rng(0)
@@ -47,21 +43,3 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
     if not batches:
         raise DataError(f"{where} has no batch that this network reads; calibration needs one")
     return batches
-
-
-def _dataset(task: Any, split: str) -> Any:
-    try:
-        task.load_dataset(split, combine=False, epoch=1)
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        if message := wrong_input(error):
-            raise DataError(message) from None
-        raise
-    return task.dataset(split)
-
-
-def on_device(batch: Any, device: str) -> Any:
-    """A batch with all its tensors there."""
-    moved: Callable[[Tensor], Tensor] = lambda tensor: tensor.to(torch.device(device))  # noqa: E731
-    return utils.apply_to_sample(moved, batch)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from fairseq.models import (
-    ARCH_MODEL_REGISTRY,
     FairseqIncrementalDecoder,
     FairseqLanguageModel,
     register_model,
-    register_model_architecture,
 )
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_ext.compat import check_backend, check_precision, one_line_errors, train_in_tf32
-from fairseq_ext.inherit import differing_options
 from fairseq_ext.language.options import (
     INHERITED,
     add_arguments,
@@ -26,13 +21,10 @@ from fairseq_ext.language.options import (
     network_config,
     resolve_language,
 )
-from fairseq_ext.options import resolve_subnet
-from nas_core.errors import CheckpointError, ConfigError
+from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from nas_core.errors import ConfigError
 from nas_core.models.language import LanguageNet, LanguageSubnet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.active import SubnetHolder
-
-logger = logging.getLogger(__name__)
 
 _CACHE = "nas_ext_cache"
 """Where decoding keeps the weights it began with and what attention keeps of the positions so far."""
@@ -86,92 +78,48 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 @register_model("mos_transformer_lm")
-class LanguageModel(SubnetHolder[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
+class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
     """A supernet of language models over a search space, or (with ``--subnet``) the static network of one architecture.
-    It takes the place of fairseq's ``transformer_lm`` in its task ``language_modeling``.
-
-    The architecture in use is :attr:`architecture`. While training, ``set_num_updates``, which fairseq calls before
-    each forward, draws one at random from the seed and the update number, so all workers, all micro-batches of an
-    update and a resumed run agree on it. In evaluation it is the largest unless ``eval_subnet`` names a file.
+    It takes the place of fairseq's ``transformer_lm`` in its task ``language_modeling``; see
+    :class:`fairseq_ext.training.supernet_model.SupernetModel`.
     """
+
+    trained_by = (
+        "mos_transformer_lm*, hat_transformer_lm* or mformer_lm*, or one of --arch transformer_lm* that 'nas-ext"
+        " elastic' has taken over"
+    )
+    inherited = INHERITED
+    resolve_space = staticmethod(resolve_language)
 
     def __init__(self, args: Namespace, net: LanguageNet, dictionary: Any) -> None:
         super().__init__(Decoder(self, dictionary))
-        self.args = args
-        self.net = net
-        self.start(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
-        if getattr(args, "eval_subnet", None):
-            self.eval_architecture = self.space.validate(Architecture.load(args.eval_subnet))
+        self.hold(args, net)
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
         add_arguments(parser)
 
     @classmethod
-    def build_model(cls, args: Namespace, task: Any) -> LanguageModel:
-        with one_line_errors():
-            if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
-                check_precision(args)
-                check_backend(args)
-                if getattr(args, "tf32", False):
-                    train_in_tf32()
-            _check_task(args, task)
-            base_architecture(args)
-            space = resolve_language(args)
-            architecture = resolve_subnet(args, space)
-            own_space = space if architecture is None else SearchSpace.of(architecture, like=space)
-            words = task.source_dictionary
-            config = network_config(args, words.pad(), static=architecture is not None)
-            net = LanguageNet(own_space, len(words), config, space.largest().number("embed_dim"))
-            model = cls(args, net, words)
-        what = f"supernet over {space!r}" if architecture is None else f"static network {architecture.key}"
-        logger.info("%s, experts: %s, sequences of up to %d tokens", what, config.mos.kind, net.context_length)
-        return model
+    def fill_in(cls, args: Namespace, task: Any) -> None:
+        _check_task(args, task)
+        base_architecture(args)
 
-    # -- the architecture in use ---------------------------------------------------------------------------------------
+    @classmethod
+    def of_space(
+        cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
+    ) -> LanguageModel:
+        words = task.source_dictionary
+        config = network_config(args, words.pad(), static)
+        return cls(args, LanguageNet(space, len(words), config, largest.number("embed_dim")), words)
 
-    def select(self, architecture: Architecture) -> LanguageSubnet:
-        return self.net.select(architecture)
-
-    def set_num_updates(self, num_updates: int) -> None:
-        super().set_num_updates(num_updates)
-        self.train_architecture = self.draw(num_updates)
+    def said_of_lengths(self) -> str:
+        return f", sequences of up to {self.net.context_length} tokens"
 
     # -- fairseq's interface -------------------------------------------------------------------------------------------
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **options: Any) -> Any:
         """Logits (B, T, V) after each of ``src_tokens`` (B, T)."""
         return self.decoder(src_tokens, **options)
-
-    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, *args: Any, **kwargs: Any) -> Any:
-        with one_line_errors():
-            self._check_state(state_dict)
-        return super().load_state_dict(state_dict, strict, *args, **kwargs)
-
-    def _check_state(self, state: dict[str, Any]) -> None:
-        own = self.state_dict()
-        if not any(name.startswith("net.") for name in state):
-            raise CheckpointError(
-                "the checkpoint holds another kind of model; expected one of --arch mos_transformer_lm*,"
-                " hat_transformer_lm* or mformer_lm*, or one of --arch transformer_lm* that 'nas-ext elastic' has taken"
-                " over"
-            )
-        wrong = next((n for n in own if n in state and own[n].shape != state[n].shape), None)
-        missing = next((n for n in own if n not in state), None)
-        extra = next((n for n in state if n not in own), None)
-        if wrong or missing or extra:
-            what = (
-                f"{wrong} has shape {tuple(state[wrong].shape)}, expected {tuple(own[wrong].shape)}"
-                if wrong
-                else f"{missing} is missing"
-                if missing
-                else f"{extra} is not part of this model"
-            )
-            other = differing_options(self.args, INHERITED)
-            raise CheckpointError(
-                f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
-                f" with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext extract'"
-            )
 
 
 def _check_task(args: Namespace, task: Any) -> None:
@@ -195,6 +143,4 @@ def _check_task(args: Namespace, task: Any) -> None:
         )
 
 
-for _name, _fill in architectures():
-    if _name not in ARCH_MODEL_REGISTRY:
-        register_model_architecture("mos_transformer_lm", _name)(_fill)
+register_architectures("mos_transformer_lm", architectures())

@@ -8,13 +8,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairseq_ext.inherit import inherit
-from fairseq_ext.options import resolve_space
+from fairseq_ext.options import (
+    DROPOUTS,
+    EXPERTS,
+    SHARED_DEFAULTS,
+    add_shared,
+    experts_config,
+    fill_in,
+    named_architectures,
+    resolve_space,
+)
 from nas_core.errors import ConfigError
-from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
-from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.layers.positions import POSITIONS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.language.genes import check_language_space
 from nas_core.space import SearchSpace, space_to_dict
@@ -31,52 +36,27 @@ INHERITED = (
 )
 """What a training that begins from a checkpoint takes from there unless it says otherwise."""
 
-_DRAWS = ("gene", "architecture")
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Options that fairseq-train shows for these architectures; each has its default from the architecture. Those that
     fairseq's ``transformer_lm`` has too mean the same."""
     add = parser.add_argument
-    add("--search-space", metavar="NAME|FILE", help="a space of 'nas-ext space list' or a YAML file")
+    add_shared(parser, "search-space")
     add("--context-length", type=int, metavar="N", help="longest sequence in tokens, and the scale of linear attention;"
         " part of the model; default: the space's")  # fmt: skip
-    add("--subnet", metavar="ARCH.json", help="train this one architecture of the space as a static network")
-    add("--mos", choices=mixtures(), help="experts of feed-forward layers: none, or mixed per layer, per neuron, ..")
-    add("--mos-experts", type=int, metavar="M", help="experts per linear layer")
-    add("--mos-router-hidden", type=int, metavar="N", help="width of the routers' hidden layers")
-    add("--mos-router-layers", type=int, metavar="N", help="linear layers of a router")
-    add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
-    add("--mos-own-router", action="store_true", default=None, help="one router per linear where two could share one")
-    add("--architecture-draw", choices=_DRAWS, help="draw each gene uniformly, or architectures")
-    add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
-    add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
-    add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
-    add("--activation-fn", choices=ACTIVATIONS, help="function of the hidden units of feed-forward layers")
-    add("--positions", choices=POSITIONS[:2], help="computed sinusoids, or a table that is trained")
+    add_shared(parser, "subnet", *EXPERTS, "architecture-draw", *DROPOUTS, "activation-fn", "positions")
     first = "layer norm before each sublayer and after the last layer, not after each sublayer"
     add("--decoder-normalize-before", action=BooleanOptionalAction, default=None, help=first)
     tied = "one table for input and output"
     add("--share-decoder-input-output-embed", action=BooleanOptionalAction, default=None, help=tied)
-    add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
-    add("--linear-form", choices=FORMS, help="how linear attention is computed, with the same results")
-    add("--tf32", action="store_true", default=None, help="train with products of float32 numbers in TF32")
+    add_shared(parser, "linear-normalize", "linear-form", "tf32")
 
 
 _DEFAULTS: dict[str, Any] = {
+    **SHARED_DEFAULTS,
     "search_space": "language_base",
     "context_length": None,
     "mos": "neuron",
-    "mos_experts": 2,
-    "mos_router_hidden": 128,
-    "mos_router_layers": 2,
-    "mos_router_dropout": 0.0,
-    "mos_own_router": False,
-    "subnet": None,
-    "architecture_draw": "gene",
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "activation_dropout": 0.0,
     "activation_fn": "relu",
     "positions": "sinusoidal",
     "decoder_normalize_before": True,
@@ -84,9 +64,6 @@ _DEFAULTS: dict[str, Any] = {
     "final_norm": None,
     "embedding_scale": None,
     "layer_order": None,
-    "linear_normalize": "denominator",
-    "linear_form": "auto",
-    "tf32": False,
 }
 
 
@@ -100,26 +77,18 @@ def _names() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def base_architecture(args: Namespace) -> None:
     """At most GPT-2 small's sizes, neuron-wise experts."""
-    _fill(args, _DEFAULTS)
-
-
-def _fill(args: Namespace, defaults: dict[str, Any]) -> None:
-    for name, value in defaults.items():
-        if getattr(args, name, None) is None:
-            setattr(args, name, value)
+    fill_in(args, _DEFAULTS)
 
 
 def architectures() -> Iterator[tuple[str, Callable[[Namespace], None]]]:
     """Each name, and the function that fills in its options."""
-    for name, values in _names():
+    return named_architectures(_names(), _complete)
 
-        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
-            inherit(args, INHERITED)
-            _fill(args, values)
-            base_architecture(args)
 
-        fill.__name__ = name
-        yield name, fill
+def _complete(args: Namespace, values: dict[str, Any]) -> None:
+    inherit(args, INHERITED)
+    fill_in(args, values)
+    base_architecture(args)
 
 
 def resolve_language(args: Namespace) -> SearchSpace:
@@ -166,14 +135,7 @@ def network_config(args: Namespace, padding_idx: int, static: bool) -> LanguageC
         embedding_scale=args.embedding_scale,
         layer_order=tuple(args.layer_order or ()),
         padding_idx=padding_idx,
-        mos=MoSConfig(
-            kind="none" if static else args.mos,
-            experts=args.mos_experts,
-            router_hidden=args.mos_router_hidden,
-            router_layers=args.mos_router_layers,
-            router_dropout=args.mos_router_dropout,
-            share_router=False if args.mos_own_router else None,
-        ),
+        mos=experts_config(args, static),
         linear=LinearAttention(normalize=args.linear_normalize, form=args.linear_form),
     )
     return config.static() if static else config

@@ -5,20 +5,16 @@ Shapes: B batch, T length, N masked tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
-from fairseq.data import data_utils
+import torch.nn.functional as F
+from torch import Tensor
 
-from fairseq_ext.compat import wrong_input
-from nas_core.errors import DataError
+from nas_core.models.masked_lm import MaskedLMNet, Subnet
 
-__all__ = ["plain_batch", "validation_batches"]
-
-_TOKENS = 4096
-"""What a batch has at most, unless one sequence is longer."""
+__all__ = ["batch_loss", "plain_batch"]
 
 
 def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:
@@ -35,38 +31,19 @@ def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device)
     return {name: tensor.to(device) for name, tensor in made.items()} | {"count": target.shape[0]}
 
 
-def validation_batches(
-    task: Any, subset: str, sentences: int | None, longest: int, device: str | torch.device
-) -> list[dict[str, Any]]:
-    """All sequences of a split, or ``sentences`` of them, the same each time, as :func:`plain_batch` makes them.
+def batch_loss(net: MaskedLMNet, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
+    """The sum of a batch's losses in nats, and how many tokens or classes are predicted right.
 
-    Raises:
-        DataError: there is no such split, or nothing in it is masked.
+    Args:
+        batch: of :func:`plain_batch`.
+        head: the classification head that is evaluated; None: what predicts tokens.
     """
-    dataset = _loaded(task, subset)
-    with data_utils.numpy_seed(0):
-        indices: Sequence[Any] = dataset.ordered_indices()
-    if sentences is not None and sentences < len(indices):
-        chosen = np.random.default_rng(0).choice(len(indices), sentences, replace=False)
-        indices = np.asarray(indices)[np.sort(chosen)]
-    indices = task.filter_indices_by_size(indices, dataset, longest, ignore_invalid_inputs=True)
-    cut = dataset.batch_by_size(indices, max_tokens=max(_TOKENS, longest)) if len(indices) else []
-    padding = task.source_dictionary.pad()
-    collated = (dataset.collater([dataset[int(index)] for index in batch]) for batch in cut)
-    batches = [plain_batch(batch, padding, device) for batch in collated if batch]
-    batches = [batch for batch in batches if batch["count"]]
-    if not batches:
-        raise DataError(f"split {subset!r} has nothing to predict; evaluation needs at least one masked token")
-    return batches
-
-
-def _loaded(task: Any, subset: str) -> Any:
-    try:
-        task.load_dataset(subset, combine=False, epoch=1)
-    except FileNotFoundError:
-        raise DataError(f"no split {subset!r} in {task.cfg.data}; give another --valid-subset or --data") from None
-    except ValueError as error:
-        if message := wrong_input(error):
-            raise DataError(message) from None
-        raise
-    return task.dataset(subset)
+    features = net.encode(subnet, batch["tokens"])
+    if head is None:
+        logits = net.predict(subnet, features.flatten(0, 1).index_select(0, batch["at"]))
+    else:
+        logits = net.classify(subnet, features, head)
+    logits, target = logits.float(), batch["target"]
+    if target.is_floating_point():
+        return F.mse_loss(logits.flatten(), target.flatten(), reduction="sum"), target.new_zeros(())
+    return F.cross_entropy(logits, target, reduction="sum"), (logits.argmax(-1) == target).float().sum()

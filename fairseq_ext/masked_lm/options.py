@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairseq_ext.inherit import inherit
-from nas_core.layers import MoSConfig, mixtures
+from fairseq_ext.options import (
+    DROPOUTS,
+    EXPERTS,
+    SHARED_DEFAULTS,
+    add_shared,
+    experts_config,
+    fill_in,
+    named_architectures,
+)
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.masked_lm import MaskedLMConfig
 
@@ -30,26 +37,13 @@ INHERITED = (
 ACTIVATION_NAMES = {"gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 """fairseq's names of activations that have another one here."""
 
-_DRAWS = ("gene", "architecture")
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Options that fairseq-train shows for these architectures; each has its default from the architecture. Those that
     fairseq's ``roberta`` has too mean the same."""
     add = parser.add_argument
     functions = [*ACTIVATIONS, *ACTIVATION_NAMES]
-    add("--search-space", metavar="NAME|FILE", help="a space of 'nas-ext space list' or a YAML file")
-    add("--subnet", metavar="ARCH.json", help="train this one architecture of the space as a static network")
-    add("--mos", choices=mixtures(), help="experts of feed-forward layers: none, or mixed per layer, per neuron, ..")
-    add("--mos-experts", type=int, metavar="M", help="experts per linear layer")
-    add("--mos-router-hidden", type=int, metavar="N", help="width of the routers' hidden layers")
-    add("--mos-router-layers", type=int, metavar="N", help="linear layers of a router")
-    add("--mos-router-dropout", type=float, metavar="P", help="dropout in the routers' hidden layers")
-    add("--mos-own-router", action="store_true", default=None, help="one router per linear where two could share one")
-    add("--architecture-draw", choices=_DRAWS, help="draw each gene uniformly, or architectures")
-    add("--dropout", type=float, metavar="P", help="after embeddings and sublayers, scaled by the subnet's width")
-    add("--attention-dropout", type=float, metavar="P", help="on attention probabilities")
-    add("--activation-dropout", type=float, metavar="P", help="on hidden units of feed-forward layers")
+    add_shared(parser, "search-space", "subnet", *EXPERTS, "architecture-draw", *DROPOUTS)
     add("--pooler-dropout", type=float, metavar="P", help="in classification heads")
     add("--activation-fn", choices=functions, help="of feed-forward layers and of the head that predicts tokens")
     add("--pooler-activation-fn", choices=functions, help="of classification heads")
@@ -61,24 +55,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         " does not have")  # fmt: skip
     add("--linear-max-length", type=int, metavar="M", help="scale and longest sequence of linear attention; default:"
         " the scale is each sequence's own length")  # fmt: skip
-    add("--linear-normalize", choices=NORMALIZE, help="linear attention divides by weights, or normalises each head")
-    add("--linear-form", choices=FORMS, help="how linear attention is computed, with the same results")
-    add("--tf32", action="store_true", default=None, help="train with products of float32 numbers in TF32")
+    add_shared(parser, "linear-normalize", "linear-form", "tf32")
 
 
 _DEFAULTS: dict[str, Any] = {
+    **SHARED_DEFAULTS,
     "search_space": "roberta_base",
     "mos": "neuron",
-    "mos_experts": 2,
-    "mos_router_hidden": 128,
-    "mos_router_layers": 2,
-    "mos_router_dropout": 0.0,
-    "mos_own_router": False,
-    "subnet": None,
-    "architecture_draw": "gene",
-    "dropout": 0.1,
     "attention_dropout": 0.1,
-    "activation_dropout": 0.0,
     "pooler_dropout": 0.0,
     "activation_fn": "gelu",
     "pooler_activation_fn": "tanh",
@@ -88,9 +72,6 @@ _DEFAULTS: dict[str, Any] = {
     "embedding_scale": 1.0,
     "layer_order": None,
     "linear_max_length": None,
-    "linear_normalize": "denominator",
-    "linear_form": "auto",
-    "tf32": False,
 }
 _NAMES: dict[str, dict[str, Any]] = {
     "mos_roberta": {"mos": "neuron"},
@@ -103,27 +84,19 @@ _NAMES: dict[str, dict[str, Any]] = {
 
 def base_architecture(args: Namespace) -> None:
     """RoBERTa's form, at most its base network, neuron-wise experts."""
-    _fill(args, _DEFAULTS)
-    _fill(args, {"layernorm_embedding": not args.encoder_normalize_before})
-
-
-def _fill(args: Namespace, defaults: dict[str, Any]) -> None:
-    for name, value in defaults.items():
-        if getattr(args, name, None) is None:
-            setattr(args, name, value)
+    fill_in(args, _DEFAULTS)
+    fill_in(args, {"layernorm_embedding": not args.encoder_normalize_before})
 
 
 def architectures() -> Iterator[tuple[str, Callable[[Namespace], None]]]:
     """Each name, and the function that fills in its options."""
-    for name, values in _NAMES.items():
+    return named_architectures(_NAMES.items(), _complete)
 
-        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
-            inherit(args, INHERITED)
-            _fill(args, values)
-            base_architecture(args)
 
-        fill.__name__ = name
-        yield name, fill
+def _complete(args: Namespace, values: dict[str, Any]) -> None:
+    inherit(args, INHERITED)
+    fill_in(args, values)
+    base_architecture(args)
 
 
 def network_config(args: Namespace, padding_idx: int, static: bool) -> MaskedLMConfig:
@@ -146,14 +119,7 @@ def network_config(args: Namespace, padding_idx: int, static: bool) -> MaskedLMC
         padding_idx=padding_idx,
         pooler_activation=ACTIVATION_NAMES.get(args.pooler_activation_fn, args.pooler_activation_fn),
         pooler_dropout=args.pooler_dropout,
-        mos=MoSConfig(
-            kind="none" if static else args.mos,
-            experts=args.mos_experts,
-            router_hidden=args.mos_router_hidden,
-            router_layers=args.mos_router_layers,
-            router_dropout=args.mos_router_dropout,
-            share_router=False if args.mos_own_router else None,
-        ),
+        mos=experts_config(args, static),
         linear=LinearAttention(args.linear_max_length, args.linear_normalize, args.linear_form),
         linear_length=args.linear_max_length,
     )

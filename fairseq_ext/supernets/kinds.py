@@ -15,9 +15,9 @@ from nas_core.supernet.host import Supernet
 __all__ = ["SUPERNETS", "opened"]
 
 SUPERNETS = {
-    "mos_transformer": "fairseq_ext.host:TranslationSupernet",
-    "mos_transformer_lm": "fairseq_ext.language.supernet:LanguageSupernet",
-    "mos_roberta": "fairseq_ext.masked_lm.supernet:MaskedLMSupernet",
+    "mos_transformer": "fairseq_ext.supernets.translation:TranslationSupernet",
+    "mos_transformer_lm": "fairseq_ext.supernets.language:LanguageSupernet",
+    "mos_roberta": "fairseq_ext.supernets.masked_lm:MaskedLMSupernet",
 }
 """Name of ``register_model`` -> ``module:class`` of (path, options of ``Host.open``)."""
 

@@ -1,0 +1,58 @@
+"""Supernets of translation."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fairseq_ext.checkpoint import write_subnet
+from fairseq_ext.elastic.plain import write_plain
+from fairseq_ext.supernets.base import TOKENS, FairseqSupernet
+from nas_core.space import Architecture
+
+if TYPE_CHECKING:
+    from nas_core.export import Exportable
+
+__all__ = ["TranslationSupernet"]
+
+_log = logging.getLogger(__name__)
+
+
+class TranslationSupernet(FairseqSupernet):
+    """A ``mos_/hat_transformer`` or ``mformer`` checkpoint. ``loss`` (label-smoothed) and ``nll_loss`` are of each
+    token of the targets."""
+
+    units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
+    nothing = "is empty; evaluation needs at least one sentence"
+    write_subnet = staticmethod(write_subnet)
+    write_plain = staticmethod(write_plain)
+
+    @property
+    def task(self) -> dict[str, Any]:
+        words = self.fairseq_task
+        sizes = len(words.source_dictionary), len(words.target_dictionary)
+        return {"kind": "translation", "source_vocab": sizes[0], "target_vocab": sizes[1]}
+
+    def _readable(self, dataset: Any, indices: Any) -> Any:
+        """Without the sentences that the decoder's linear attention cannot read, and how many those are."""
+        longest = self.model.max_positions()
+        kept, longer = dataset.filter_indices_by_size(indices, longest)
+        if len(longer):
+            _log.warning(
+                "%d of %d sentences of split %r are longer than this network reads, %s tokens of source and target, and"
+                " are left out",
+                len(longer),
+                len(indices),
+                self._subset,
+                longest,
+            )
+        return kept
+
+    def _most_tokens(self) -> int:
+        return TOKENS
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """The subnet's encoder and decoding step, with its dictionaries."""
+        from fairseq_ext.exporting import exportable
+
+        return exportable(self.model, self.fairseq_task, self.space.validate(architecture))
