@@ -16,7 +16,7 @@ from nas_core.graph.graph import Graph
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.models.language.genes import attention_options
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.language import language_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["ATTRIBUTES", "SCALES", "language_graph", "operations", "operations_of"]
 
@@ -53,7 +53,7 @@ def language_graph(architecture: Architecture) -> Graph:
         raise ArchitectureError(f"got {type(architecture).__name__}; expected an Architecture of a language space")
     width, context = architecture.number("embed_dim"), architecture.number("context_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("embedding", (width, 0, 0, 0, context))]
-    for layer in language_layers(architecture):
+    for layer in transformer_layers(architecture):
         if layer.attention not in KINDS.names() or "decoder" not in (kind := KINDS.get(layer.attention)).places:
             known = [name for name, kind in KINDS.items() if "decoder" in kind.places]
             raise ArchitectureError(f"an attention is {layer.attention!r}; expected one of {known}")

@@ -15,7 +15,7 @@ from nas_core.models.language.workload import LanguageWorkload, LanguageWorkload
 from nas_core.models.parts import SpacePart
 from nas_core.models.workload import same_draws
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.language import language_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["LANGUAGE"]
 
@@ -85,7 +85,7 @@ class _LanguageKind(ModelKind):
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
-        ffn, heads, _, kinds = zip(*language_layers(architecture), strict=True)
+        ffn, heads, _, kinds = zip(*transformer_layers(architecture), strict=True)
         return {"": {"ffn_dim": ffn, "heads": heads, "attention": kinds}}
 
 

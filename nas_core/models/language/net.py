@@ -26,7 +26,7 @@ from nas_core.models.language.genes import attention_options, bounded, check_lan
 from nas_core.models.language.static import static_state
 from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.language import language_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["LanguageNet", "length_limit"]
 
@@ -96,7 +96,7 @@ class LanguageNet(nn.Module):
             table if self.output is None else self.output.select(width),
             tuple(
                 layer.select(width, sizes.ffn_dim, sizes.heads, routed, sizes.attention, sizes.qkv_dim)
-                for layer, sizes in zip(self.kept_layers(architecture), language_layers(architecture), strict=True)
+                for layer, sizes in zip(self.kept_layers(architecture), transformer_layers(architecture), strict=True)
             ),
             None if self.norm is None else self.norm.select(width),
             architecture,

@@ -17,7 +17,7 @@ from nas_core.graph.graph import Graph
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.models.masked_lm.genes import PLACE, attention_options
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["ATTRIBUTES", "SCALES", "masked_lm_graph", "operations", "operations_of"]
 
@@ -56,7 +56,7 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
         )
     width, length = architecture.number("embed_dim"), architecture.number("sequence_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("token_embedding", (width, 0, 0, 0, length))]
-    for layer in masked_lm_layers(architecture):
+    for layer in transformer_layers(architecture):
         if layer.attention not in KINDS.names() or PLACE not in (kind := KINDS.get(layer.attention)).places:
             known = [name for name, kind in KINDS.items() if PLACE in kind.places]
             raise ArchitectureError(f"an attention is {layer.attention!r}; expected one of {known}")

@@ -13,7 +13,7 @@ from nas_core.models.masked_lm.export import MaskedLMModel
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
 from nas_core.models.masked_lm.workload import HEAD, MaskedLMWorkload, MaskedLMWorkloadConfig, sequences, timed_net
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["MASKED_LM"]
 
@@ -70,7 +70,7 @@ class _MaskedLMKind(OnePassKind):
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
-        genes = masked_lm_layers(architecture)
+        genes = transformer_layers(architecture)
         return {
             "": {name: tuple(getattr(layer, name) for layer in genes) for name in ("ffn_dim", "heads", "attention")}
         }

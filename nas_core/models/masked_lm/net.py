@@ -28,7 +28,7 @@ from nas_core.models.masked_lm.heads import ElasticClassHead, ElasticTokenHead, 
 from nas_core.models.masked_lm.static import static_state
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["MaskedLMNet"]
 
@@ -114,7 +114,7 @@ class MaskedLMNet(nn.Module):
             None if self.embedding_norm is None else self.embedding_norm.select(width),
             tuple(
                 layer.select(width, genes.ffn_dim, genes.heads, routed, genes.attention, genes.qkv_dim)
-                for layer, genes in zip(self.kept_layers(architecture), masked_lm_layers(architecture), strict=True)
+                for layer, genes in zip(self.kept_layers(architecture), transformer_layers(architecture), strict=True)
             ),
             None if self.norm is None else self.norm.select(width),
             self.head.select(width),
