@@ -23,7 +23,7 @@ class _ImageKind(OnePassKind):
     """Vision transformers over the genes of :mod:`nas_core.space.image`; costs with a classifier of ten classes."""
 
     name = "image"
-    genes = GENES
+    genes = GENES.names
     counted = "parameters with a classifier of ten classes"
     attributes = graph.ATTRIBUTES
     workload_config = ImageWorkloadConfig

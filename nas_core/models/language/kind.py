@@ -25,7 +25,7 @@ class _LanguageKind(ModelKind):
     projection."""
 
     name = "language"
-    genes = GENES
+    genes = GENES.names
     counted = "parameters without embeddings"
     attributes = graph.ATTRIBUTES
     vocabularies = ("vocab",)

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError
 from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
-from nas_core.layers.attention.kinds import AttentionKind, placed
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import positions_of
-from nas_core.layers.transformer import AttentionConfig, Dropouts, LayerForm, norm
-from nas_core.models.language.genes import attention_options, bounded, check_language_space, widest_layers
+from nas_core.layers.transformer import Dropouts, LayerForm, norm
+from nas_core.models.language.genes import GENES, check_language_space
 from nas_core.models.language.static import static_state
 from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
 from nas_core.space import Architecture, SearchSpace
@@ -62,21 +61,14 @@ class LanguageNet(nn.Module):
         self.register_buffer("reference_width", torch.tensor(reference))
         stored = config.first_position + self.context_length
         self.positions = positions_of(config.positions, reference, stored, width)
+        kinds = GENES.layer_attention(space, config.linear, self.context_length)
         features, form = len(space.choices), LayerForm(config.norm_first, config.activation)
         self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(width, ffn, qkv, features, config.mos, form, AttentionConfig(kinds), causal=True)
-            for (ffn, qkv), kinds in zip(widest_layers(space), self._kinds(), strict=True)
+            ElasticEncoderLayer(width, ffn, qkv, features, config.mos, form, attention, causal=True)
+            for (ffn, qkv), attention in zip(GENES.widest_layers(space), kinds, strict=True)
         )
         check_order(config.layer_order, len(self.layers))
         self.norm = ElasticLayerNorm(width) if config.has_final_norm else None
-
-    def _kinds(self) -> list[tuple[AttentionKind, ...]]:
-        """The kinds of attention that each layer may use, with their settings."""
-        linear = self.config.linear
-        return [
-            tuple(placed(linear if name == linear.name else name, "decoder", self.context_length) for name in names)
-            for names in attention_options(self.space)
-        ]
 
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
@@ -195,6 +187,6 @@ class LanguageNet(nn.Module):
 
 def length_limit(space: SearchSpace, config: LanguageConfig) -> int | None:
     """The longest sequence that networks of the space can read, by their attention or their positions; None: any."""
-    if config.positions == "sinusoidal" and not bounded(space):
+    if config.positions == "sinusoidal" and not GENES.bounded(space):
         return None
     return space.largest().number("context_length")

@@ -17,15 +17,13 @@ from nas_core.space.stack import transformer_layers
 
 __all__ = ["MASKED_LM"]
 
-_LAYERED = ("ffn_dim", "heads", "attention")
-
 
 class _MaskedLMKind(OnePassKind):
     """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables of tokens and
     positions."""
 
     name = "masked_lm"
-    genes = GENES
+    genes = GENES.names
     counted = "parameters without tables of tokens and positions"
     attributes = graph.ATTRIBUTES
     vocabularies = ("vocab",)

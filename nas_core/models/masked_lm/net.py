@@ -23,7 +23,7 @@ from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.modes import is_exporting
 from nas_core.layers.positions import StoredPositions, positions_of
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.models.masked_lm.genes import check_masked_lm_space, layer_attention, sequence_length, widest_layers
+from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
 from nas_core.models.masked_lm.heads import ElasticClassHead, ElasticTokenHead, class_logits, token_logits
 from nas_core.models.masked_lm.static import static_state
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
@@ -63,13 +63,14 @@ class MaskedLMNet(nn.Module):
         self.embedding = ElasticEmbedding(vocabulary, width, config.padding_idx)
         if not config.share_embeddings:
             self.output = ElasticEmbedding(vocabulary, width, config.padding_idx)
-        stored = config.stored_positions or sequence_length(space)
+        stored = config.stored_positions or space.largest().number("sequence_length")
         self.positions = positions_of(config.positions, reference_width or width, stored, width)
         self.embedding_norm = ElasticLayerNorm(width, config.norm_eps) if config.embedding_norm else None
+        kinds = GENES.layer_attention(space, config.linear, config.linear_length)
         form = LayerForm(config.norm_first, config.activation, config.norm_eps)
         self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(width, ffn, qkv, len(space.choices), config.mos, form, attention)
-            for (ffn, qkv), attention in zip(widest_layers(space), layer_attention(space, config), strict=True)
+            for (ffn, qkv), attention in zip(GENES.widest_layers(space), kinds, strict=True)
         )
         check_order(config.layer_order, len(self.layers))
         self.norm = ElasticLayerNorm(width, config.norm_eps) if config.norm_first else None
