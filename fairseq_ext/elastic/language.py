@@ -32,7 +32,7 @@ from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
 from nas_core.supernet.elastic.kinds import with_kinds
-from nas_core.supernet.elastic.language_space import auto_space, trained_genes
+from nas_core.supernet.elastic.stack_space import language_around, language_genes
 from nas_core.supernet.teacher import weights_digest
 
 __all__ = ["TrainedLanguage", "language_state", "open_language"]
@@ -51,8 +51,8 @@ def open_language(path: Path, state: dict[str, Any], request: Request) -> Traine
     settings = language_settings(settings_of(state, path), state["cfg"], path)
     space = space_around(
         request.space,
-        trained_genes(settings.sizes),
-        lambda: auto_space(f"around-{path.stem}", settings.sizes, request.attention),
+        language_genes(settings.sizes),
+        lambda: language_around(f"around-{path.stem}", settings.sizes, request.attention),
     )
     task, model = load_network(path, state, request.data)
     task.cfg = task.args  # fairseq's tasks of this age keep their options under another name
