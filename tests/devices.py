@@ -7,10 +7,13 @@ test-cuda`` collects those files alone, so that they run where this project is n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 import torch
+from torch import Tensor
 
-__all__ = ["PRECISIONS", "close_in", "cuda_devices", "device", "second_device"]
+__all__ = ["PRECISIONS", "close_in", "cuda_devices", "device", "gradients_close", "second_device"]
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 
@@ -49,10 +52,19 @@ def second_device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def close_in(precision: str, actual: torch.Tensor, expected: torch.Tensor, times: float = 1.0) -> None:
+def close_in(precision: str, actual: Tensor, expected: Tensor, times: float = 1.0) -> None:
     """Assert that a result in a precision is the float32 (or float64) one, as far as that precision can tell."""
     assert actual.shape == expected.shape and torch.isfinite(actual).all()
     expected = expected.detach().cpu().double()
     allowed = times * TOLERANCES[precision] * max(float(expected.abs().max()), 1e-6)
     difference = float((actual.detach().cpu().double() - expected).abs().max())
     assert difference <= allowed, f"{precision}: off by {difference:.2e}, allowed {allowed:.2e}"
+
+
+def gradients_close(got: Mapping[str, Tensor], expected: Mapping[str, Tensor], allowed: float) -> None:
+    """Assert that the same parameters have gradients, which as one vector are off by less than that share of its norm:
+    single numbers pass through many layers. ``loss`` beside them is passed over."""
+    assert got.keys() == expected.keys()
+    names = [name for name in expected if name != "loss"]
+    mine, whole = (torch.cat([each[name].cpu().double().flatten() for name in names]) for each in (got, expected))
+    assert torch.isfinite(mine).all() and float((mine - whole).norm() / whole.norm()) < allowed

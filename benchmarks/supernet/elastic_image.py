@@ -12,23 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.published import DATA
 from benchmarks.parts.record import command, write_result
+from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
 from nas_core.space import Architecture, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_image.json"
-TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
 HALF = "50% of its latency"
 
 
@@ -52,32 +48,11 @@ VARIANTS = (
 
 
 @dataclass(frozen=True)
-class Job:
-    work: Path
+class Job(ImageRuns):
     epochs: int
     """Epochs of the trained network."""
     updates: int
     """Updates of supernets."""
-    threads: int
-
-    def run(self, name: str, *words: object) -> None:
-        """A command with its log, unless it was finished before."""
-        done = self.work / "done" / name
-        if done.exists():
-            return
-        done.parent.mkdir(parents=True, exist_ok=True)
-        log, start = self.work / f"{name}.log", time.monotonic()
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
-        with open(log, "a", encoding="utf-8") as file:
-            code = subprocess.run(
-                [*map(str, words)], stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
-            ).returncode
-        if code:
-            raise SystemExit(f"{name} failed, see {log}:\n{log.read_text(encoding='utf-8')[-800:]}")
-        done.write_text(f"{time.monotonic() - start:.1f}\n")
-
-    def command(self, name: str, *words: object) -> None:
-        self.run(name, Path(sys.executable).parent / "nas-ext", *words)
 
     @property
     def trained(self) -> Path:
@@ -94,7 +69,7 @@ class Job:
         path = self.work / f"taken-{importance}-{mos}.pt"
         if not path.exists():
             calibrate = () if importance == "none" else ("--calibrate", 8)
-            self.command(
+            self.nas_ext(
                 path.stem, "elastic", "--checkpoint", self.trained, "--data", TRAIN, "--out", path, "--importance",
                 importance, "--mos", mos, "--space-out", path.with_suffix(".yml"), *calibrate,
             )  # fmt: skip
@@ -120,14 +95,14 @@ def half(job: Job) -> Path:
     from nas_core.latency import load_latency_model
 
     space_file, data, model = job.taken(FULL.importance).with_suffix(".yml"), "latency.jsonl", "latency.json"
-    job.command(
+    job.nas_ext(
         "latency-collect", "latency", "collect", "--space", space_file, "--out", job.work / data, "--samples", 100,
         "--threads", 1, "--clock", "cpu",
     )  # fmt: skip
-    job.command("latency-fit", "latency", "fit", "--data", job.work / data, "--out", job.work / model)
+    job.nas_ext("latency-fit", "latency", "fit", "--data", job.work / data, "--out", job.work / model)
     space = load_space(space_file)
     (whole,) = load_latency_model(job.work / model, "genes", space).predict([space.largest()])
-    job.command(
+    job.nas_ext(
         "search", "search", "--checkpoint", job.supernet(FULL, job.updates, 1), "--latency-model", job.work / model,
         "--limit-ms", round(float(whole) / 2, 3), "--out", job.work / "search", "--valid-sentences", 1000,
         "--iterations", 10, "--parents", 8, "--mutations", 16, "--crossovers", 16,
@@ -178,7 +153,7 @@ def main(argv: list[str] | None = None) -> None:
     if not TRAIN.exists():
         print(f"skipped: no {TRAIN.name} in the folder that NAS_EXT_DATA names")
         return
-    job = Job(args.work.resolve(), args.epochs, args.updates, args.threads)
+    job = Job(args.work.resolve(), args.threads, args.epochs, args.updates)
     job.work.mkdir(parents=True, exist_ok=True)
     write_result(args.out, report(job, args.steps, args.seeds), command(__file__, argv))
 

@@ -12,10 +12,7 @@ done, so an interrupted run goes on. The images are not part of this repository:
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.published import DATA
 from benchmarks.parts.record import command, write_result
+from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
 from nas_core.files import read_json, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.models import flops_g
@@ -32,35 +29,15 @@ from nas_core.space import Architecture, SearchSpace, get_space, save_space
 from nas_core.space.choice import Choice
 
 RESULT = Path(__file__).parents[1] / "results" / "image_quality.json"
-TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
 LEAST_LINEAR = 2
 
 
 @dataclass(frozen=True)
-class Job:
-    work: Path
+class Job(ImageRuns):
     images: int
     epochs: int
     """Epochs of each network that is trained on its own."""
     supernet_epochs: int
-    threads: int
-
-    def run(self, name: str, *command: object) -> None:
-        """A command with its log, unless it was finished before."""
-        done = self.work / "done" / name
-        if done.exists():
-            return
-        done.parent.mkdir(parents=True, exist_ok=True)
-        log = self.work / f"{name}.log"
-        start = time.monotonic()
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
-        with open(log, "a", encoding="utf-8") as file:
-            code = subprocess.run(
-                [*map(str, command)], stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
-            ).returncode
-        if code:
-            raise SystemExit(f"{name} failed, see {log}:\n{log.read_text(encoding='utf-8')[-800:]}")
-        done.write_text(f"{time.monotonic() - start:.1f}\n")
 
     def train(self, name: str, *options: object) -> Path:
         folder = self.work / name
@@ -94,8 +71,8 @@ def placed(kinds: list[str]) -> Architecture:
 def searched(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any]]]:
     """The best mixture, and the validation loss of all placements."""
     folder = job.work / "search"
-    job.run(
-        "search", Path(sys.executable).parent / "nas-ext", "search", "--checkpoint", supernet / "last.pt",
+    job.nas_ext(
+        "search", "search", "--checkpoint", supernet / "last.pt",
         "--strategy", "random", "--out", folder, "--finalists", 1,
     )  # fmt: skip
     found = []
@@ -117,7 +94,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="of each training")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
-    job = Job(options.work, options.images, options.epochs, options.supernet_epochs, options.threads)
+    job = Job(options.work, options.threads, options.images, options.epochs, options.supernet_epochs)
     job.work.mkdir(parents=True, exist_ok=True)
     save_space(attention_space(), job.work / "attention.yml")
     supernet = job.train("supernet", "--epochs", job.supernet_epochs, "--sampling", "sandwich")

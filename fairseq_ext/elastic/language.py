@@ -25,7 +25,7 @@ from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.kinds import with_kinds
-from nas_core.supernet.elastic.language_space import auto_space, trained_genes
+from nas_core.supernet.elastic.stack_space import language_around, language_genes
 
 __all__ = ["TrainedLanguage", "language_state", "open_language"]
 
@@ -41,8 +41,8 @@ def open_language(path: Path, state: dict[str, Any], request: Request) -> Traine
     settings = language_settings(settings_of(state, path), state["cfg"], path)
     space = space_around(
         request.space,
-        trained_genes(settings.sizes),
-        lambda: auto_space(f"around-{path.stem}", settings.sizes, request.attention),
+        language_genes(settings.sizes),
+        lambda: language_around(f"around-{path.stem}", settings.sizes, request.attention),
     )
     task, model = load_network(path, state, request.data)
     args = _supernet_settings(settings, space, task)

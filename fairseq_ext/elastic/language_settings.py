@@ -15,7 +15,7 @@ from fairseq.tasks.language_modeling import LanguageModelingTask
 
 from fairseq_ext.elastic.refusals import activation, check_sizes, off, readable, refuse
 from nas_core.errors import ConfigError
-from nas_core.supernet.elastic.language_space import LanguageSizes
+from nas_core.supernet.elastic.stack_space import StackSizes as LanguageSizes
 
 __all__ = ["LanguageSettings", "language_settings"]
 

@@ -29,7 +29,7 @@ from nas_core.device import usable_device
 from nas_core.models.masked_lm import ClassHead, MaskedLMNet
 from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
 from nas_core.space import SearchSpace
-from nas_core.supernet.elastic.masked_lm_space import MaskedLMSizes, auto_space, trained_genes
+from nas_core.supernet.elastic.stack_space import StackSizes, masked_lm_around, trained_genes
 
 __all__ = ["TrainedMaskedLM", "open_masked_lm"]
 
@@ -60,7 +60,7 @@ def open_masked_lm(path: Path, state: dict[str, Any], request: Request) -> Train
     device = str(usable_device(request.device))
     task_group = task_settings(state["cfg"], path)
     args = masked_lm_settings(settings_of(state, path), task_group, path)
-    sizes = MaskedLMSizes(
+    sizes = StackSizes(
         int(args.encoder_layers),
         int(args.encoder_embed_dim),
         int(args.encoder_ffn_embed_dim),
@@ -70,7 +70,7 @@ def open_masked_lm(path: Path, state: dict[str, Any], request: Request) -> Train
     space = space_around(
         request.space,
         trained_genes(sizes),
-        lambda: auto_space(f"around-{path.stem}", sizes, request.attention),
+        lambda: masked_lm_around(f"around-{path.stem}", sizes, request.attention),
     )
     args.load_checkpoint_heads = True
     state = {**state, "cfg": {**state["cfg"], "model": args, "task": task_group}}

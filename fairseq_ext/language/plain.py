@@ -22,7 +22,7 @@ from nas_core.errors import ConfigError
 from nas_core.layers.weights import named_tensors
 from nas_core.models.language import LanguageNet, LanguageSubnet
 from nas_core.space import Architecture
-from nas_core.space.language import language_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["check_plain", "plain_state", "write_plain"]
 
@@ -69,7 +69,7 @@ def check_plain(architecture: Architecture, net: LanguageNet) -> None:
     Raises:
         ConfigError: a size differs between layers, heads do not fill the width, or a part is none of fairseq's.
     """
-    layers = language_layers(architecture)
+    layers = transformer_layers(architecture)
     for gene, values in (("ffn_dim", [each.ffn_dim for each in layers]), ("heads", [each.heads for each in layers])):
         if len(set(values)) > 1:
             raise _not_plain(f"{gene} is {', '.join(map(str, values))}, in fairseq all are equal")
@@ -119,7 +119,7 @@ def _layer(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _settings(net: LanguageNet, architecture: Architecture, tied: bool, task: Mapping[str, Any]) -> dict[str, Any]:
     """Options of fairseq's ``transformer_lm``, as plain data."""
-    width, first = architecture.number("embed_dim"), language_layers(architecture)[0]
+    width, first = architecture.number("embed_dim"), transformer_layers(architecture)[0]
     scale = width / int(net.reference_width)
     return {
         "_name": "transformer_lm",

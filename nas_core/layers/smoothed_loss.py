@@ -99,21 +99,26 @@ class Smoothed(NamedTuple):
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         """Compute what :class:`RowLosses` says."""
-        vocab = logits.shape[1]
+        loss, nll, norm = self.losses(rows, logits)
+        sums = loss.sum(), nll.sum()
+        return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
+
+    def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Both losses of each row, 0 at padding, and the logarithm of the sum of its exponentials, each (n, 1)."""
+        vocab, wanted = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
-        on_target = 1.0 - self.smoothing - spread
-        wanted = self.target[rows].unsqueeze(1)
-        keep = wanted.ne(self.padding_idx)
         at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
         norm = logits.logsumexp(1, keepdim=True)
-        row_nll = norm - at_target
-        row_loss = on_target * row_nll + spread * (vocab * norm - total)
-        sums = (row_loss * keep).sum(), (row_nll * keep).sum()
-        if not gradient:
-            return sums, None
-        grad = logits.sub_(norm).exp_().sub_(spread)
-        grad.scatter_add_(1, wanted, torch.full_like(at_target, -on_target))
-        return sums, grad.mul_(keep)
+        nll = norm - at_target
+        loss = (1.0 - self.smoothing - spread) * nll + spread * (vocab * norm - total)
+        keep = wanted.ne(self.padding_idx)
+        return loss * keep, nll * keep, norm
+
+    def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
+        """Probabilities (n, V), which are overwritten, less that share of the smoothed targets; 0 at padding."""
+        spread, wanted = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
+        on_target = p.new_full(wanted.shape, -(1.0 - self.smoothing - spread) * share)
+        return p.sub_(share * spread).scatter_add_(1, wanted, on_target).mul_(wanted.ne(self.padding_idx))
 
 
 class _Gradients:

@@ -8,12 +8,12 @@ those. Shapes: see the networks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-__all__ = ["Axis", "ElasticForm", "Part", "channel_parts", "layer_axes"]
+__all__ = ["Axis", "ElasticForm", "Part", "StackForm", "channel_parts", "layer_axes", "stack_channels"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,28 @@ class ElasticForm(Protocol):
 
     def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
         """Let shallower networks leave out the last layers of this order of each side first."""
+
+
+class StackForm:
+    """The form of networks with one stack of layers, which is the side ``""``; ``axes`` are the kind's."""
+
+    def sides(self, net: Any) -> dict[str, int]:
+        return {"": len(net.layers)}
+
+    def running(self, net: Any, subnet: Any, kept: Mapping[str, Sequence[int]]) -> Any:
+        if "" not in kept:
+            return subnet
+        return subnet._replace(layers=tuple(subnet.layers[index] for index in sorted(kept[""])))
+
+    def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
+        if "" in order:
+            net.config = replace(net.config, layer_order=tuple(order[""]))
+
+    def _layer_axes(self, net: Any) -> list[Axis]:
+        """Hidden units and heads of each layer."""
+        head_dim = net.space.largest().number("head_dim")
+        named = ((f"layers.{index}", layer) for index, layer in enumerate(net.layers))
+        return [axis for name, layer in named for axis in layer_axes(name, f"{name}.", layer, head_dim)]
 
 
 def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[Axis]:
@@ -112,3 +134,9 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
         elif tensor.ndim:
             raise AssertionError(f"no place for {name} along the channels")
     return parts, read_by
+
+
+def stack_channels(net: Any) -> tuple[list[Part], list[str]]:
+    """What :func:`channel_parts` gives of all layers of a network with one stack."""
+    found = [channel_parts(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
+    return [part for parts, _ in found for part in parts], [name for _, read_by in found for name in read_by]

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from nas_core.errors import ConfigError
 from nas_core.random_streams import own_streams
+from nas_core.space import Architecture
 
-__all__ = ["Convertible", "OnePassWorkload", "Workload", "same_draws"]
+__all__ = [
+    "FIRST_WORD",
+    "Convertible",
+    "OnePassWorkload",
+    "SubnetWorkload",
+    "Workload",
+    "check_least",
+    "check_words",
+    "same_draws",
+]
+
+FIRST_WORD = 4
+"""Smaller token numbers are fairseq's special symbols; number 1 is padding, which attention would skip."""
 
 
 class Workload(Protocol):
@@ -57,6 +71,50 @@ class OnePassWorkload:
     def run(self) -> object:
         """One pass; gives what the network gives."""
         return self._network(*self._inputs)
+
+
+class SubnetWorkload:
+    """A network with ``select``, and the weights of one architecture, which are taken once, as an extracted network has
+    them. What a kind of network runs with them are its ``parts``."""
+
+    def __init__(self, net: nn.Module, architecture: Architecture, device: str) -> None:
+        self._net: Any = net.to(device).eval()
+        self._architecture = architecture
+        self._select()
+
+    def _select(self) -> None:
+        with torch.inference_mode():
+            self._subnet = self._net.select(self._architecture)
+
+    @property
+    def modules(self) -> Sequence[nn.Module]:
+        return [self._net]
+
+    def convert(self, dtype: torch.dtype) -> None:
+        self._net.to(dtype)
+        self._select()
+
+
+def check_words(config: Any, *names: str) -> None:
+    """Check that those vocabularies of a workload's settings have more than special symbols.
+
+    Raises:
+        ConfigError: one has not.
+    """
+    for name in names:
+        if getattr(config, name) <= FIRST_WORD:
+            raise ConfigError(f"{name} is {getattr(config, name)}, expected more than {FIRST_WORD} (special symbols)")
+
+
+def check_least(config: Any, **least: int) -> None:
+    """Check that those of a workload's settings are not below a number each.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for name, number in least.items():
+        if getattr(config, name) < number:
+            raise ConfigError(f"{name} is {getattr(config, name)}, expected at least {number}")
 
 
 @contextmanager

@@ -9,56 +9,28 @@ absent where all layers use softmax), and either ``ffn_dim`` or ``mlp_ratio``, t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from nas_core.errors import ArchitectureError
-from nas_core.space.architecture import Architecture, Gene
-from nas_core.space.attention_codes import attention_codes
+from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
+from nas_core.space.stack import TransformerLayer, attention_choice, per_layer, size_choices, transformer_layers
 
-__all__ = ["ImageLayer", "image_layers", "image_space", "static_image_space", "token_grid"]
-
-_CODES = {"softmax": 1.0, "linear": 0.0}
-"""The largest architecture is all softmax, the smallest all linear."""
+__all__ = ["image_layers", "image_space", "static_image_space", "token_grid"]
 
 
-class ImageLayer(NamedTuple):
-    """One layer of an image architecture."""
-
-    ffn_dim: int
-    heads: int
-    qkv_dim: int
-    attention: str
-
-
-def image_layers(architecture: Architecture) -> tuple[ImageLayer, ...]:
+def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
     """The layers of an architecture, first to last.
 
     Raises:
         ArchitectureError: a gene of image networks is missing, or has not one option per layer.
     """
-    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
     if "ffn_dim" in architecture:
-        ffn = _per_layer(architecture, "ffn_dim", depth)
-    else:
-        width = architecture.number("embed_dim")
-        ffn = [round(float(ratio) * width) for ratio in _per_layer(architecture, "mlp_ratio", depth)]
-    heads = _per_layer(architecture, "heads", depth)
-    kinds = _per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
-    return tuple(
-        ImageLayer(int(f), int(h), int(h) * head_dim, str(kind)) for f, h, kind in zip(ffn, heads, kinds, strict=True)
-    )
-
-
-def _per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    value: Gene = architecture[gene]
-    if not isinstance(value, tuple):
-        return [value] * depth
-    if len(value) != depth:
-        raise ArchitectureError(f"architecture has {gene} = {list(value)}, expected {depth} options, one per layer")
-    return list(value)
+        return transformer_layers(architecture)
+    depth, width = architecture.number("layers"), architecture.number("embed_dim")
+    ratios = per_layer(architecture, "mlp_ratio", depth)
+    return transformer_layers(architecture, [round(float(ratio) * width) for ratio in ratios])
 
 
 def token_grid(architecture: Architecture, image_size: int | None = None) -> int:
@@ -94,19 +66,11 @@ def image_space(
     a choice of each layer. ``relative_clip``: distance in
     tokens from which on relative positions count as equal, in softmax attention; 0 for none.
     """
-    depth = max(layers)
     fixed = {"head_dim": head_dim, "image_size": image_size, "patch_size": patch_size, "relative_clip": relative_clip}
-    choices = [
-        Choice.make("layers", layers),
-        Choice.make("embed_dim", embed_dims),
-        Choice.make("ffn_dim", ffn_dims, "layers", depth)
-        if ffn_dims
-        else Choice.make("mlp_ratio", mlp_ratios, "layers", depth),
-        Choice.make("heads", heads, "layers", depth),
-    ]
+    ffn = {"ffn_dim": ffn_dims} if ffn_dims else {"mlp_ratio": mlp_ratios}
+    choices = size_choices(layers, embed_dims, heads, **ffn)
     if len(attention) > 1:
-        choices.append(Choice.make("attention", attention, "layers", depth, attention_codes(attention, _CODES)))
-        return SearchSpace(name, choices, fixed)
+        return SearchSpace(name, [*choices, attention_choice(attention, max(layers))], fixed)
     return SearchSpace(name, choices, {**fixed, "attention": attention[0]})
 
 

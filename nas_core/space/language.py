@@ -9,51 +9,15 @@ is, so that fewer heads are a smaller layer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from nas_core.errors import ArchitectureError
-from nas_core.space.architecture import Architecture, Option
-from nas_core.space.attention_codes import attention_codes
-from nas_core.space.choice import Choice
+from nas_core.space.architecture import Option
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
+from nas_core.space.stack import attention_choice, size_choices
 
-__all__ = ["LanguageLayer", "language_layers", "language_space", "with_context"]
+__all__ = ["language_space", "with_context"]
 
-_CODES = {"softmax": 1.0, "linear": 0.0}
-"""The largest architecture is all softmax, the smallest all linear."""
 _KINDS = ("softmax", "local", "linear")
-
-
-class LanguageLayer(NamedTuple):
-    """One layer of a language model."""
-
-    ffn_dim: int
-    heads: int
-    qkv_dim: int
-    attention: str
-
-
-def language_layers(architecture: Architecture) -> tuple[LanguageLayer, ...]:
-    """The layers of an architecture, first to last.
-
-    Raises:
-        ArchitectureError: a gene of language models is missing, or has not one option per layer.
-    """
-    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
-    kinds = _per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
-    sizes = (_per_layer(architecture, gene, depth) for gene in ("ffn_dim", "heads"))
-    layers = zip(*sizes, kinds, strict=True)
-    return tuple(LanguageLayer(int(f), int(h), int(h) * head_dim, str(kind)) for f, h, kind in layers)
-
-
-def _per_layer(architecture: Architecture, gene: str, depth: int) -> Sequence[Option]:
-    value = architecture[gene]
-    if not isinstance(value, tuple):
-        return [value] * depth
-    if len(value) != depth or not depth:
-        raise ArchitectureError(f"architecture has {gene} = {list(value)}, expected {depth} options, one per layer")
-    return value
 
 
 def language_space(
@@ -73,16 +37,10 @@ def language_space(
     a choice of each layer. ``context_length`` is also what linear attention is scaled by: far above the lengths that
     occur, its cosine weighs nothing.
     """
-    depth = max(layers)
+    choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     fixed: dict[str, Option] = {"head_dim": head_dim, "context_length": context_length}
-    choices = [
-        Choice.make("layers", layers),
-        Choice.make("embed_dim", embed_dims),
-        Choice.make("ffn_dim", ffn_dims, "layers", depth),
-        Choice.make("heads", heads, "layers", depth),
-    ]
     if len(attention) > 1:
-        choices.append(Choice.make("attention", attention, "layers", depth, attention_codes(attention, _CODES)))
+        choices.append(attention_choice(attention, max(layers)))
     elif tuple(attention) != ("softmax",):
         fixed["attention"] = attention[0]
     return SearchSpace(name, choices, fixed)

@@ -1,4 +1,4 @@
-"""Masked language models: their genes, spaces at RoBERTa's sizes, and what a layer of an architecture is.
+"""Masked language models: their genes, and spaces at RoBERTa's sizes.
 
 Genes of the network: ``layers``, ``embed_dim``, ``head_dim`` and ``sequence_length``, the tokens for which costs are
 counted. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (a kind of :mod:`nas_core.layers.attention`;
@@ -9,51 +9,16 @@ a smaller layer and each keeps its weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from nas_core.errors import ArchitectureError
-from nas_core.space.architecture import Architecture
-from nas_core.space.attention_codes import attention_codes
-from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
+from nas_core.space.stack import attention_choice, size_choices
 
-__all__ = ["MaskedLMLayer", "masked_lm_layers", "masked_lm_space"]
+__all__ = ["masked_lm_space"]
 
 _CODES = {"linear": 0.0, "softmax": 1.0}
-
-
-class MaskedLMLayer(NamedTuple):
-    """One layer of an architecture."""
-
-    ffn_dim: int
-    heads: int
-    qkv_dim: int
-    attention: str
-
-
-def masked_lm_layers(architecture: Architecture) -> tuple[MaskedLMLayer, ...]:
-    """The layers of an architecture, first to last.
-
-    Raises:
-        ArchitectureError: a gene of masked language models is missing, or has not one option per layer.
-    """
-    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
-    ffn, heads = (_per_layer(architecture, gene, depth) for gene in ("ffn_dim", "heads"))
-    kinds = _per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
-    return tuple(
-        MaskedLMLayer(int(f), int(h), int(h) * head_dim, str(kind))
-        for f, h, kind in zip(ffn, heads, kinds, strict=True)
-    )
-
-
-def _per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    value = architecture[gene]
-    if not isinstance(value, tuple):
-        return [value] * depth
-    if len(value) != depth:
-        raise ArchitectureError(f"architecture has {gene} = {list(value)}, expected {depth} options, one per layer")
-    return list(value)
+"""In the order that files of spaces have."""
 
 
 def masked_lm_space(
@@ -73,15 +38,9 @@ def masked_lm_space(
     ``nas_core.layers.attention.KINDS`` has; where only softmax is possible, no gene is added. The largest architecture
     uses softmax wherever it can, the smallest linear attention.
     """
-    depth = max(layers)
-    choices = [
-        Choice.make("layers", layers),
-        Choice.make("embed_dim", embed_dims),
-        Choice.make("ffn_dim", ffn_dims, "layers", depth),
-        Choice.make("heads", heads, "layers", depth),
-    ]
+    choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     if tuple(attention) != ("softmax",):
-        choices.append(Choice.make("attention", attention, "layers", depth, attention_codes(attention, _CODES)))
+        choices.append(attention_choice(attention, max(layers), _CODES))
     return SearchSpace(name, choices, {"head_dim": head_dim, "sequence_length": sequence_length})
 
 

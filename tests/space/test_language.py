@@ -6,7 +6,8 @@ import pytest
 
 from nas_core.errors import ArchitectureError
 from nas_core.space import Architecture, SearchSpace, get_space, language_space
-from nas_core.space.language import LanguageLayer, language_layers, with_context
+from nas_core.space.language import with_context
+from nas_core.space.stack import TransformerLayer, transformer_layers
 from tests.contracts.space import SpaceContract
 
 
@@ -23,15 +24,15 @@ class TestMixed(SpaceContract):
 def test_layers_have_their_kinds_of_attention() -> None:
     space = get_space("mformer_language_small")
     assert space.largest()["attention"] == ("softmax",) * 4 and space.smallest()["attention"] == ("linear",) * 2
-    assert language_layers(space.largest())[0] == LanguageLayer(512, 4, 128, "softmax")
+    assert transformer_layers(space.largest())[0] == TransformerLayer(512, 4, 128, "softmax")
     plain = get_space("language_small")
-    assert "attention" not in plain.largest() and language_layers(plain.largest())[3].attention == "softmax"
+    assert "attention" not in plain.largest() and transformer_layers(plain.largest())[3].attention == "softmax"
     linear = language_space("one", layers=(2,), embed_dims=(8,), ffn_dims=(8,), heads=(2,), head_dim=4,
                             context_length=9, attention=("linear",))  # fmt: skip
-    assert [layer.attention for layer in language_layers(linear.largest())] == ["linear"] * 2
+    assert [layer.attention for layer in transformer_layers(linear.largest())] == ["linear"] * 2
     short = Architecture({**space.smallest().to_dict(), "heads": [2]})
     with pytest.raises(ArchitectureError, match=r"heads = .2., expected 2 options, one per layer"):
-        language_layers(short)
+        transformer_layers(short)
 
 
 def test_another_context_is_the_same_space_otherwise() -> None:

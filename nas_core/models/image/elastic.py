@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nas_core.layers.depth import check_order
-from nas_core.models.elastic import Axis, Part, channel_parts, layer_axes
+from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
 from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionSubnet
 
 __all__ = ["IMAGE_ELASTIC"]
 
@@ -18,33 +17,18 @@ _CHANNELS = {"patch_embed.weight": 0, "patch_embed.bias": 0, "class_token": 0, "
 """Tensors outside the layers, and the dimension along which their channels lie."""
 
 
-class _ImageElastic:
+class _ImageElastic(StackForm):
     """The :class:`nas_core.models.elastic.ElasticForm` of :class:`VisionNet`; it has one side, whose name is empty."""
-
-    def sides(self, net: VisionNet) -> dict[str, int]:
-        """All layers are one side."""
-        return {"": len(net.layers)}
 
     def axes(self, net: VisionNet) -> tuple[Axis, ...]:
         """Channels of the whole network, if a classifier reads them; hidden units and heads of each layer."""
         state = dict(net.named_parameters())
-        parts = [Part(name, dim) for name, dim in _CHANNELS.items() if name in state]
-        read_by = ["head.weight"]
-        axes = list[Axis]()
-        head_dim = net.space.largest().number("head_dim")
-        for index, layer in enumerate(net.layers):
-            own, readers = channel_parts(f"layers.{index}.", layer)
-            parts += own
-            read_by += readers
-            axes += layer_axes(f"layers.{index}", f"layers.{index}.", layer, head_dim)
+        axes = self._layer_axes(net)
         if net.head is None:  # then the channels are the output, whose order must stay
             return tuple(axes)
-        return Axis("channels", net.embed_dim, tuple(parts), 1, tuple(read_by)), *axes
-
-    def running(self, net: VisionNet, subnet: VisionSubnet, kept: Mapping[str, Sequence[int]]) -> VisionSubnet:
-        """The layers of the side ``""`` that are kept, by their index."""
-        layers = kept.get("", range(len(subnet.layers)))
-        return subnet._replace(layers=tuple(subnet.layers[index] for index in layers))
+        own, read_by = stack_channels(net)
+        parts = [*(Part(name, dim) for name, dim in _CHANNELS.items() if name in state), *own]
+        return Axis("channels", net.embed_dim, tuple(parts), 1, ("head.weight", *read_by)), *axes
 
     def set_order(self, net: VisionNet, order: Mapping[str, Sequence[int]]) -> None:
         """Set the order of the layers.

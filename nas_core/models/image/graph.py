@@ -10,13 +10,11 @@ Numbers of a node are divided by fixed sizes (``SCALES``), those of a small visi
 
 from __future__ import annotations
 
-import numpy as np
-
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
-from nas_core.layers.attention import KINDS
-from nas_core.models.image.genes import attention_options
-from nas_core.space import Architecture, SearchSpace
+from nas_core.models.graph import ChainGraphs
+from nas_core.models.image.genes import GENES
+from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
 __all__ = ["ATTRIBUTES", "SCALES", "image_graph", "operations", "operations_of"]
@@ -31,17 +29,8 @@ SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
 """By what each column is divided."""
 
 
-def operations() -> tuple[str, ...]:
-    """Names of the operation indices, from 0: those of further kinds of attention stand behind the first five."""
-    own = [kind.operation("image") for _, kind in KINDS.items() if "image" in kind.places]
-    return tuple(dict.fromkeys((*_FIRST, *own)))
-
-
-def operations_of(space: SearchSpace) -> int:
-    """Count the operation indices that graphs of a space may have: those before the last one that it chooses."""
-    names = operations()
-    chosen = {KINDS.get(kind).operation("image") for layer in attention_options(space) for kind in layer}
-    return 1 + max(names.index(name) for name in (*_FIRST, *chosen))
+_GRAPHS = ChainGraphs(GENES, _FIRST, SCALES)
+operations, operations_of = _GRAPHS.operations, _GRAPHS.operations_of
 
 
 def image_graph(architecture: Architecture) -> Graph:
@@ -59,14 +48,9 @@ def image_graph(architecture: Architecture) -> Graph:
         ("patch_embedding", (width, 0, 0, 0, grid, architecture.number("patch_size"), 0))
     ]
     for layer in image_layers(architecture):
-        if layer.attention not in KINDS.names() or "image" not in (kind := KINDS.get(layer.attention)).places:
-            known = [name for name, kind in KINDS.items() if "image" in kind.places]
-            raise ArchitectureError(f"an attention is {layer.attention!r}; expected one of {known}")
+        kind, operation = _GRAPHS.attention(layer.attention)
         distance = clip if kind.takes_relative else 0
-        nodes.append((kind.operation("image"), (width, layer.heads, layer.qkv_dim, 0, grid, 0, distance)))
+        nodes.append((operation, (width, layer.heads, layer.qkv_dim, 0, grid, 0, distance)))
         nodes.append(("feed_forward", (width, 0, 0, layer.ffn_dim, grid, 0, 0)))
     nodes += [("pooling", (width, 0, 0, 0, grid, 0, 0)), ("classifier", (width, 0, 0, 0, 0, 0, 0))]
-    names = operations()
-    ops = [names.index(operation) for operation, _ in nodes]
-    chain = [(node, node + 1) for node in range(len(nodes) - 1)]
-    return Graph(ops, chain, attributes=np.array([sizes for _, sizes in nodes]) / SCALES)
+    return _GRAPHS.chain(nodes)

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
+from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.image import costs, graph, memory
 from nas_core.models.image.export import ImageModel
 from nas_core.models.image.genes import GENES, check_image_space
@@ -19,36 +20,19 @@ __all__ = ["IMAGE"]
 _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
 
 
-class _ImageKind(OnePassKind):
+class _ImageKind(FormulaKind, OnePassKind):
     """Vision transformers over the genes of :mod:`nas_core.space.image`; costs with a classifier of ten classes."""
 
     name = "image"
-    genes = GENES
+    genes = GENES.names
     counted = "parameters with a classifier of ten classes"
     attributes = graph.ATTRIBUTES
     workload_config = ImageWorkloadConfig
+    formulas = Formulas(costs, graph, memory)
+    timed = ImageWorkload
 
     def check(self, space: SearchSpace) -> None:
         check_image_space(space)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return graph.operations()
-
-    def operations_of(self, space: SearchSpace) -> int:
-        return graph.operations_of(space)
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.params_m(architecture)
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops_g(architecture)
-
-    def weights(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:
-        return memory.weight_numbers(architecture, config)
-
-    def live(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:
-        return memory.live_numbers(architecture, config)
 
     def graph(self, architecture: Architecture) -> Graph:
         return graph.image_graph(architecture)
@@ -58,11 +42,6 @@ class _ImageKind(OnePassKind):
 
     def inputs(self, architecture: Architecture, config: ImageWorkloadConfig) -> tuple[Tensor, ...]:
         return (images(architecture, config),)
-
-    def workload(
-        self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
-    ) -> ImageWorkload:
-        return ImageWorkload(space, architecture, config, device)
 
     def described(self, config: ImageWorkloadConfig) -> dict[str, Any]:
         """Without the activation of earlier releases, so that their measurements are continued."""

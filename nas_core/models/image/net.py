@@ -28,6 +28,7 @@ from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, re
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.image.genes import attention_options, check_image_space, widest_layers
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
+from nas_core.models.static import copied, selected
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 
@@ -111,14 +112,7 @@ class VisionNet(nn.Module):
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
         ``VisionNet`` built from the space of that architecture without experts."""
-        training = self.training
-        self.eval()
-        try:
-            with torch.no_grad():
-                subnet = self.select(architecture)
-        finally:
-            self.train(training)
-        return {name: tensor.detach().clone().contiguous() for name, tensor in named_tensors(subnet)}
+        return copied(named_tensors(selected(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
 

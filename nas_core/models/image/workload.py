@@ -5,17 +5,17 @@ Shapes: B batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import unknown_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig
-from nas_core.models.workload import same_draws
+from nas_core.models.workload import SubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace, static_image_space
 
 __all__ = ["ImageWorkload", "ImageWorkloadConfig", "images", "static_net"]
@@ -35,14 +35,12 @@ class ImageWorkloadConfig:
     """Function of the hidden units: relu, gelu, .."""
 
     def __post_init__(self) -> None:
-        for name in ("batch", "classes", "channels"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        check_least(self, batch=1, classes=1, channels=1)
         if self.activation not in ACTIVATIONS:
             raise unknown_choice("activation", self.activation, ACTIVATIONS)
 
 
-class ImageWorkload:
+class ImageWorkload(SubnetWorkload):
     """A static network of ``architecture``, with random weights, and the one part ``network``.
 
     Raises:
@@ -50,28 +48,20 @@ class ImageWorkload:
         SpaceError: the space lacks a gene that the network has.
     """
 
+    _net: VisionNet
+
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
     ) -> None:
         architecture = space.validate(architecture)
         with same_draws():
             net, inputs = static_net(architecture, config), images(architecture, config)
-        self._net, self._images, self._architecture = net.to(device), inputs.to(device), architecture
-        self._select()
-
-    def _select(self) -> None:
-        """The weights are taken once, as an extracted network has them."""
-        with torch.inference_mode():
-            self._subnet = self._net.select(self._architecture)
+        self._images = inputs.to(device)
+        super().__init__(net, architecture, device)
 
     def convert(self, dtype: torch.dtype) -> None:
-        self._net.to(dtype)
+        super().convert(dtype)
         self._images = self._images.to(dtype)
-        self._select()
-
-    @property
-    def modules(self) -> Sequence[nn.Module]:
-        return [self._net]
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Architecture
-from nas_core.space.language import language_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["flops", "flops_g", "parameters", "params_m"]
 
@@ -21,7 +21,7 @@ def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = T
     """
     width = architecture.number("embed_dim")
     total = vocab * width * (1 if tied_output else 2) + 2 * width * final_norm
-    for layer in language_layers(architecture):
+    for layer in transformer_layers(architecture):
         total += 4 * width * layer.qkv_dim + 3 * layer.qkv_dim + width
         total += 2 * width * layer.ffn_dim + layer.ffn_dim + width + 4 * width
     return total
@@ -42,7 +42,7 @@ def flops(architecture: Architecture, length: int | None = None, vocab: int = 0)
     tokens = architecture.number("context_length") if length is None else length
     width = architecture.number("embed_dim")
     macs = tokens * width * vocab
-    for layer in language_layers(architecture):
+    for layer in transformer_layers(architecture):
         macs += tokens * (4 * layer.qkv_dim * width + 2 * width * layer.ffn_dim)
         macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads, causal=True)
     return 2 * macs

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from nas_core.graph.graph import Graph
-from nas_core.models.kind import ModelKind
+from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.language import costs, graph, memory
 from nas_core.models.language.genes import GENES, check_language_space
 from nas_core.models.language.net import LanguageNet
@@ -15,43 +15,26 @@ from nas_core.models.language.workload import LanguageWorkload, LanguageWorkload
 from nas_core.models.parts import SpacePart
 from nas_core.models.workload import same_draws
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.language import language_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["LANGUAGE"]
 
 
-class _LanguageKind(ModelKind):
+class _LanguageKind(FormulaKind):
     """Decoder-only transformers over the genes of :mod:`nas_core.space.language`; costs without embeddings and output
     projection."""
 
     name = "language"
-    genes = GENES
+    genes = GENES.names
     counted = "parameters without embeddings"
     attributes = graph.ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = LanguageWorkloadConfig
+    formulas = Formulas(costs, graph, memory)
+    timed = LanguageWorkload
 
     def check(self, space: SearchSpace) -> None:
         check_language_space(space)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return graph.operations()
-
-    def operations_of(self, space: SearchSpace) -> int:
-        return graph.operations_of(space)
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.params_m(architecture)
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops_g(architecture)
-
-    def weights(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-        return memory.weight_numbers(architecture, config)
-
-    def live(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-        return memory.live_numbers(architecture, config)
 
     def cache(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
         return sum(memory.cache_numbers(architecture, config))
@@ -61,11 +44,6 @@ class _LanguageKind(ModelKind):
 
     def build(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> LanguageNet:
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
-
-    def workload(
-        self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, device: str = "cpu"
-    ) -> LanguageWorkload:
-        return LanguageWorkload(space, architecture, config, device)
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
         """The prompt, and as many steps as new tokens, each with as many past positions as the steps have on
@@ -85,7 +63,7 @@ class _LanguageKind(ModelKind):
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
-        ffn, heads, _, kinds = zip(*language_layers(architecture), strict=True)
+        ffn, heads, _, kinds = zip(*transformer_layers(architecture), strict=True)
         return {"": {"ffn_dim": ffn, "heads": heads, "attention": kinds}}
 
 

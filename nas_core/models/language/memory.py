@@ -12,7 +12,7 @@ from nas_core.models.language.subnet import LanguageConfig
 from nas_core.models.language.workload import LanguageWorkloadConfig
 from nas_core.models.memory import attention_numbers, state_numbers
 from nas_core.space import Architecture
-from nas_core.space.language import LanguageLayer, language_layers
+from nas_core.space.stack import TransformerLayer, transformer_layers
 
 __all__ = ["cache_numbers", "live_numbers", "weight_numbers"]
 
@@ -29,7 +29,7 @@ def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -
 def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> tuple[int, ...]:
     """What the attention of each layer keeps after the prompt and the new tokens."""
     length = config.prompt_length + config.new_tokens
-    return tuple(_state(layer, length, config.batch) for layer in language_layers(architecture))
+    return tuple(_state(layer, length, config.batch) for layer in transformer_layers(architecture))
 
 
 def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
@@ -39,7 +39,7 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
     caches = cache_numbers(architecture, config)
     kept = reading = stepping = 0
-    for layer, after in zip(language_layers(architecture), caches, strict=True):
+    for layer, after in zip(transformer_layers(architecture), caches, strict=True):
         kind, sizes = KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
         attending = attention_numbers(kind, config.batch, config.prompt_length, *sizes, causal=True)
         own = _of_prompt(layer, config)
@@ -52,7 +52,7 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
     return max(positions * width + reading, decoding)
 
 
-def _of_prompt(layer: LanguageLayer, config: LanguageWorkloadConfig) -> int:
+def _of_prompt(layer: TransformerLayer, config: LanguageWorkloadConfig) -> int:
     """What a layer keeps of the prompt: keys and values of all positions as they lie beside the queries that they were
     projected with, or a state of its own."""
     if _state(layer, 2, 1) > _state(layer, 1, 1):
@@ -60,6 +60,6 @@ def _of_prompt(layer: LanguageLayer, config: LanguageWorkloadConfig) -> int:
     return _state(layer, config.prompt_length, config.batch)
 
 
-def _state(layer: LanguageLayer, length: int, batch: int) -> int:
+def _state(layer: TransformerLayer, length: int, batch: int) -> int:
     kind = KINDS.get(layer.attention)
     return state_numbers(kind, layer.heads, layer.qkv_dim // layer.heads, length, batch)

@@ -9,29 +9,22 @@ Shapes: B batch, T length, C channels, V vocabulary.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from nas_core.errors import CheckpointError
-from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
-from nas_core.layers.attention.kinds import AttentionKind, placed
-from nas_core.layers.depth import check_order, kept_layers
-from nas_core.layers.positions import positions_of
-from nas_core.layers.transformer import AttentionConfig, Dropouts, LayerForm, norm
-from nas_core.models.language.genes import attention_options, bounded, check_language_space, widest_layers
-from nas_core.models.language.static import static_state
+from nas_core.layers import ElasticLayerNorm
+from nas_core.layers.transformer import LayerForm, norm
+from nas_core.layers.weights import named_tensors
+from nas_core.models.language.genes import GENES, check_language_space
 from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
+from nas_core.models.stack import TokenStack
+from nas_core.models.static import copied, selected
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.language import language_layers
 
 __all__ = ["LanguageNet", "length_limit"]
 
 
-class LanguageNet(nn.Module):
+class LanguageNet(TokenStack):
     """Decoder-only transformer over the genes of :mod:`nas_core.space.language`.
 
     ``select(architecture)`` gives the weights of one architecture, mixing experts once; ``forward`` (all positions),
@@ -41,7 +34,7 @@ class LanguageNet(nn.Module):
         SpaceError: the space lacks a gene that this network has.
     """
 
-    reference_width: Tensor
+    config: LanguageConfig
 
     def __init__(
         self,
@@ -50,33 +43,16 @@ class LanguageNet(nn.Module):
         config: LanguageConfig | None = None,
         reference_width: int | None = None,
     ) -> None:
-        super().__init__()
-        self.space = space
-        self.config = config = config or LanguageConfig()
+        config = config or LanguageConfig()
         check_language_space(space)
-        largest = space.largest()
-        width, self.context_length = largest.number("embed_dim"), largest.number("context_length")
-        self.embedding = ElasticEmbedding(vocab, width, config.padding_idx)
-        self.output = None if config.tied_output else ElasticEmbedding(vocab, width, config.padding_idx)
-        reference = reference_width or width
-        self.register_buffer("reference_width", torch.tensor(reference))
-        stored = config.first_position + self.context_length
-        self.positions = positions_of(config.positions, reference, stored, width)
-        features, form = len(space.choices), LayerForm(config.norm_first, config.activation)
-        self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(width, ffn, qkv, features, config.mos, form, AttentionConfig(kinds), causal=True)
-            for (ffn, qkv), kinds in zip(widest_layers(space), self._kinds(), strict=True)
-        )
-        check_order(config.layer_order, len(self.layers))
-        self.norm = ElasticLayerNorm(width) if config.has_final_norm else None
-
-    def _kinds(self) -> list[tuple[AttentionKind, ...]]:
-        """The kinds of attention that each layer may use, with their settings."""
-        linear = self.config.linear
-        return [
-            tuple(placed(linear if name == linear.name else name, "decoder", self.context_length) for name in names)
-            for names in attention_options(self.space)
-        ]
+        longest = space.largest().number("context_length")
+        stored = config.first_position + longest
+        super().__init__(space, vocab, config, reference_width, stored, not config.tied_output)
+        self.context_length = longest
+        kinds = GENES.layer_attention(space, config.linear, longest)
+        form = LayerForm(config.norm_first, config.activation)
+        self._build_layers(GENES.widest_layers(space), kinds, form, causal=True)
+        self.norm = ElasticLayerNorm(self.embed_dim) if config.has_final_norm else None
 
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
@@ -86,52 +62,22 @@ class LanguageNet(nn.Module):
         Raises:
             ArchitectureError: the architecture lies outside the space.
         """
-        encoding = torch.from_numpy(self.space.encode(architecture)[0])
-        experts = self.config.mos.kind != "none"
-        routed = encoding.to(self.reference_width.device, non_blocking=True) if experts else None
-        width = architecture.number("embed_dim")
-        table = self.embedding.select(width)
+        layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return LanguageSubnet(
-            table,
-            table if self.output is None else self.output.select(width),
-            tuple(
-                layer.select(width, sizes.ffn_dim, sizes.heads, routed, sizes.attention, sizes.qkv_dim)
-                for layer, sizes in zip(self.kept_layers(architecture), language_layers(architecture), strict=True)
-            ),
+            *self._select_tables(width),
+            layers,
             None if self.norm is None else self.norm.select(width),
             architecture,
         )
 
-    def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
-        """The layers that an architecture runs, in the order in which it does."""
-        return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
-
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
         ``LanguageNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-        return static_state(self, architecture)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """The table of positions is a function of the supernet's width, which travels with the weights."""
-        width = state_dict.get(prefix + "reference_width")
-        if width is not None:
-            if width.numel() != 1:
-                raise CheckpointError(f"reference_width has shape {tuple(width.shape)}, expected one number")
-            self.positions.resize(int(width))
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        subnet = selected(self, architecture)
+        rest = named_tensors(subnet._replace(embedding=None, output=None))
+        return copied((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
-
-    def _dropouts(self, features: int) -> Dropouts:
-        if not self.training:
-            return Dropouts()
-        config, scale = self.config, features / self.positions.width
-        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
-
-    def embedding_scale(self, table: Tensor) -> float:
-        """By what embeddings are multiplied."""
-        fixed = self.config.embedding_scale
-        return math.sqrt(table.shape[1]) if fixed is None else fixed
 
     def positions_at(self, first: int, last: int, features: int) -> Tensor:
         """The vectors (last - first, features) of those positions, the first token's being 0."""
@@ -195,6 +141,6 @@ class LanguageNet(nn.Module):
 
 def length_limit(space: SearchSpace, config: LanguageConfig) -> int | None:
     """The longest sequence that networks of the space can read, by their attention or their positions; None: any."""
-    if config.positions == "sinusoidal" and not bounded(space):
+    if config.positions == "sinusoidal" and not GENES.bounded(space):
         return None
     return space.largest().number("context_length")

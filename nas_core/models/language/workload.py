@@ -6,7 +6,7 @@ What attention keeps grows with the prompt where it is softmax and does not wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -15,13 +15,10 @@ from torch import nn
 from nas_core.errors import ConfigError
 from nas_core.models.language.net import LanguageNet, length_limit
 from nas_core.models.language.subnet import LanguageCache
-from nas_core.random_streams import own_streams
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["LanguageWorkload", "LanguageWorkloadConfig", "check_lengths"]
-
-_FIRST_WORD = 4
-"""Smaller token numbers are fairseq's special symbols."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +35,8 @@ class LanguageWorkloadConfig:
     """Sequences at a time."""
 
     def __post_init__(self) -> None:
-        if self.vocab <= _FIRST_WORD:
-            raise ConfigError(f"vocab is {self.vocab}, expected more than {_FIRST_WORD} (special symbols)")
-        for name in ("prompt_length", "new_tokens", "batch"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        check_words(self, "vocab")
+        check_least(self, prompt_length=1, new_tokens=1, batch=1)
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
@@ -59,7 +53,7 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
         )
 
 
-class LanguageWorkload:
+class LanguageWorkload(SubnetWorkload):
     """A static network of ``architecture``, with random weights, and the parts ``prompt`` and ``decoding``.
 
     Raises:
@@ -67,33 +61,23 @@ class LanguageWorkload:
             can read.
     """
 
+    _net: LanguageNet
+
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, device: str = "cpu"
     ) -> None:
         architecture = space.validate(architecture)
-        with own_streams(0):  # the same weights and words each time; the caller's draws untouched
+        with same_draws():
             net = LanguageNet(SearchSpace.of(architecture, like=space), config.vocab)
-            tokens = torch.randint(_FIRST_WORD, config.vocab, (config.prompt_length + config.new_tokens, config.batch))
+            tokens = torch.randint(FIRST_WORD, config.vocab, (config.prompt_length + config.new_tokens, config.batch))
         check_lengths(net, config)
-        self._net = net.to(device).eval()
         self._prompt = tokens[: config.prompt_length].T.contiguous().to(device)  # (batch, prompt_length)
         self._words = list(tokens[config.prompt_length :].to(device))  # new_tokens x (batch,)
-        self._architecture = architecture
-        self._cache: LanguageCache | None = None
-        self._select()
+        super().__init__(net, architecture, device)
 
     def _select(self) -> None:
-        with torch.inference_mode():
-            self._subnet = self._net.select(self._architecture)
-        self._cache = None
-
-    def convert(self, dtype: torch.dtype) -> None:
-        self._net.to(dtype)
-        self._select()
-
-    @property
-    def modules(self) -> Sequence[nn.Module]:
-        return [self._net]
+        super()._select()
+        self._cache: LanguageCache | None = None
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.models.masked_lm.subnet import MaskedLMConfig
 from nas_core.space import Architecture
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["flops", "flops_g", "parameters", "params_m"]
 
@@ -27,7 +27,7 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
     width = architecture.number("embed_dim")
     norms = 1 + config.embedding_norm + config.norm_first
     total = width * width + width + norms * 2 * width
-    for layer in masked_lm_layers(architecture):
+    for layer in transformer_layers(architecture):
         total += 4 * width * layer.qkv_dim + 3 * layer.qkv_dim + width
         total += 2 * width * layer.ffn_dim + layer.ffn_dim + width + 4 * width
     for head in config.classification_heads:
@@ -57,7 +57,7 @@ def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> i
     tokens = length or architecture.number("sequence_length")
     width = architecture.number("embed_dim")
     macs = tokens * (width * width + width * vocabulary)
-    for layer in masked_lm_layers(architecture):
+    for layer in transformer_layers(architecture):
         macs += tokens * (4 * width * layer.qkv_dim + 2 * width * layer.ffn_dim)
         macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads)
     return 2 * macs

@@ -10,14 +10,12 @@ graphs of different spaces are comparable; 0 where a node has no such size.
 
 from __future__ import annotations
 
-import numpy as np
-
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
-from nas_core.layers.attention.kinds import KINDS
-from nas_core.models.masked_lm.genes import PLACE, attention_options
-from nas_core.space import Architecture, SearchSpace
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.models.graph import ChainGraphs
+from nas_core.models.masked_lm.genes import GENES
+from nas_core.space import Architecture
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["ATTRIBUTES", "SCALES", "masked_lm_graph", "operations", "operations_of"]
 
@@ -30,17 +28,8 @@ SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
 """By what each column is divided."""
 
 
-def operations() -> tuple[str, ...]:
-    """Names of the operation indices, from 0: those of further kinds of attention stand behind the first four."""
-    own = [kind.operation(PLACE) for _, kind in KINDS.items() if PLACE in kind.places]
-    return tuple(dict.fromkeys((*_FIRST, *own)))
-
-
-def operations_of(space: SearchSpace) -> int:
-    """Count the operation indices that graphs of a space may have: those before the last one that it chooses."""
-    names = operations()
-    chosen = {KINDS.get(kind).operation(PLACE) for layer in attention_options(space) for kind in layer}
-    return 1 + max(names.index(name) for name in (*_FIRST, *chosen))
+_GRAPHS = ChainGraphs(GENES, _FIRST, SCALES)
+operations, operations_of = _GRAPHS.operations, _GRAPHS.operations_of
 
 
 def masked_lm_graph(architecture: Architecture) -> Graph:
@@ -56,14 +45,9 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
         )
     width, length = architecture.number("embed_dim"), architecture.number("sequence_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("token_embedding", (width, 0, 0, 0, length))]
-    for layer in masked_lm_layers(architecture):
-        if layer.attention not in KINDS.names() or PLACE not in (kind := KINDS.get(layer.attention)).places:
-            known = [name for name, kind in KINDS.items() if PLACE in kind.places]
-            raise ArchitectureError(f"an attention is {layer.attention!r}; expected one of {known}")
-        nodes.append((kind.operation(PLACE), (width, layer.heads, layer.qkv_dim, 0, length)))
+    for layer in transformer_layers(architecture):
+        _, operation = _GRAPHS.attention(layer.attention)
+        nodes.append((operation, (width, layer.heads, layer.qkv_dim, 0, length)))
         nodes.append(("encoder_feed_forward", (width, 0, 0, layer.ffn_dim, length)))
     nodes.append(("token_head", (width, 0, 0, 0, length)))
-    names = operations()
-    ops = [names.index(operation) for operation, _ in nodes]
-    chain = [(node, node + 1) for node in range(len(nodes) - 1)]
-    return Graph(ops, chain, attributes=np.array([sizes for _, sizes in nodes]) / SCALES)
+    return _GRAPHS.chain(nodes)

@@ -7,51 +7,33 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
+from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.kind import OnePassKind
 from nas_core.models.masked_lm import costs, graph, memory
 from nas_core.models.masked_lm.export import MaskedLMModel
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
 from nas_core.models.masked_lm.workload import HEAD, MaskedLMWorkload, MaskedLMWorkloadConfig, sequences, timed_net
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["MASKED_LM"]
 
-_LAYERED = ("ffn_dim", "heads", "attention")
 
-
-class _MaskedLMKind(OnePassKind):
+class _MaskedLMKind(FormulaKind, OnePassKind):
     """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables of tokens and
     positions."""
 
     name = "masked_lm"
-    genes = GENES
+    genes = GENES.names
     counted = "parameters without tables of tokens and positions"
     attributes = graph.ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = MaskedLMWorkloadConfig
+    formulas = Formulas(costs, graph, memory)
+    timed = MaskedLMWorkload
 
     def check(self, space: SearchSpace) -> None:
         check_masked_lm_space(space)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return graph.operations()
-
-    def operations_of(self, space: SearchSpace) -> int:
-        return graph.operations_of(space)
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.params_m(architecture)
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops_g(architecture)
-
-    def weights(self, architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-        return memory.weight_numbers(architecture, config)
-
-    def live(self, architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-        return memory.live_numbers(architecture, config)
 
     def graph(self, architecture: Architecture) -> Graph:
         return graph.masked_lm_graph(architecture)
@@ -63,14 +45,9 @@ class _MaskedLMKind(OnePassKind):
     def inputs(self, architecture: Architecture, config: MaskedLMWorkloadConfig) -> tuple[Tensor, ...]:
         return (sequences(architecture, config),)
 
-    def workload(
-        self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
-    ) -> MaskedLMWorkload:
-        return MaskedLMWorkload(space, architecture, config, device)
-
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
-        genes = masked_lm_layers(architecture)
+        genes = transformer_layers(architecture)
         return {
             "": {name: tuple(getattr(layer, name) for layer in genes) for name in ("ffn_dim", "heads", "attention")}
         }

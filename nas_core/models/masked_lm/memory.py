@@ -10,7 +10,7 @@ from nas_core.models.masked_lm.costs import parameters
 from nas_core.models.masked_lm.workload import MaskedLMWorkloadConfig, timed_config, timed_length
 from nas_core.models.memory import layer_numbers
 from nas_core.space import Architecture
-from nas_core.space.masked_lm import masked_lm_layers
+from nas_core.space.stack import transformer_layers
 
 __all__ = ["live_numbers", "weight_numbers"]
 
@@ -26,7 +26,7 @@ def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> 
     width, length = architecture.number("embed_dim"), timed_length(architecture, config)
     layers = [
         layer_numbers(KINDS.get(one.attention), config.batch, length, width, one.qkv_dim, one.ffn_dim, one.heads)
-        for one in masked_lm_layers(architecture)
+        for one in transformer_layers(architecture)
     ]
     predicting = 0 if config.classes else config.batch * length * (width + config.vocab)
     return config.batch * length * width + max(*layers, predicting)

@@ -8,32 +8,30 @@ Shapes: B batch, T length, C channels, V vocabulary, K classes.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError, unknown_choice
-from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
-from nas_core.layers.depth import check_order, kept_layers
+from nas_core.errors import unknown_choice
+from nas_core.layers import ElasticLayerNorm
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.modes import is_exporting
-from nas_core.layers.positions import StoredPositions, positions_of
+from nas_core.layers.positions import StoredPositions
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.models.masked_lm.genes import check_masked_lm_space, layer_attention, sequence_length, widest_layers
+from nas_core.layers.weights import named_tensors
+from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
 from nas_core.models.masked_lm.heads import ElasticClassHead, ElasticTokenHead, class_logits, token_logits
-from nas_core.models.masked_lm.static import static_state
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
+from nas_core.models.stack import TokenStack
+from nas_core.models.static import copied, selected
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.masked_lm import masked_lm_layers
 
 __all__ = ["MaskedLMNet"]
 
 
-class MaskedLMNet(nn.Module):
+class MaskedLMNet(TokenStack):
     """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm`.
 
     As fairseq's RoBERTa: tokens and learned positions, a layer norm, encoder layers that read all tokens but padding,
@@ -44,8 +42,7 @@ class MaskedLMNet(nn.Module):
         SpaceError: the space lacks a gene that this network has.
     """
 
-    reference_width: Tensor
-    output: ElasticEmbedding
+    config: MaskedLMConfig
 
     def __init__(
         self,
@@ -54,24 +51,15 @@ class MaskedLMNet(nn.Module):
         config: MaskedLMConfig | None = None,
         reference_width: int | None = None,
     ) -> None:
-        super().__init__()
-        self.space = space
-        self.config = config = config or MaskedLMConfig()
+        config = config or MaskedLMConfig()
         check_masked_lm_space(space)
-        self.embed_dim = width = space.largest().number("embed_dim")
-        self.register_buffer("reference_width", torch.tensor(reference_width or width))
-        self.embedding = ElasticEmbedding(vocabulary, width, config.padding_idx)
-        if not config.share_embeddings:
-            self.output = ElasticEmbedding(vocabulary, width, config.padding_idx)
-        stored = config.stored_positions or sequence_length(space)
-        self.positions = positions_of(config.positions, reference_width or width, stored, width)
+        stored = config.stored_positions or space.largest().number("sequence_length")
+        super().__init__(space, vocabulary, config, reference_width, stored, not config.share_embeddings)
+        width = self.embed_dim
         self.embedding_norm = ElasticLayerNorm(width, config.norm_eps) if config.embedding_norm else None
+        kinds = GENES.layer_attention(space, config.linear, config.linear_length)
         form = LayerForm(config.norm_first, config.activation, config.norm_eps)
-        self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(width, ffn, qkv, len(space.choices), config.mos, form, attention)
-            for (ffn, qkv), attention in zip(widest_layers(space), layer_attention(space, config), strict=True)
-        )
-        check_order(config.layer_order, len(self.layers))
+        self._build_layers(GENES.widest_layers(space), kinds, form)
         self.norm = ElasticLayerNorm(width, config.norm_eps) if config.norm_first else None
         self.head = ElasticTokenHead(width, vocabulary, config.norm_eps)
         self.classification_heads: dict[str, ElasticClassHead] = nn.ModuleDict()  # type: ignore[assignment]
@@ -103,50 +91,25 @@ class MaskedLMNet(nn.Module):
         Raises:
             ArchitectureError: the architecture lies outside the space.
         """
-        encoding = torch.from_numpy(self.space.encode(architecture)[0])
-        experts = self.config.mos.kind != "none"
-        routed = encoding.to(self.reference_width.device, non_blocking=True) if experts else None
-        width = architecture.number("embed_dim")
-        table = self.embedding.select(width)
+        layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return Subnet(
-            table,
-            table if self.config.share_embeddings else self.output.select(width),
+            *self._select_tables(width),
             None if self.embedding_norm is None else self.embedding_norm.select(width),
-            tuple(
-                layer.select(width, genes.ffn_dim, genes.heads, routed, genes.attention, genes.qkv_dim)
-                for layer, genes in zip(self.kept_layers(architecture), masked_lm_layers(architecture), strict=True)
-            ),
+            layers,
             None if self.norm is None else self.norm.select(width),
             self.head.select(width),
             {name: head.select(width) for name, head in self.classification_heads.items()},
             architecture,
         )
 
-    def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
-        """The layers that an architecture runs, in the order in which it does."""
-        return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
-
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
         ``MaskedLMNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-        return static_state(self, architecture)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Positions and dropout depend on the supernet's width, which travels with the weights."""
-        width = state_dict.get(prefix + "reference_width")
-        if width is not None:
-            if width.ndim:
-                raise CheckpointError(f"reference_width has shape {tuple(width.shape)}, expected one number")
-            self.positions.resize(int(width))
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        subnet = selected(self, architecture)
+        rest = named_tensors(subnet._replace(embedding=None, output=None))
+        return copied((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
-
-    def _dropouts(self, features: int) -> Dropouts:
-        if not self.training:
-            return Dropouts()
-        config, scale = self.config, features / self.positions.width
-        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def _positions(self, mask: Tensor | None, length: int, features: int) -> Tensor:
         """Vectors (T, C) of the tokens, or (B, T, C) where padding is left out of the count; any at padding."""
@@ -164,9 +127,8 @@ class MaskedLMNet(nn.Module):
 
     def embed(self, subnet: Subnet, tokens: Tensor, mask: Tensor | None, drop: Dropouts) -> Tensor:
         """Tokens (B, T) to what the first layer reads (B, T, C); ``mask`` (B, T) is True at tokens."""
-        table, scale = subnet.embedding, self.config.embedding_scale
-        x = F.embedding(tokens, table, self.config.padding_idx)
-        x = x * (math.sqrt(table.shape[1]) if scale is None else scale)
+        table = subnet.embedding
+        x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(table)
         x = x + self._positions(mask, tokens.shape[1], table.shape[1]).to(table.dtype)
         if subnet.embedding_norm is not None:
             x = norm(x, subnet.embedding_norm)

@@ -6,16 +6,15 @@ Shapes: B batch, T length, V vocabulary, K classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nas_core.errors import ConfigError
 from nas_core.models.masked_lm.net import MaskedLMNet
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig
-from nas_core.models.workload import same_draws
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = [
@@ -30,8 +29,6 @@ __all__ = [
 
 HEAD = "classes"
 """Name of the classification head that is timed."""
-_FIRST_WORD = 4
-"""Smaller token numbers are fairseq's special symbols; number 1 is padding, which attention would skip."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +45,11 @@ class MaskedLMWorkloadConfig:
     """K: classes of a classification head on the first token; 0: the head that predicts every token."""
 
     def __post_init__(self) -> None:
-        if self.vocab <= _FIRST_WORD:
-            raise ConfigError(f"vocab is {self.vocab}, expected more than {_FIRST_WORD} (special symbols)")
-        for name, least in (("batch", 1), ("length", 0), ("classes", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        check_words(self, "vocab")
+        check_least(self, batch=1, length=0, classes=0)
 
 
-class MaskedLMWorkload:
+class MaskedLMWorkload(SubnetWorkload):
     """A static network of ``architecture``, with random weights, and the one part ``network``.
 
     Raises:
@@ -63,28 +57,16 @@ class MaskedLMWorkload:
         SpaceError: the space lacks a gene that the network has.
     """
 
+    _net: MaskedLMNet
+
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
     ) -> None:
         architecture = space.validate(architecture)
         with same_draws():
             net, tokens = timed_net(space, architecture, config), sequences(architecture, config)
-        self.config, self._architecture = config, architecture
-        self._net, self._tokens = net.to(device), tokens.to(device)
-        self._select()
-
-    def _select(self) -> None:
-        """The weights are taken once, as an extracted network has them."""
-        with torch.inference_mode():
-            self._subnet = self._net.select(self._architecture)
-
-    def convert(self, dtype: torch.dtype) -> None:
-        self._net.to(dtype)
-        self._select()
-
-    @property
-    def modules(self) -> Sequence[nn.Module]:
-        return [self._net]
+        self.config, self._tokens = config, tokens.to(device)
+        super().__init__(net, architecture, device)
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
@@ -113,7 +95,7 @@ def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:
     """Random tokens ``(B, T)`` without padding."""
-    return torch.randint(_FIRST_WORD, config.vocab, (config.batch, timed_length(architecture, config)))
+    return torch.randint(FIRST_WORD, config.vocab, (config.batch, timed_length(architecture, config)))
 
 
 def timed_length(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from nas_core.graph.graph import Graph
-from nas_core.models.kind import ModelKind, layered_genes
+from nas_core.models.formulas import FormulaKind, Formulas
+from nas_core.models.kind import layered_genes
 from nas_core.models.parts import SpacePart
 from nas_core.models.translation import costs, graph, memory
 from nas_core.models.translation.genes import GENES, check_translation_space
@@ -21,7 +22,7 @@ __all__ = ["TRANSLATION"]
 _READS = "encoder layers read"
 
 
-class _TranslationKind(ModelKind):
+class _TranslationKind(FormulaKind):
     """Encoder-decoder transformers over HAT's, mFormer's and MoS's genes; costs without embeddings and output."""
 
     name = "translation"
@@ -29,28 +30,11 @@ class _TranslationKind(ModelKind):
     counted = "parameters without embeddings"
     attributes = graph.ATTRIBUTES
     workload_config = TranslationWorkloadConfig
+    formulas = Formulas(costs, graph, memory)
+    timed = TranslationWorkload
 
     def check(self, space: SearchSpace) -> None:
         check_translation_space(space)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return graph.operations()
-
-    def operations_of(self, space: SearchSpace) -> int:
-        return graph.operations_of(space)
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.params_m(architecture)
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops_g(architecture)
-
-    def weights(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-        return memory.weight_numbers(architecture, config)
-
-    def live(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-        return memory.live_numbers(architecture, config)
 
     def cache(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
         return sum(memory.cache_numbers(architecture, config))
@@ -63,11 +47,6 @@ class _TranslationKind(ModelKind):
     ) -> TranslationNet:
         own = SearchSpace.of(architecture, like=space)
         return TranslationNet(own, config.source_vocab, config.target_vocab).eval()
-
-    def workload(
-        self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
-    ) -> TranslationWorkload:
-        return TranslationWorkload(space, architecture, config, device)
 
     def parts(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig

@@ -21,6 +21,7 @@ from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncode
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
+from nas_core.models.static import routed
 from nas_core.models.translation.attention import decoder_attention, encoder_attention
 from nas_core.models.translation.genes import check_translation_space, widest_queries
 from nas_core.models.translation.static import static_state
@@ -116,13 +117,11 @@ class TranslationNet(nn.Module):
         Raises:
             ArchitectureError: the architecture lies outside the space.
         """
-        encoding = torch.from_numpy(self.space.encode(architecture)[0])
-        experts = self.config.mos.kind != "none"
-        routed = encoding.to(self.reference_widths.device, non_blocking=True) if experts else None
+        encoding = routed(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         encoder_kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
         encoder = tuple(
-            layer.select(source, ffn, heads, routed, kind, width)
+            layer.select(source, ffn, heads, encoding, kind, width)
             for layer, ffn, heads, kind, width in zip(
                 self.kept_layers("encoder", architecture),
                 architecture.numbers("encoder.ffn_dim"),
@@ -133,7 +132,7 @@ class TranslationNet(nn.Module):
             )
         )
         decoder = tuple(
-            layer.select(target, source, ffn, self_heads, cross_heads, routed, kind, cross, widths)
+            layer.select(target, source, ffn, self_heads, cross_heads, encoding, kind, cross, widths)
             for layer, ffn, self_heads, cross_heads, kind, cross, *widths in zip(
                 self.kept_layers("decoder", architecture),
                 architecture.numbers("decoder.ffn_dim"),

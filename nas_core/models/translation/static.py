@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from nas_core.layers.positions import StoredPositions
 from nas_core.layers.weights import named_tensors
+from nas_core.models.static import copied, selected
+from nas_core.models.translation.subnet import Subnet
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -20,18 +21,9 @@ __all__ = ["static_state"]
 def static_state(net: TranslationNet, architecture: Architecture) -> dict[str, Tensor]:
     """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
     ``TranslationNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-    training = net.training
-    net.eval()
-    try:
-        with torch.no_grad():
-            subnet = net.select(architecture)
-    finally:
-        net.train(training)
-    state = {
-        name: tensor.detach().clone().contiguous()
-        for name, tensor in named_tensors(subnet)
-        if not name.endswith("embedding") and name != "output"
-    }
+    subnet: Subnet = selected(net, architecture)
+    rest = named_tensors(subnet)
+    state = copied((name, each) for name, each in rest if not name.endswith("embedding") and name != "output")
     if net.config.share_all_embeddings:
         source, target = subnet.source_embedding, subnet.target_embedding
         wider = source if source.shape[1] >= target.shape[1] else target

@@ -7,22 +7,18 @@ search does, and no step is a full forward pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
 
-from nas_core.errors import ConfigError, SpaceError
+from nas_core.errors import SpaceError
 from nas_core.models.translation.subnet import DecoderCache
-from nas_core.random_streams import own_streams
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["TranslationWorkload", "TranslationWorkloadConfig"]
-
-_FIRST_WORD = 4
-"""Smaller token numbers are fairseq's special symbols; number 1 is padding, which attention would skip."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +37,11 @@ class TranslationWorkloadConfig:
     """Hypotheses decoded at a time."""
 
     def __post_init__(self) -> None:
-        for name in ("source_vocab", "target_vocab"):
-            if getattr(self, name) <= _FIRST_WORD:
-                raise ConfigError(
-                    f"{name} is {getattr(self, name)}, expected more than {_FIRST_WORD} (special symbols)"
-                )
-        for name in ("source_length", "target_length", "beam"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        check_words(self, "source_vocab", "target_vocab")
+        check_least(self, source_length=1, target_length=1, beam=1)
 
 
-class TranslationWorkload:
+class TranslationWorkload(SubnetWorkload):
     """A static network of ``architecture``, with random weights, and the parts ``encoder`` and ``decoder``.
 
     Args:
@@ -78,33 +68,19 @@ class TranslationWorkload:
             network = TranslationNet
         architecture = space.validate(architecture)
         self.config = config
-        with own_streams(0):  # the same weights and words each time; the caller's draws untouched
+        with same_draws():
             try:
                 net = network(SearchSpace.of(architecture, like=space), config.source_vocab, config.target_vocab)
             except SpaceError as error:
                 raise SpaceError(f"space {space.name!r} does not hold translation architectures: {error}") from None
-            source = torch.randint(_FIRST_WORD, config.source_vocab, (1, config.source_length))
-            targets = torch.randint(_FIRST_WORD, config.target_vocab, (config.target_length, config.beam))
-        self._net = net.to(device).eval()
+            source = torch.randint(FIRST_WORD, config.source_vocab, (1, config.source_length))
+            targets = torch.randint(FIRST_WORD, config.target_vocab, (config.target_length, config.beam))
         self._source = source.to(device)  # (1, S)
         self._targets = list(targets.to(device))  # T x (beam,)
         self._widen = torch.zeros(config.beam, dtype=torch.long, device=device)
         self._order = torch.arange(config.beam, device=device).flip(0)
-        self._architecture = architecture
         self._memory: Any = None
-        self._select()
-
-    def _select(self) -> None:
-        with torch.inference_mode():
-            self._subnet = self._net.select(self._architecture)
-
-    def convert(self, dtype: torch.dtype) -> None:
-        self._net.to(dtype)
-        self._select()
-
-    @property
-    def modules(self) -> Sequence[nn.Module]:
-        return [self._net]
+        super().__init__(net, architecture, device)
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:

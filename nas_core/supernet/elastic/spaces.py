@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nas_core.errors import ConfigError
 
-__all__ = ["DEPTHS", "FFN", "HEADS", "WIDTHS", "around", "depths"]
+__all__ = ["DEPTHS", "FFN", "HEADS", "WIDTHS", "around", "depths", "rounding"]
 
 WIDTHS = (1.0, 0.875, 0.75, 0.625)
 """Shares of a trained width that smaller networks may have."""
@@ -17,6 +17,8 @@ FFN = (1.0, 0.75, 0.5, 0.25)
 """Shares of the hidden units of each feed-forward layer."""
 DEPTHS = 0.5
 """Share of the layers of a side that the shallowest networks have."""
+_MULTIPLE = 16
+"""Smaller widths are multiples of this where the trained one is wide enough."""
 
 
 def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:
@@ -37,3 +39,12 @@ def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, 
 def depths(layers: int, share: float = DEPTHS) -> tuple[int, ...]:
     """Every number of layers from all of them down to that share, rounded up."""
     return tuple(range(layers, max(1, math.ceil(layers * share)) - 1, -1))
+
+
+def rounding(size: int) -> int:
+    """What sizes below a trained one are multiples of: small numbers for small networks, never more than its own
+    factors of two."""
+    multiple = 1
+    while multiple < _MULTIPLE and size % (2 * multiple) == 0 and 16 * multiple <= size:
+        multiple *= 2
+    return multiple

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 from nas_core.space import Choice, SearchSpace
 from nas_core.space.mformer import with_attention
 from nas_core.supernet.elastic.kinds import kinds_at
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
-__all__ = ["SideSizes", "auto_space", "rounding", "trained_genes"]
+__all__ = ["SideSizes", "auto_space", "trained_genes"]
 
 _LAST_LAYER = -1
 """The option of ``decoder.arbitrary_cross`` that reads the last encoder layer alone, as trained networks do."""
-_WORDS = 16
-"""Smaller widths are multiples of this where the trained one is wide enough."""
 
 
 class SideSizes(NamedTuple):
@@ -64,12 +62,3 @@ def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict
         genes |= {f"{side}.self_heads": (sizes.heads,) * sizes.layers}
     cross = {"decoder.cross_heads": decoder.heads, "decoder.arbitrary_cross": _LAST_LAYER}
     return genes | {gene: (value,) * decoder.layers for gene, value in cross.items()}
-
-
-def rounding(size: int) -> int:
-    """What sizes below a trained one are multiples of: small numbers for small networks, never more than its own
-    factors of two."""
-    multiple = 1
-    while multiple < _WORDS and size % (2 * multiple) == 0 and 16 * multiple <= size:
-        multiple *= 2
-    return multiple

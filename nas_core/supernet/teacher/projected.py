@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nas_core.layers.modes import without_autocast
-from nas_core.layers.smoothed_loss import naive_smoothed_loss, product_type, projected, row_chunks
+from nas_core.layers.smoothed_loss import Smoothed, naive_smoothed_loss, product_type, projected, row_chunks
 from nas_core.supernet.teacher.losses import (
     TopK,
     check_temperature,
@@ -203,7 +203,7 @@ def projected_distilled_loss(
     if isinstance(teacher, Projection):
         kind = product_type(features)
         teacher = Projection(teacher.features.to(kind), teacher.table.to(kind), temperature)
-    each = _Distilled(target, teacher, weight, temperature, smoothing, padding_idx)
+    each = _Distilled(Smoothed(target, smoothing, padding_idx), teacher, weight, temperature)
     return DistilledSums(*projected(features, table, each))
 
 
@@ -232,12 +232,10 @@ def naive_distilled_loss(
 class _Distilled(NamedTuple):
     """The losses of rows of logits, as :class:`nas_core.layers.smoothed_loss.RowLosses` says."""
 
-    target: Tensor
+    own: Smoothed
     teacher: Probabilities | TopK | Projection
     weight: float
     temperature: float
-    smoothing: float
-    padding_idx: int
     sums: int = 4
 
     @property
@@ -246,30 +244,22 @@ class _Distilled(NamedTuple):
         return max(1.0, 1 - self.weight + self.weight * self.temperature)
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        vocab = logits.shape[1]
-        spread = self.smoothing / (vocab - 1)
-        on_target = 1.0 - self.smoothing - spread
-        wanted = self.target[rows].unsqueeze(1)
-        keep = wanted.ne(self.padding_idx)
-        at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
-        norm = logits.logsumexp(1, keepdim=True)
-        row_nll = norm - at_target
-        row_own = on_target * row_nll + spread * (vocab * norm - total)
+        own, nll, norm = self.own.losses(rows, logits)
         soft, soft_norm, share = logits, norm, self.weight
         if self.temperature != 1:
             soft, share = logits / self.temperature, 1.0
             soft_norm = soft.logsumexp(1, keepdim=True)
         row_kl, grad = self._against(rows, soft, soft_norm, share, gradient)
-        distilled = (row_kl * self.temperature**2 * keep[:, 0]).sum()
-        own, nll = (row_own * keep).sum(), (row_nll * keep).sum()
+        keep = self.own.target[rows].ne(self.own.padding_idx)
+        distilled = (row_kl * self.temperature**2 * keep).sum()
+        own, nll = own.sum(), nll.sum()
         sums = (1 - self.weight) * own + self.weight * distilled, own, nll, distilled
         if grad is None:
             return sums, None
         rest = 1 - self.weight
         if self.temperature != 1:
             grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=rest)
-        grad.sub_(rest * spread).scatter_add_(1, wanted, torch.full_like(at_target, -on_target * rest))
-        return sums, grad.mul_(keep)
+        return sums, self.own.less_target(rows, grad, rest)
 
     def _against(
         self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool

@@ -22,8 +22,8 @@ from nas_core.models.kind import kind_of
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.elastic import Trained, take_over
-from nas_core.supernet.elastic.language_space import auto_space, trained_genes
 from nas_core.supernet.elastic.opening import open_trained
+from nas_core.supernet.elastic.stack_space import language_around, language_genes
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.running import USER_DIR, quiet_environment, run
@@ -184,8 +184,8 @@ def test_spaces_of_published_architectures(arch: str) -> None:
     ARCH_CONFIG_REGISTRY[arch](args)
     found = language_settings(vars(args), TASK, Path("a.pt"))
     assert tuple(found.sizes) == (*PUBLIC[arch], 512)
-    space = auto_space("around", found.sizes)
-    assert dict(space.largest()) == trained_genes(found.sizes)
+    space = language_around("around", found.sizes)
+    assert dict(space.largest()) == language_genes(found.sizes)
     assert kind_of(space).params_m(space.smallest()) < kind_of(space).params_m(space.largest()) / 4
 
 

@@ -15,8 +15,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings
 from nas_core.models.kind import kind_of
 from nas_core.supernet.elastic import take_over
-from nas_core.supernet.elastic.masked_lm_space import MaskedLMSizes, auto_space, trained_genes
 from nas_core.supernet.elastic.opening import open_trained
+from nas_core.supernet.elastic.stack_space import StackSizes, masked_lm_around, trained_genes
 
 SIZES = {
     "roberta_base": (12, 768, 3072, 12),
@@ -37,7 +37,7 @@ def test_their_spaces(arch: str) -> None:
     args = Namespace(arch=arch)
     ARCH_CONFIG_REGISTRY[arch](args)
     found = masked_lm_settings(vars(args), {"_name": "masked_lm", "tokens_per_sample": 512}, Path("a.pt"))
-    sizes = MaskedLMSizes(
+    sizes = StackSizes(
         found.encoder_layers,
         found.encoder_embed_dim,
         found.encoder_ffn_embed_dim,
@@ -45,7 +45,7 @@ def test_their_spaces(arch: str) -> None:
         found.max_positions,
     )
     assert sizes == (*SIZES[arch], 512)
-    space = auto_space("around", sizes)
+    space = masked_lm_around("around", sizes)
     genes = {**trained_genes(sizes), "sequence_length": 512}
     assert dict(space.largest()) == genes
     kind = kind_of(space)

@@ -10,8 +10,8 @@ import torch
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.space import Architecture
 from nas_core.supernet.elastic import importance
-from nas_core.supernet.elastic.language_space import LanguageSizes, auto_space, trained_genes
 from nas_core.supernet.elastic.sorting import sort_axes
+from nas_core.supernet.elastic.stack_space import StackSizes, language_around, language_genes
 from tests.models.language.tiny import SPACE, architecture, build, close, sentences
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -65,8 +65,8 @@ def test_layers_that_run_and_their_order() -> None:
 
 
 def test_the_space_around_a_trained_network() -> None:
-    sizes = LanguageSizes(6, 512, 2048, 8, 1024)
-    space = auto_space("around", sizes, ("softmax", "linear"))
+    sizes = StackSizes(6, 512, 2048, 8, 1024)
+    space = language_around("around", sizes, ("softmax", "linear"))
     largest = dict(space.largest())
-    assert largest.pop("attention") == ("softmax",) * 6 and largest == trained_genes(sizes)
+    assert largest.pop("attention") == ("softmax",) * 6 and largest == language_genes(sizes)
     assert space.smallest().number("layers") == 3 and space.smallest()["attention"] == ("linear",) * 3

@@ -14,7 +14,7 @@ from nas_core.layers import ElasticEncoderLayer, ElasticLinear, MoSConfig
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.transformer import Dropouts, EncoderLayerWeights
 from nas_core.layers.weights import Affine
-from nas_core.models.elastic import Axis, Part, channel_parts, layer_axes
+from nas_core.models.elastic import Axis, Part, StackForm, layer_axes, stack_channels
 from nas_core.space import Architecture, Choice, SearchSpace
 
 C, F, HEADS, D, LAYERS, OUT = 12, 20, 3, 4, 3, 5
@@ -60,10 +60,7 @@ class Stack(nn.Module):
         return nn.functional.linear(x, *subnet.head)
 
 
-class _StackForm:
-    def sides(self, net: Stack) -> dict[str, int]:
-        return {"": len(net.layers)}
-
+class _StackForm(StackForm):
     def axes(self, net: Stack) -> tuple[Axis, ...]:
         """The channels of the input are the caller's and are not sorted."""
         return tuple(
@@ -71,9 +68,6 @@ class _StackForm:
             for index, layer in enumerate(net.layers)
             for axis in layer_axes(f"layers.{index}", f"layers.{index}.", layer, D)
         )
-
-    def running(self, net: Stack, subnet: StackSubnet, kept: Mapping[str, Sequence[int]]) -> StackSubnet:
-        return subnet._replace(layers=tuple(subnet.layers[index] for index in kept.get("", range(LAYERS))))
 
     def set_order(self, net: Stack, order: Mapping[str, Sequence[int]]) -> None:
         net.order = tuple(order[""])
@@ -84,11 +78,8 @@ STACK_FORM = _StackForm()
 
 def channels(net: Stack) -> Axis:
     """The channels of the residual stream, with the head's."""
-    parts, read_by = [Part("head.weight", 1)], ["head.weight"]
-    for index, layer in enumerate(net.layers):
-        more, readers = channel_parts(f"layers.{index}.", layer)
-        parts += more
-        read_by += readers
+    own, readers = stack_channels(net)
+    parts, read_by = [Part("head.weight", 1), *own], ["head.weight", *readers]
     return Axis("channels", C, tuple(parts), 1, tuple(read_by))
 
 

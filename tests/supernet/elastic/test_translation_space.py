@@ -6,7 +6,8 @@ import pytest
 
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
-from nas_core.supernet.elastic.translation_space import SideSizes, auto_space, rounding, trained_genes
+from nas_core.supernet.elastic.spaces import rounding
+from nas_core.supernet.elastic.translation_space import SideSizes, auto_space, trained_genes
 
 BIG = SideSizes(6, 1024, 4096, 16)
 

@@ -1,0 +1,113 @@
+"""What language models and masked language models have alike: one stack of layers over embedded tokens."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import CheckpointError
+from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer
+from nas_core.layers.depth import check_order, kept_layers
+from nas_core.layers.positions import StoredPositions, positions_of
+from nas_core.layers.transformer import AttentionConfig, Dropouts, EncoderLayerWeights, LayerForm
+from nas_core.models.static import routed
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.stack import transformer_layers
+
+__all__ = ["TokenStack"]
+
+
+class TokenStack(nn.Module):
+    """Embeddings of tokens, positions and a stack of elastic layers, of which a kind of network makes its own.
+
+    Args:
+        config: the kind's settings, with those of dropout, ``positions``, ``embedding_scale``, ``padding_idx``,
+            ``layer_order`` and ``mos``.
+        reference_width: C for which positions and dropout are made; default: the largest of the space.
+        stored: how many positions are stored, where they are.
+        own_output: a table of its own predicts tokens, not that of the embedding.
+    """
+
+    reference_width: Tensor
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        vocabulary: int,
+        config: Any,
+        reference_width: int | None,
+        stored: int,
+        own_output: bool,
+    ) -> None:
+        super().__init__()
+        self.space, self.config = space, config
+        self.embed_dim = width = space.largest().number("embed_dim")
+        self.register_buffer("reference_width", torch.tensor(reference_width or width))
+        self.embedding = ElasticEmbedding(vocabulary, width, config.padding_idx)
+        self.output = ElasticEmbedding(vocabulary, width, config.padding_idx) if own_output else None
+        self.positions = positions_of(config.positions, reference_width or width, stored, width)
+
+    def _build_layers(
+        self, widest: list[tuple[int, int]], attention: list[AttentionConfig], form: LayerForm, causal: bool = False
+    ) -> None:
+        """Make the layers, each with its largest feed-forward width, width of queries, and its kinds of attention."""
+        features, mos = len(self.space.choices), self.config.mos
+        self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
+            ElasticEncoderLayer(self.embed_dim, ffn, qkv, features, mos, form, kinds, causal=causal)
+            for (ffn, qkv), kinds in zip(widest, attention, strict=True)
+        )
+        check_order(self.config.layer_order, len(self.layers))
+
+    def _select_tables(self, width: int) -> tuple[Tensor, Tensor]:
+        """The tables of the embedding and of the output, which may be one."""
+        table = self.embedding.select(width)
+        return table, table if self.output is None else self.output.select(width)
+
+    def _select_layers(self, architecture: Architecture) -> tuple[EncoderLayerWeights, ...]:
+        """The weights of the layers of an architecture.
+
+        Raises:
+            ArchitectureError: the architecture lies outside the space.
+        """
+        encoding = routed(self.space, architecture, self.config.mos, self.reference_width.device)
+        width = architecture.number("embed_dim")
+        return tuple(
+            layer.select(width, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
+            for layer, genes in zip(self.kept_layers(architecture), transformer_layers(architecture), strict=True)
+        )
+
+    def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
+        """The layers that an architecture runs, in the order in which it does."""
+        return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
+
+    def _tables_of(self, subnet: Any) -> dict[str, Tensor]:
+        """The tensors of a subnet whose names in the static network are not its own."""
+        tables = {"embedding.weight": subnet.embedding}
+        if self.output is not None:
+            tables["output.weight"] = subnet.output
+        if isinstance(self.positions, StoredPositions):
+            tables["positions.table"] = self.positions.table[:, : subnet.embedding.shape[1]]
+        return tables
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        """Positions and dropout depend on the supernet's width, which travels with the weights."""
+        width = state_dict.get(prefix + "reference_width")
+        if width is not None:
+            if width.ndim:
+                raise CheckpointError(f"reference_width has shape {tuple(width.shape)}, expected one number")
+            self.positions.resize(int(width))
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def _dropouts(self, features: int) -> Dropouts:
+        if not self.training:
+            return Dropouts()
+        config, scale = self.config, features / self.positions.width
+        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
+
+    def embedding_scale(self, table: Tensor) -> float:
+        """By what embeddings are multiplied."""
+        fixed: float | None = self.config.embedding_scale
+        return math.sqrt(table.shape[1]) if fixed is None else fixed

@@ -1,0 +1,44 @@
+"""The weights of one architecture of a supernet: what routers read, and what a static network gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.layers import MoSConfig
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["copied", "routed", "selected"]
+
+
+def routed(space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str) -> Tensor | None:
+    """The encoding of an architecture, from which routers mix experts; None where there are none.
+
+    Raises:
+        ArchitectureError: the architecture lies outside the space.
+    """
+    encoding = torch.from_numpy(space.encode(architecture)[0])
+    return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
+
+
+def selected(net: nn.Module, architecture: Architecture) -> Any:
+    """What the network's ``select`` gives in evaluation mode, without gradients; the network's own mode stays.
+
+    Raises:
+        ArchitectureError: the architecture lies outside the space.
+    """
+    training = net.training
+    net.eval()
+    try:
+        with torch.no_grad():
+            return net.select(architecture)  # type: ignore[operator]
+    finally:
+        net.train(training)
+
+
+def copied(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    """A state dict of copies, which share nothing with the supernet."""
+    return {name: tensor.detach().clone().contiguous() for name, tensor in named}
