@@ -33,7 +33,7 @@ class Job(TranslationRuns):
 
     trained_updates: int
     updates: int
-    """Of each supernet."""
+    """How many each supernet gets."""
 
     def train(self, name: str, updates: int, lr: float, *arguments: object) -> Path:
         """``fairseq-train`` on the corpus; the last checkpoint."""

@@ -108,8 +108,8 @@ class Job(TranslationRuns):
 
 def _schedule(updates: int) -> tuple[object, ...]:
     """A learning rate that falls to nothing after so many updates."""
-    return ("--lr-scheduler", "polynomial_decay", "--warmup-updates", min(50, updates // 4), "--total-num-update",
-            updates, "--max-update", updates)  # fmt: skip
+    return ("--lr-scheduler", "polynomial_decay", "--warmup-updates", max(1, updates // 10),
+            "--total-num-update", updates, "--max-update", updates)  # fmt: skip
 
 
 def latency_model(job: Job) -> Path:
@@ -215,7 +215,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=300, help="updates of the main rows, all seeds")
     parser.add_argument("--early", type=int, default=100, help="updates of the supernet that is searched")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--lr", type=float, default=4e-3)
+    parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-more", action="store_true", help="leave out other criteria and experts")
