@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError, unknown_choice
 from nas_core.layers.mos import NONE
 from nas_core.models.elastic import ElasticForm
 from nas_core.space import SearchSpace
+from nas_core.supernet.elastic.absence import mean_loss, recovered_loss
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
 from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
@@ -31,9 +31,6 @@ __all__ = ["TOLERANCE", "TakenOver", "Trained", "check_output", "check_settings"
 
 TOLERANCE = 1e-5
 """Largest difference between the outputs of the trained network and of the largest subnet, over the largest output."""
-
-RECOVERY = 20
-"""Updates after which a layer's absence is judged where no network works without it."""
 
 
 class Trained(Protocol):
@@ -162,8 +159,8 @@ def take_over(
     if batches and importance_by != "none" and sides:
         layers = depth_order(
             sides,
-            lambda kept: _mean_loss(trained, kept, batches),
-            lambda kept: _recovered_loss(trained, kept, batches),
+            lambda kept: mean_loss(trained, kept, batches),
+            lambda kept: recovered_loss(trained, kept, batches),
             {side: min(int(count) for count in trained.space.choice(_depth(side)).options[0]) for side in sides},
         )
         form.set_order(net, layers)
@@ -191,37 +188,6 @@ def _may_be_ordered(space: SearchSpace, side: str) -> bool:
 
 def _depth(side: str) -> str:
     return f"{side}.layers" if side else "layers"
-
-
-def _mean_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
-    net = trained.net
-    training = net.training
-    net.eval()
-    try:
-        with torch.no_grad():
-            subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
-            return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
-    finally:
-        net.train(training)
-
-
-def _recovered_loss(trained: Trained, kept: Any, batches: Sequence[Any]) -> float:
-    """The same after :data:`RECOVERY` updates on the batches. The weights are then as before."""
-    net = trained.net
-    before, training = {name: tensor.clone() for name, tensor in net.state_dict().items()}, net.training
-    optimizer = torch.optim.Adafactor(net.parameters(), lr=0.02)  # steps are shares of a weight's size, in any network
-    net.train()
-    try:
-        for update in range(RECOVERY):
-            subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
-            optimizer.zero_grad()
-            trained.loss(net, subnet, batches[update % len(batches)]).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()  # type: ignore[no-untyped-call]
-        return _mean_loss(trained, kept, batches)
-    finally:
-        net.load_state_dict(before)
-        net.zero_grad()
-        net.train(training)
 
 
 def _check(trained: Trained, net: nn.Module) -> float:

@@ -14,10 +14,10 @@ from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.transformer import norm
 from nas_core.space import Choice, SearchSpace
 from nas_core.supernet.elastic import CRITERIA, importance, take_over
+from nas_core.supernet.elastic.absence import mean_loss, recovered_loss
 from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.sorting import sort_axes
-from nas_core.supernet.elastic.take_over import _mean_loss, _recovered_loss
 from nas_core.supernet.teacher.taps import Taps
 from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, TrainedStack, channels, trained_stack
 
@@ -184,8 +184,8 @@ def test_updates_by_which_a_layer_is_judged_leave_no_trace() -> None:
     batches = trained.calibration(2)
     before = {name: tensor.clone() for name, tensor in trained.net.state_dict().items()}
     kept = {"": (1,)}
-    recovered = _recovered_loss(trained, kept, batches)
-    assert recovered < _mean_loss(trained, kept, batches)
+    recovered = recovered_loss(trained, kept, batches)
+    assert recovered < mean_loss(trained, kept, batches)
     assert all(torch.equal(tensor, before[name]) for name, tensor in trained.net.state_dict().items())
     assert all(parameter.grad is None for parameter in trained.net.parameters())
 
