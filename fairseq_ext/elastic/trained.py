@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from abc import ABC
+from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -101,9 +101,9 @@ class FairseqTrained(ABC):
         read = tokens[-1].ne(self._task.target_dictionary.pad())[..., None]
         return float(((found - expected) * read).abs().max() / (expected * read).abs().max())
 
+    @abstractmethod
     def _tokens(self) -> tuple[Tensor, ...]:
         """Random tokens of all that the network reads, each (B, T), those that it predicts after last."""
-        raise NotImplementedError
 
     def _logits(self, *tokens: Tensor) -> Tensor:
         """What fairseq's own model gives (B, T, V)."""
