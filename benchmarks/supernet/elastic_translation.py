@@ -23,7 +23,7 @@ from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
-from nas_core.space import Architecture, Choice, SearchSpace, load_space, save_space
+from nas_core.space import Architecture, SearchSpace, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"
 TRAINED_UPDATES, SHARES = 1608, (0.5, 0.65, 0.8)
@@ -89,21 +89,15 @@ class Job(TranslationRuns):
         return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained())
 
     def space_file(self) -> Path:
-        """What ``--space auto`` makes around the trained network, but with all of its channels in every network: on a
-        CPU fewer of them save little time."""
-        made, kept = self.work / "auto.yml", self.work / "space.yml"
-        if not kept.exists():
+        """The space around the trained network, but with all of its channels in every network: on a CPU fewer of them
+        save little time."""
+        path = self.work / "space.yml"
+        if not path.exists():
             self.run(
-                "auto", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out",
-                self.work / "auto.pt", "--space-out", made,
+                "space", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out",
+                self.work / "space.pt", "--space-out", path, "--space", "auto:layers,ffn_dim,self_heads,cross_heads",
             )  # fmt: skip
-            auto = load_space(made)
-            choices = [
-                Choice.make(each.name, each.options[0][:1], each.per) if each.name.endswith("embed_dim") else each
-                for each in auto.choices
-            ]
-            save_space(SearchSpace("all-channels", choices, auto.fixed), kept)
-        return kept
+        return path
 
 
 def _schedule(updates: int) -> tuple[object, ...]:

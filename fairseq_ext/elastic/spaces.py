@@ -7,7 +7,7 @@ from typing import Any
 
 from nas_core.errors import SpaceError
 from nas_core.space import SearchSpace, get_space
-from nas_core.supernet.elastic.kinds import ATTENTION, AUTO, attention_only
+from nas_core.supernet.elastic.asked import is_made, made
 
 __all__ = ["space_around"]
 
@@ -16,14 +16,14 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
     """The space made around a network, or the one of that name or file if its largest network is the trained one.
 
     Args:
-        wanted: ``auto``, ``attention`` (of what is made, the kinds of attention alone) or a space.
+        wanted: what :func:`nas_core.supernet.elastic.asked.made` takes, or a space.
         trained: the genes of the trained network; kinds of attention are softmax, which is not said.
 
     Raises:
-        SpaceError: the space lacks a gene, or its largest network is another one.
+        SpaceError: the space lacks a gene, or its largest network is another one. ConfigError: see ``made``.
     """
-    if wanted in (AUTO, ATTENTION):
-        return auto() if wanted == AUTO else attention_only(auto())
+    if is_made(wanted):
+        return made(wanted, auto)
     space = get_space(wanted)
     largest = space.largest()
     for gene, value in trained.items():

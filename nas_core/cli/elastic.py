@@ -23,8 +23,8 @@ def command(
     space: Annotated[
         str,
         typer.Option(
-            help="auto: sizes around the trained one; attention: its sizes, and kinds of attention to choose from; or a"
-            " space whose largest network is the trained one."
+            help="auto: sizes around the trained one; auto:layers,ffn_dim: these of them; attention: its sizes, and"
+            " kinds of attention to choose from; or a space whose largest network is the trained one."
         ),
     ] = "auto",
     mos: Annotated[str, typer.Option(help="Experts of feed-forward layers: none, layer, neuron, ..")] = "none",
@@ -59,8 +59,8 @@ def command(
     from nas_core.models.kind import kind_of
     from nas_core.space import save_space
     from nas_core.supernet.elastic import CRITERIA, take_over
+    from nas_core.supernet.elastic.asked import check_kinds
     from nas_core.supernet.elastic.attention import FitConfig
-    from nas_core.supernet.elastic.kinds import check_kinds
     from nas_core.supernet.elastic.opening import open_trained
     from nas_core.supernet.elastic.take_over import check_output, check_settings
 

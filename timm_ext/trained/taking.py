@@ -20,8 +20,9 @@ from nas_core.models.image.elastic import IMAGE_ELASTIC
 from nas_core.models.image.subnet import VisionSubnet
 from nas_core.precision import tf32
 from nas_core.space import Architecture, SearchSpace, get_space, image_space
+from nas_core.supernet.elastic.asked import is_made, made
 from nas_core.supernet.elastic.attention import FitConfig
-from nas_core.supernet.elastic.kinds import ATTENTION, AUTO, attention_only, kinds_at
+from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 from nas_core.supernet.elastic.take_over import check_settings, take_over
 from timm_ext.checkpoint import save_checkpoint
@@ -65,9 +66,8 @@ def _space_of(given: str | Path | SearchSpace, trained: Architecture, attention:
     Raises:
         SpaceError: its largest network is not the trained one. ConfigError: kinds of attention beside a space's own.
     """
-    if given in (AUTO, ATTENTION):
-        space = space_around(trained, attention)
-        return space if given == AUTO else attention_only(space)
+    if isinstance(given, str) and is_made(given):
+        return made(given, lambda: space_around(trained, attention))
     space = given if isinstance(given, SearchSpace) else get_space(str(given))
     if set(attention) - {"softmax"}:
         raise ConfigError("kinds of attention beside a space of your own; name them in the space")
@@ -215,7 +215,8 @@ def elastic(
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
         pretrained: for a name, load the weights that timm publishes.
         space: a search space whose largest network is the model's, its name or file; ``auto`` makes one around it, see
-            :func:`space_around`, ``attention`` one of its kinds of attention alone.
+            :func:`space_around`, ``auto:layers,ffn_dim`` one of these of its genes, ``attention`` of its kinds of
+            attention alone.
         attention: with ``auto``, kinds that each layer may use in place of softmax, such as ``linear``.
         importance_by: what heads, hidden units and channels are sorted by, so that smaller networks keep what matters:
             ``activation``, ``weight``, ``gradient`` or ``none``.

@@ -6,44 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.attention.projections import ElasticCrossAttention, ElasticSelfAttention
 from nas_core.space import Choice, SearchSpace
 
-__all__ = ["ATTENTION", "AUTO", "attention_choices", "attention_only", "check_kinds", "kinds_at", "with_kinds"]
-
-AUTO, ATTENTION = "auto", "attention"
-"""What stands, where a space is asked for, for the space around a trained network, and for :func:`attention_only` of
-it."""
+__all__ = ["attention_choices", "kinds_at", "with_kinds"]
 
 
 def attention_choices(space: SearchSpace) -> list[Choice]:
     """The genes by which layers choose among several kinds of attention."""
     known = set(KINDS.names())
     return [choice for choice in space.choices if any(len(row) > 1 and known.issuperset(row) for row in choice.options)]
-
-
-def check_kinds(kinds: Sequence[str], space: str = "auto") -> None:
-    """Raise before any work where layers cannot choose from these kinds.
-
-    Args:
-        space: as the user gave it.
-
-    Raises:
-        UnknownChoiceError: there is no such kind. ConfigError: a space of kinds alone, and not two of them; or kinds
-            beside a space that has its own.
-    """
-    for kind in kinds:
-        if kind not in KINDS.names():
-            raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())
-    if space == ATTENTION and len(set(kinds)) < 2:
-        raise ConfigError(
-            f"--space {ATTENTION} searches kinds of attention, got {', '.join(kinds) or 'none'}; name several with"
-            " --attention, e.g. softmax,linear"
-        )
-    if space not in (AUTO, ATTENTION) and len(set(kinds)) > 1:
-        raise ConfigError(f"--attention {','.join(kinds)} beside --space {space}; name the kinds in that space")
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
@@ -59,29 +33,6 @@ def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...
         if not any(kind in each for each in found):
             raise ConfigError(f"attention {kind!r} may not stand in {' or '.join(places)} attention; leave it out")
     return found
-
-
-def attention_only(space: SearchSpace) -> SearchSpace:
-    """The space in which nothing but the kinds of attention is chosen, all else being as in the largest network.
-
-    Raises:
-        ConfigError: the space chooses no attention.
-    """
-    kinds = [choice.name for choice in attention_choices(space)]
-    if not kinds:
-        raise ConfigError(
-            f"space {space.name!r} chooses no attention; name several kinds, e.g. --attention softmax,linear"
-        )
-    largest = space.largest()
-    choices = []
-    for choice in space.choices:
-        if choice.name in kinds:
-            choices.append(choice)
-            continue
-        gene = largest[choice.name]
-        rows = tuple((value,) for value in gene) if isinstance(gene, tuple) else ((gene,),)
-        choices.append(Choice(choice.name, rows, choice.per, choice.codes, choice.scale))
-    return SearchSpace(f"{space.name}-attention", choices, space.fixed)
 
 
 def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from nas_core.report.search.given import given_table
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from nas_core.search.placements import placements
 from nas_core.space import Architecture, SearchSpace, get_space, language_space
-from nas_core.supernet.elastic.kinds import attention_only
+from nas_core.supernet.elastic.asked import attention_only
 from tests.contracts.strategy import SPACE
 from tests.search.runs import journal, run
 from tests.toys import ToySupernet

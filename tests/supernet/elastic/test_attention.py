@@ -23,8 +23,9 @@ from nas_core.models.image.subnet import VisionConfig
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from nas_core.space import Architecture, SearchSpace, image_space, space_to_dict
 from nas_core.supernet.elastic import take_over
+from nas_core.supernet.elastic.asked import attention_only
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
-from nas_core.supernet.elastic.kinds import attention_choices, attention_only, with_kinds
+from nas_core.supernet.elastic.kinds import attention_choices, with_kinds
 from nas_core.supernet.elastic.recorded import Recorded, attentions_of, computed, record
 from nas_core.supernet.elastic.signed import signed_pairs
 from nas_core.supernet.elastic.sorting import sort_axes

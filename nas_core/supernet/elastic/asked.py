@@ -1,0 +1,108 @@
+"""What is asked for as the space of a trained network: ``auto``, parts of it, or one that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.attention.kinds import KINDS
+from nas_core.space import Choice, SearchSpace
+from nas_core.supernet.elastic.kinds import attention_choices
+
+__all__ = ["ATTENTION", "AUTO", "attention_only", "check_kinds", "is_made", "made", "varying"]
+
+AUTO, ATTENTION = "auto", "attention"
+"""The space around a trained network, and :func:`attention_only` of it; ``auto:layers,ffn_dim`` is :func:`varying`."""
+
+
+def is_made(space: str) -> bool:
+    """Whether this asks for a space that is made around the trained network."""
+    return space == ATTENTION or space.partition(":")[0] == AUTO
+
+
+def made(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
+    """The space that is asked for, of one that is made.
+
+    Args:
+        space: ``auto``, ``auto:GENE,GENE`` or ``attention``.
+        around: makes the space of everything.
+
+    Raises:
+        UnknownChoiceError: there is no such gene to choose. ConfigError: no gene is named, or no attention is chosen.
+    """
+    if space == ATTENTION:
+        return attention_only(around())
+    _, parted, names = space.partition(":")
+    if not parted:
+        return around()
+    genes = [name.strip() for name in names.split(",") if name.strip()]
+    if not genes:
+        raise ConfigError(f"--space {space} names no gene; give some, e.g. auto:layers,ffn_dim, or auto for all")
+    return varying(around(), genes)
+
+
+def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
+    """The space in which these genes and the kinds of attention are chosen, all else being as in the largest network.
+
+    Args:
+        genes: names, or their last parts: ``layers`` is that of every side.
+
+    Raises:
+        UnknownChoiceError: there is no such gene to choose.
+    """
+    several = [choice.name for choice in space.choices if any(len(row) > 1 for row in choice.options)]
+    known = list(dict.fromkeys(name.rpartition(".")[2] for name in several))
+    for gene in genes:
+        if gene not in known and gene not in several:
+            raise unknown_choice("size of --space auto", gene, known)
+    kept = {name for name in several if name in genes or name.rpartition(".")[2] in genes}
+    return _narrowed(space, kept | {choice.name for choice in attention_choices(space)}, space.name)
+
+
+def attention_only(space: SearchSpace) -> SearchSpace:
+    """The space in which nothing but the kinds of attention is chosen, all else being as in the largest network.
+
+    Raises:
+        ConfigError: the space chooses no attention.
+    """
+    kinds = {choice.name for choice in attention_choices(space)}
+    if not kinds:
+        raise ConfigError(
+            f"space {space.name!r} chooses no attention; name several kinds, e.g. --attention softmax,linear"
+        )
+    return _narrowed(space, kinds, f"{space.name}-attention")
+
+
+def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpace:
+    largest = space.largest()
+    choices = []
+    for choice in space.choices:
+        if choice.name in kept:
+            choices.append(choice)
+            continue
+        gene = largest[choice.name]
+        rows = tuple((value,) for value in gene) if isinstance(gene, tuple) else ((gene,),)
+        choices.append(Choice(choice.name, rows, choice.per, choice.codes, choice.scale))
+    return SearchSpace(name, choices, space.fixed)
+
+
+def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
+    """Raise before any work where layers cannot choose from these kinds.
+
+    Args:
+        space: as the user gave it.
+
+    Raises:
+        UnknownChoiceError: there is no such kind. ConfigError: a space of kinds alone, and not two of them; or kinds
+            beside a space that has its own.
+    """
+    for kind in kinds:
+        if kind not in KINDS.names():
+            raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())
+    if space == ATTENTION and len(set(kinds)) < 2:
+        raise ConfigError(
+            f"--space {ATTENTION} searches kinds of attention, got {', '.join(kinds) or 'none'}; name several with"
+            " --attention, e.g. softmax,linear"
+        )
+    if not is_made(space) and len(set(kinds)) > 1:
+        raise ConfigError(f"--attention {','.join(kinds)} beside --space {space}; name the kinds in that space")
