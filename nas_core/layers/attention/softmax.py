@@ -86,8 +86,8 @@ class SoftmaxAttention(AttentionKind):
         return F.scaled_dot_product_attention(q, k, v, bias), KeysValues(k, v)
 
     def after(self, k: Tensor, v: Tensor) -> KeysValues:
-        """All of them."""
-        return KeysValues(k, v)
+        """All of them, copied: they come as views of a tensor that also holds the queries."""
+        return KeysValues(k.contiguous(), v.contiguous())
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> KeysValues:
         """Keep them as they are; each step masks them."""

@@ -179,6 +179,15 @@ def test_layers_are_left_out_in_the_given_order() -> None:
         build(layer_order=(0, 1))
 
 
+@every_kind
+@torch.no_grad()
+def test_a_prompt_leaves_nothing_but_what_steps_read(kinds: str) -> None:
+    net, chosen = build().eval(), architecture(kinds)
+    _, cache = net.read(net.select(chosen), sentences(2, 20))
+    for tensor in (tensor for past in cache.past if past for tensor in past.tensors()):
+        assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+
+
 @torch.no_grad()
 def test_rows_of_a_cache_move() -> None:
     net, chosen, tokens = build().eval(), architecture(), sentences(3, 24)
