@@ -16,7 +16,7 @@ from fairseq_ext.checkpoint import load_network
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.language_settings import LanguageSettings, language_settings
 from fairseq_ext.elastic.mapping import layer_state, positions_table
-from fairseq_ext.elastic.spaces import space_around
+from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
 from fairseq_ext.language.checkpoint import STATIC
 from fairseq_ext.language.options import base_architecture, network_config
@@ -42,7 +42,7 @@ def open_language(path: Path, state: dict[str, Any], request: Request) -> Traine
     space = space_around(
         request.space,
         language_genes(settings.sizes),
-        lambda: language_around(f"around-{path.stem}", settings.sizes, request.attention),
+        lambda: language_around(name_around(path), settings.sizes, request.attention),
     )
     task, model = load_network(path, state, request.data)
     args = _supernet_settings(settings, space, task)

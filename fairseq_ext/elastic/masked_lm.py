@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fairseq_ext.checkpoint import load_network
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings, task_settings
-from fairseq_ext.elastic.spaces import space_around
+from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
 from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
 from fairseq_ext.masked_lm.checkpoint import STATIC
@@ -70,7 +70,7 @@ def open_masked_lm(path: Path, state: dict[str, Any], request: Request) -> Train
     space = space_around(
         request.space,
         trained_genes(sizes),
-        lambda: masked_lm_around(f"around-{path.stem}", sizes, request.attention),
+        lambda: masked_lm_around(name_around(path), sizes, request.attention),
     )
     args.load_checkpoint_heads = True
     state = {**state, "cfg": {**state["cfg"], "model": args, "task": task_group}}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from nas_core.errors import SpaceError
 from nas_core.space import SearchSpace, get_space
 from nas_core.supernet.elastic.asked import is_made, made
 
-__all__ = ["space_around"]
+__all__ = ["name_around", "space_around"]
 
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
@@ -35,6 +36,13 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
         if gene.endswith("attention") and set(value if isinstance(value, tuple) else (value,)) != {"softmax"}:
             raise _differs(wanted, gene, value, "softmax")
     return space
+
+
+def name_around(path: Path) -> str:
+    """What the space around a checkpoint's network is called: after the file, or after its folder where the file has
+    one of fairseq's names, which all trainings share."""
+    path = path.resolve()
+    return f"around-{path.parent.name if path.stem.startswith('checkpoint') else path.stem}"
 
 
 def _differs(wanted: str, gene: str, got: Any, expected: Any) -> SpaceError:

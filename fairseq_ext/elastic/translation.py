@@ -16,7 +16,7 @@ from torch import Tensor
 from fairseq_ext.checkpoint import load_network
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.mapping import translation_state
-from fairseq_ext.elastic.spaces import space_around
+from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.supported import TransformerSettings, transformer_settings
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
 from fairseq_ext.lengths import resolve_linear_lengths
@@ -46,7 +46,7 @@ def open_translation(path: Path, state: dict[str, Any], request: Request) -> Tra
     space = space_around(
         request.space,
         trained_genes(sizes.encoder, sizes.decoder, sizes.head_dim),
-        lambda: auto_space(f"around-{path.stem}", sizes.encoder, sizes.decoder, sizes.head_dim, request.attention),
+        lambda: auto_space(name_around(path), sizes.encoder, sizes.decoder, sizes.head_dim, request.attention),
     )
     task, model = load_network(path, state, request.data)
     args = _supernet_settings(sizes, space, task)

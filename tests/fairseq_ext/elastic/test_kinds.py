@@ -56,3 +56,13 @@ def test_layers_left_out_in_training_are_said_to_be_so_no_more(
     open_trained(transformer("--decoder-layerdrop", 0.2), Request(data=str(joined)))
     said = [record.getMessage() for record in caplog.records if "layerdrop" in record.getMessage()]
     assert said == ["--decoder-layerdrop 0.2 is not taken over: a supernet trains all layers of a subnet"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("model.pt", "around-model"), ("wmt/checkpoint_best.pt", "around-wmt"), ("checkpoints.bak/a.pt", "around-a")],
+)
+def test_the_name_of_a_space_tells_trainings_apart(path: str, name: str) -> None:
+    from fairseq_ext.elastic.spaces import name_around
+
+    assert name_around(Path(path)) == name
