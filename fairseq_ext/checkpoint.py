@@ -78,7 +78,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     except Exception as error:
         if message := wrong_input(error):
             raise DataError(message) from None
-        if not isinstance(error, RuntimeError | KeyError | AssertionError):
+        if not isinstance(error, RuntimeError | KeyError | AssertionError | TypeError | ValueError):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CheckpointError(

@@ -80,8 +80,8 @@ class Job(TranslationRuns):
             begin = ("--search-space", self.taken(FULL).with_suffix(".yml"))
         return self.train(
             f"{slug(variant.name)}-{updates}-{seed}", updates, 5e-4 if variant.taken_over else 1e-3, "--task",
-            "supernet_masked_lm", "--arch", "mos_roberta", "--sampling", "sandwich", "--dropout", 0.0, *criterion,
-            *begin, "--seed", seed,
+            "supernet_masked_lm", "--arch", "mos_roberta", "--mos", variant.mos, "--sampling", "sandwich", "--dropout",
+            0.0, "--attention-dropout", 0.0, *criterion, *begin, "--seed", seed,
         )  # fmt: skip
 
     @property

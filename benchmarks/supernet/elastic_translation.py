@@ -89,10 +89,10 @@ class Job(TranslationRuns):
         return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained())
 
     def space_file(self) -> Path:
-        """The space around the trained network, but with all of its channels in every network: on a CPU fewer of them
-        save little time."""
+        """The space around the trained network, with all of its channels in every network."""
         path = self.work / "space.yml"
         if not path.exists():
+            (self.work / "space.pt").unlink(missing_ok=True)  # of a run that was stopped here
             self.run(
                 "space", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out",
                 self.work / "space.pt", "--space-out", path, "--space", "auto:layers,ffn_dim,self_heads,cross_heads",

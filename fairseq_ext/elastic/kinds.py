@@ -42,7 +42,8 @@ class Request:
     data: str | None = None
     """The data folder, if it moved since training."""
     space: str = "auto"
-    """``auto``, or the name or file of a space whose largest network is the trained one."""
+    """What :func:`nas_core.supernet.elastic.asked.made` takes, or the name or file of a space whose largest network is
+    the trained one."""
     attention: tuple[str, ...] = ("softmax",)
     """Kinds of attention that each layer may choose from, softmax among them."""
     calibrate: int = 0

@@ -15,7 +15,7 @@ from fairseq.tasks.language_modeling import LanguageModelingTask
 
 from fairseq_ext.elastic.refusals import activation, check_sizes, off, readable, refuse
 from nas_core.errors import ConfigError
-from nas_core.supernet.elastic.stack_space import StackSizes as LanguageSizes
+from nas_core.supernet.elastic.stack_space import StackSizes
 
 __all__ = ["LanguageSettings", "language_settings"]
 
@@ -43,7 +43,7 @@ _TARGETS = ("self_target", "past_target")
 class LanguageSettings(NamedTuple):
     """What a trained language model is like."""
 
-    sizes: LanguageSizes
+    sizes: StackSizes
     activation: str
     config: Namespace
     """All options of its model."""
@@ -59,7 +59,7 @@ def language_settings(settings: Mapping[str, Any], groups: Mapping[str, Any], pa
         path: of the checkpoint, for messages.
 
     Raises:
-        ConfigError: a part has no elastic form; it is named.
+        ConfigError: a part has no elastic form; it is named. CheckpointError: the settings are damaged.
     """
     config = _whole(settings)
     task = _settings_of_task(groups, path)
@@ -78,7 +78,7 @@ def language_settings(settings: Mapping[str, Any], groups: Mapping[str, Any], pa
         _number(group, name) for group in (settings, task) for name in ("max_target_positions", "tokens_per_sample")
     ]
     context = next((each for each in asked if each), DEFAULT_MAX_TARGET_POSITIONS)
-    sizes = LanguageSizes(layers, width, hidden, heads, context)
+    sizes = StackSizes(layers, width, hidden, heads, context)
     return LanguageSettings(sizes, activation(config, path), config)
 
 

@@ -47,7 +47,7 @@ def masked_lm_settings(settings: Mapping[str, Any], task: Mapping[str, Any], pat
         path: of the checkpoint, for messages.
 
     Raises:
-        ConfigError: a part has no elastic form; it is named.
+        ConfigError: a part has no elastic form; it is named. CheckpointError: the settings are damaged.
     """
     args = Namespace(**settings)
     ARCH_CONFIG_REGISTRY["roberta"](args)  # what older releases did not store
@@ -67,7 +67,8 @@ def masked_lm_settings(settings: Mapping[str, Any], task: Mapping[str, Any], pat
     check_sizes(path, *map(int, sizes))
     if getattr(args, "max_positions", None) is None:
         own = getattr(args, "tokens_per_sample", None)
-        args.max_positions = int(own or task.get("tokens_per_sample") or task.get("max_positions") or 512)
+        args.max_positions = own or task.get("tokens_per_sample") or task.get("max_positions") or 512
+    args.max_positions = int(args.max_positions)
     return args
 
 
@@ -80,7 +81,7 @@ def task_settings(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
         path: of the checkpoint, for messages.
 
     Raises:
-        ConfigError: another task.
+        ConfigError: another task. CheckpointError: the settings are damaged.
     """
     task = groups.get("task")
     own = dict(task) if isinstance(task, Mapping) else dict(vars(task)) if task is not None else {}

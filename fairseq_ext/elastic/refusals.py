@@ -33,9 +33,7 @@ def readable(read: Callable[..., _Found]) -> Callable[..., _Found]:
             return read(*arguments)
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise CheckpointError(
-                f"{arguments[-1]} has damaged settings of its model ({reason}); write it again"
-            ) from None
+            raise CheckpointError(f"{arguments[-1]} has damaged settings ({reason}); write it again") from None
 
     return checked
 

@@ -39,10 +39,11 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
 
 
 def name_around(path: Path) -> str:
-    """What the space around a checkpoint's network is called: after the file, or after its folder where the file has
-    one of fairseq's names, which all trainings share."""
+    """What the space around a checkpoint's network is called: after the file, or the folder above it whose name is not
+    one of fairseq's defaults, which all trainings share (``checkpoints/checkpoint_best.pt``)."""
     path = path.resolve()
-    return f"around-{path.parent.name if path.stem.startswith('checkpoint') else path.stem}"
+    own = (name for name in (path.stem, *(each.name for each in path.parents)) if not name.startswith("checkpoint"))
+    return f"around-{next(own) or 'checkpoint'}"
 
 
 def _differs(wanted: str, gene: str, got: Any, expected: Any) -> SpaceError:

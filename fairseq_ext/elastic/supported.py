@@ -60,7 +60,7 @@ def transformer_settings(settings: Mapping[str, Any], groups: Mapping[str, Any],
         path: of the checkpoint, for messages.
 
     Raises:
-        ConfigError: a part has no elastic form; it is named.
+        ConfigError: a part has no elastic form; it is named. CheckpointError: the settings are damaged.
     """
     args = Namespace(**settings)
     ARCH_CONFIG_REGISTRY["transformer"](args)  # what older releases did not store

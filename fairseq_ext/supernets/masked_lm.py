@@ -22,9 +22,9 @@ __all__ = ["MaskedLMSupernet"]
 
 
 class MaskedLMSupernet(FairseqSupernet):
-    """A ``mos_/hat_roberta`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``. Masks follow from the
-    seed of the training. ``loss`` is of each masked token, or of each sequence of a classifier, whose ``accuracy`` is
-    told too."""
+    """A ``mos_/hat_roberta`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``. All are asked about the
+    same masked tokens, whatever seed they were trained with. ``loss`` is of each masked token, or of each sequence of a
+    classifier, whose ``accuracy`` is told too."""
 
     counted = "count"
     nothing = "has nothing to predict; evaluation needs at least one masked token"
@@ -34,6 +34,7 @@ class MaskedLMSupernet(FairseqSupernet):
     def __init__(self, path: Path, *args: Any, **options: Any) -> None:
         super().__init__(path, *args, **options)
         config = self.fairseq_task.cfg
+        config.seed = 1  # by which fairseq masks
         self.head: str | None = getattr(config, "classification_head_name", None)
         self._regression = bool(getattr(config, "regression_target", False))
         bits = f"bits per {'sequence' if self.head else 'masked token'}"

@@ -94,8 +94,9 @@ def command(
     for each in done.fitted:
         typer.echo(_nearness(each))
     for side, order in done.layer_order.items():
-        last = ", ".join(str(layer + 1) for layer in reversed(order))
-        typer.echo(f"{f'{side} ' if side else ''}layers, the first to be left out first: {last}")
+        fewest = min(found.choice(f"{side}.layers" if side else "layers").options[0])
+        left_out = ", ".join(str(layer + 1) for layer in reversed(order[int(fewest) :]))
+        typer.echo(f"{f'{side} ' if side else ''}layers, the first to be left out first: {left_out}")
     typer.echo(f"largest network: at most {done.difference:.1e} from the trained one, of the largest output")
     typer.echo(f"{seconds:.1f} s")
 

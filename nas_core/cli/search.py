@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, fields
@@ -91,6 +92,8 @@ def _search(
     if (limit_ms or limit_share) and latency_model is None:
         option = "--limit-ms" if limit_ms else "--limit-share"
         raise ConfigError(f"{option} needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
+    if wrong := [share for share in limit_share or () if not 0 < share <= 1]:
+        raise ConfigError(f"--limit-share {wrong[0]}; expected a share above 0 and up to 1")
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
     shared_out = jobs_config(executor, device, **jobs_options)
@@ -192,16 +195,12 @@ def _search(
 
 
 def _limits_ms(model: GeneLatencyModel, limits: Sequence[float] | None, shares: Sequence[float] | None) -> list[float]:
-    """All limits in ms; what a share comes to is told."""
-    if any(not 0 < share <= 1 for share in shares or ()):
-        raise ConfigError(f"--limit-share {', '.join(map(str, shares or ()))}; expected shares above 0 and up to 1")
+    """All limits in ms; what a share comes to is told. The largest network is within a share of 1."""
     found = list(limits or ())
     for share in shares or ():
-        (whole,) = model.predict([model.space.largest()])
-        found.append(float(f"{share * float(whole):.4g}"))
-        typer.echo(
-            f"--limit-share {share:g}: {found[-1]:g} ms, of {float(whole):.4g} for the largest network", err=True
-        )
+        whole = float(model.predict([model.space.largest()])[0])
+        found.append(math.ceil(share * whole * 1e4) / 1e4)
+        typer.echo(f"--limit-share {share:g}: {found[-1]:.4g} ms, of {whole:.4g} for the largest network", err=True)
     return list(dict.fromkeys(found))
 
 

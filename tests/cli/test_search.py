@@ -47,12 +47,15 @@ def test_a_limit_as_a_share_of_the_largest_network(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = latency_model(tmp_path / "own.json")
-    (whole,) = load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])
-    limit = float(f"{0.95 * whole:.4g}")
-    assert run("--latency-model", str(model), "--limit-share", "0.95", "--no-measure", limits=False) == 0
-    assert f"--limit-share 0.95: {limit:g} ms, of {whole:.4g} for the largest network" in capsys.readouterr().err
+    whole = float(load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])[0])
+    shares = ["--limit-share", "0.95", "--limit-share", "1", "--limit-ms", "2.6"]
+    assert run("--latency-model", str(model), *shares, "--no-measure", limits=False) == 0
+    said = capsys.readouterr().err
+    assert f"--limit-share 0.95: {0.95 * whole:.4g} ms, of {whole:.4g} for the largest network" in said
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
-    assert list(config["searches"]) == [f"latency_ms<={limit:g}"]
+    first, *limits = (float(name.removeprefix("latency_ms<=")) for name in config["searches"])
+    assert first == 2.6 and limits == pytest.approx([0.95 * whole, whole], abs=1e-4)
+    assert limits[1] >= whole  # the largest network is within all of its own latency
 
 
 def test_the_same_command_continues(run: Search, supernet: ToySupernet, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,8 @@ from tests.toys import ToySupernet
     [
         (["--limit-ms", "5"], False, "--limit-ms needs --latency-model"),
         (["--limit-share", "0.5"], False, "--limit-share needs --latency-model"),
-        (["--limit-share", "0"], True, "--limit-share 0.0; expected shares above 0 and up to 1"),
-        (["--limit-share", "50"], True, "--limit-share 50.0; expected shares above 0 and up to 1"),
+        (["--limit-share", "0"], True, "--limit-share 0.0; expected a share above 0 and up to 1"),
+        (["--limit-share", "50"], True, "--limit-share 50.0; expected a share above 0 and up to 1"),
         (["--limit-ms", "0.01"], True, "acceptance rate"),
         (["--limit-ms", "-1"], True, "above 0"),
         (["--max-params-m", "0.00001"], False, "lowest values reached: params_m"),

@@ -11,6 +11,7 @@ _CONSTANT = ("head_dim", "context_length")
 GENES = StackGenes(
     "a language model", ("layers", "embed_dim", "heads", "ffn_dim", *_CONSTANT), _CONSTANT, place="decoder"
 )
+"""Those that each architecture has."""
 
 
 def check_language_space(space: SearchSpace) -> None:

@@ -42,7 +42,7 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
     for layer, after in zip(transformer_layers(architecture), caches, strict=True):
         kind, sizes = KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
         attending = attention_numbers(kind, config.batch, config.prompt_length, *sizes, causal=True)
-        own = _of_prompt(layer, config)
+        own = _state(layer, config.prompt_length, config.batch)
         transforming = own + positions * (max(layer.ffn_dim, 2 * width) + 3 * width)
         reading = max(reading, kept + max(attending, transforming))
         stepping = max(stepping, after + attention_numbers(kind, config.batch, 1, *sizes, causal=True))
@@ -50,14 +50,6 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
     logits = config.batch * config.vocab
     decoding = kept + sum(caches) + max(stepping, logits) + (logits if config.new_tokens > 1 else 0)
     return max(positions * width + reading, decoding)
-
-
-def _of_prompt(layer: TransformerLayer, config: LanguageWorkloadConfig) -> int:
-    """What a layer keeps of the prompt: keys and values of all positions as they lie beside the queries that they were
-    projected with, or a state of its own."""
-    if _state(layer, 2, 1) > _state(layer, 1, 1):
-        return 3 * config.batch * config.prompt_length * layer.qkv_dim
-    return _state(layer, config.prompt_length, config.batch)
 
 
 def _state(layer: TransformerLayer, length: int, batch: int) -> int:

@@ -13,6 +13,7 @@ _CONSTANT = ("head_dim", "sequence_length")
 GENES = StackGenes(
     "a masked language model", ("layers", "embed_dim", "ffn_dim", "heads", *_CONSTANT), _CONSTANT, place="encoder"
 )
+"""Those that each architecture has."""
 
 
 def check_masked_lm_space(space: SearchSpace) -> None:

@@ -36,7 +36,13 @@ def mean_loss(trained: Trained, kept: Mapping[str, Sequence[int]], batches: Sequ
 
 
 def recovered_loss(trained: Trained, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """The same after :data:`RECOVERY` updates on the batches. The weights are then as before."""
+    """The same on every second batch, after :data:`RECOVERY` updates on the others. The weights are then as before.
+
+    Of fewer than two batches there is nothing to learn from: the loss is that without updates.
+    """
+    learned, judged = batches[::2], batches[1::2]
+    if not judged:
+        return mean_loss(trained, kept, batches)
     net = trained.net
     before, training = {name: tensor.clone() for name, tensor in net.state_dict().items()}, net.training
     optimizer = torch.optim.Adafactor(net.parameters(), lr=0.02)  # steps are shares of a weight's size, in any network
@@ -46,9 +52,9 @@ def recovered_loss(trained: Trained, kept: Mapping[str, Sequence[int]], batches:
             for update in range(RECOVERY):
                 subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
                 optimizer.zero_grad()
-                trained.loss(net, subnet, batches[update % len(batches)]).backward()  # type: ignore[no-untyped-call]
+                trained.loss(net, subnet, learned[update % len(learned)]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()  # type: ignore[no-untyped-call]
-        return mean_loss(trained, kept, batches)
+        return mean_loss(trained, kept, judged)
     finally:
         net.load_state_dict(before)
         net.zero_grad()

@@ -56,7 +56,8 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
         if gene not in known and gene not in several:
             raise unknown_choice("size of --space auto", gene, known)
     kept = {name for name in several if name in genes or name.rpartition(".")[2] in genes}
-    return _narrowed(space, kept | {choice.name for choice in attention_choices(space)}, space.name)
+    kinds = {choice.name for choice in attention_choices(space)}
+    return _narrowed(space, kept | kinds, "-".join([space.name, *genes]))
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:

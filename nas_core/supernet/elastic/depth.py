@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["BROKEN", "MOST_TRIED", "depth_order"]
+__all__ = ["BROKEN", "MOST_RECOVERED", "MOST_TRIED", "depth_order"]
 
 MOST_TRIED = 12
 """Layers of a side up to which every layer is judged anew after each one that was left out."""
@@ -13,6 +13,8 @@ BROKEN = 1.0
 """By how much the loss may rise, in nats, for a network to be judged as it is. The loss of one that lost more does not
 say what its layers are worth: of three decoder layers on Multi30k the first alone had 9.9 and the last alone 13.8, yet
 after 50 updates 5.0 and 3.8."""
+MOST_RECOVERED = 6
+"""Layers from which on they are judged after updates, which bounds what that costs: 20 trainings of a side."""
 
 Loss = Callable[[Mapping[str, Sequence[int]]], float]
 
@@ -31,8 +33,10 @@ def depth_order(
     Args:
         sides: number of layers of each side.
         loss: of the network that runs only these layers of each side.
-        recovered: the same after a few updates; by it layers are judged once all that is left is :data:`BROKEN`.
-        shallowest: layers of each side that no network leaves out; 1 where it is not named.
+        recovered: the same after a few updates; by it the last :data:`MOST_RECOVERED` layers are judged, once nothing
+            that is left works: all are :data:`BROKEN`.
+        shallowest: how many layers of each side no network leaves out; 1 where it is not named. They stand first, in
+            their own order.
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
     fewest = {side: (shallowest or {}).get(side, 1) for side in sides}
@@ -50,7 +54,7 @@ def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovere
     left_out: list[int] = []
     while len(kept) > fewest:
         costs = without(kept, loss)
-        if min(costs.values()) > most:
+        if min(costs.values()) > most and len(kept) <= MOST_RECOVERED:
             costs = without(kept, recovered)
         worst = min(reversed(kept), key=lambda layer: costs[layer])
         kept.remove(worst)

@@ -17,9 +17,9 @@ class ElasticHost(Protocol):
     """A :class:`nas_core.supernet.host.Host` whose own trained networks can become the largest subnet of a supernet."""
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
-        """Open a trained network; ``options`` are ``data`` (its folder, None: where it was), ``space`` (``auto``, or a
-        name or file), ``attention`` (kinds that each layer may choose from), ``calibrate`` (batches of data that will
-        be asked for) and ``device``.
+        """Open a trained network; ``options`` are ``data`` (its folder, None: where it was), ``space`` (what
+        :func:`nas_core.supernet.elastic.asked.made` takes, or a name or file), ``attention`` (kinds that each layer may
+        choose from), ``calibrate`` (batches of data that will be asked for) and ``device``.
 
         Raises:
             CheckpointError: the file is damaged or of a network that has no elastic form. ConfigError: a part of it has

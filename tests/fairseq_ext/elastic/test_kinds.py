@@ -60,7 +60,12 @@ def test_layers_left_out_in_training_are_said_to_be_so_no_more(
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("model.pt", "around-model"), ("wmt/checkpoint_best.pt", "around-wmt"), ("checkpoints.bak/a.pt", "around-a")],
+    [
+        ("model.pt", "around-model"),
+        ("wmt/checkpoint_best.pt", "around-wmt"),
+        ("a/checkpoints/checkpoint_last.pt", "around-a"),
+        ("/checkpoint_last.pt", "around-checkpoint"),
+    ],
 )
 def test_the_name_of_a_space_tells_trainings_apart(path: str, name: str) -> None:
     from fairseq_ext.elastic.spaces import name_around

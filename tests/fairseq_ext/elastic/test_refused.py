@@ -157,8 +157,23 @@ def test_sizes_that_are_none(arch: str, option: str, value: Any, tmp_path: Path)
     content = torch.load(path, weights_only=True)
     setattr(content["cfg"]["model"], f"{side}_{option}", value)
     torch.save(content, path)
-    with pytest.raises((CheckpointError, ConfigError), match=r"damaged settings of its model|has no elastic form"):
+    with pytest.raises((CheckpointError, ConfigError), match=r"damaged settings|has no elastic form"):
         open_trained(path)
+
+
+@pytest.mark.parametrize(
+    ("arch", "option"),
+    [("transformer", "decoder_layerdrop"), ("transformer", "max_source_positions"), ("roberta", "max_positions")],
+)
+def test_numbers_that_are_none(arch: str, option: str, transformer: Callable[..., Path], joined: Path,
+                               tmp_path: Path) -> None:  # fmt: skip
+    path = transformer() if arch == "transformer" else saved(tmp_path / "a.pt", SOURCES[arch][0], arch)
+    content = torch.load(path, weights_only=True)
+    model = content["cfg"]["model"]
+    model.update({option: "x"}) if isinstance(model, dict) else setattr(model, option, "x")
+    torch.save(content, tmp_path / "damaged.pt")
+    with pytest.raises(CheckpointError, match=r"damaged settings|does not fit its own settings"):
+        open_trained(tmp_path / "damaged.pt", data=str(joined))
 
 
 @pytest.mark.parametrize("arch", SOURCES)

@@ -22,7 +22,7 @@ def test_all_of_it_or_these_genes_of_all_sides() -> None:
     kinds = {name for name in chosen(SEVERAL) if name.endswith("attention")}
     narrow = made("auto:layers, decoder.ffn_dim", lambda: SEVERAL)
     assert kinds and chosen(narrow) == {"encoder.layers", "decoder.layers", "decoder.ffn_dim", *kinds}
-    assert narrow.largest() == SEVERAL.largest() and narrow.name == SEVERAL.name
+    assert narrow.largest() == SEVERAL.largest() and narrow.name == "around-layers-decoder.ffn_dim"
     assert chosen(made("attention", lambda: SEVERAL)) == kinds
 
 
