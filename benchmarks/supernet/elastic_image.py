@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
+from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
@@ -26,25 +27,7 @@ from nas_core.space import Architecture, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_image.json"
 HALF = "50% of its latency"
-
-
-@dataclass(frozen=True)
-class Variant:
-    """How a supernet is made and trained."""
-
-    name: str
-    importance: str = "activation"
-    teacher: bool = True
-    mos: str = "none"
-
-
-FULL = Variant("sorted, with teacher")
-VARIANTS = (
-    FULL,
-    Variant("sorted, without teacher", teacher=False),
-    Variant("not sorted, with teacher", importance="none"),
-    Variant("not sorted, without teacher", importance="none", teacher=False),
-)
+VARIANTS = tuple(variant for variant in ABLATIONS if variant.taken_over)
 
 
 @dataclass(frozen=True)
@@ -64,47 +47,42 @@ class Job(ImageRuns):
         )  # fmt: skip
         return path
 
-    def taken(self, importance: str, mos: str = "none") -> Path:
+    def taken(self, variant: Variant) -> Path:
         """The supernet before any update, with its space beside it."""
-        path = self.work / f"taken-{importance}-{mos}.pt"
+        path = self.work / f"taken-{variant.importance}-{variant.mos}.pt"
         if not path.exists():
-            calibrate = () if importance == "none" else ("--calibrate", 8)
             self.nas_ext(
-                path.stem, "elastic", "--checkpoint", self.trained, "--data", TRAIN, "--out", path, "--importance",
-                importance, "--mos", mos, "--space-out", path.with_suffix(".yml"), *calibrate,
+                path.stem, "elastic", "--checkpoint", self.trained, "--data", TRAIN, "--out", path, "--mos",
+                variant.mos, "--space-out", path.with_suffix(".yml"), *variant.calibration,
             )  # fmt: skip
         return path
 
     def supernet(self, variant: Variant, updates: int, seed: int) -> Path:
         """The supernet after so many updates."""
-        begun = self.taken(variant.importance, variant.mos)
+        begun = self.taken(variant)
         if not updates:
             return begun
-        name = f"{variant.name.replace(', ', '-').replace(' ', '_')}-{updates}-{seed}"
+        name = f"{slug(variant.name)}-{updates}-{seed}"
         teacher = ("--teacher", self.trained) if variant.teacher else ()
         self.run(
             name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000, "--output",
             self.work / name, "--init", begun, "--sampling", "sandwich", "--updates", updates, "--warmup-updates",
-            min(50, updates // 4), "--batch-size", 64, "--lr", 3e-4, "--seed", seed, *teacher,
+            max(1, updates // 10), "--batch-size", 64, "--lr", 3e-4, "--seed", seed, *teacher,
         )  # fmt: skip
         return self.work / name / "last.pt"
 
 
 def half(job: Job) -> Path:
     """The best network under half of the trained one's latency; its file."""
-    from nas_core.latency import load_latency_model
-
-    space_file, data, model = job.taken(FULL.importance).with_suffix(".yml"), "latency.jsonl", "latency.json"
+    space_file, data, model = job.taken(FULL).with_suffix(".yml"), "latency.jsonl", "latency.json"
     job.nas_ext(
         "latency-collect", "latency", "collect", "--space", space_file, "--out", job.work / data, "--samples", 100,
-        "--threads", 1, "--clock", "cpu",
+        "--threads", 1, "--clock", "cpu", "--set", "activation=gelu",
     )  # fmt: skip
     job.nas_ext("latency-fit", "latency", "fit", "--data", job.work / data, "--out", job.work / model)
-    space = load_space(space_file)
-    (whole,) = load_latency_model(job.work / model, "genes", space).predict([space.largest()])
     job.nas_ext(
         "search", "search", "--checkpoint", job.supernet(FULL, job.updates, 1), "--latency-model", job.work / model,
-        "--limit-ms", round(float(whole) / 2, 3), "--out", job.work / "search", "--valid-sentences", 1000,
+        "--limit-share", 0.5, "--out", job.work / "search", "--valid-sentences", 1000,
         "--iterations", 10, "--parents", 8, "--mutations", 16, "--crossovers", 16,
     )  # fmt: skip
     finalists = read_json(job.work / "search" / "finalists.json")["finalists"]
@@ -125,7 +103,7 @@ def top1(job: Job, checkpoint: Path, architectures: dict[str, Architecture]) -> 
 
 
 def report(job: Job, steps: list[int], seeds: int) -> dict[str, Any]:
-    space = load_space(job.taken(FULL.importance).with_suffix(".yml"))
+    space = load_space(job.taken(FULL).with_suffix(".yml"))
     asked = {"largest": space.largest(), HALF: Architecture.load(half(job)), "smallest": space.smallest()}
     rows = []
     runs = [(variant, job.updates, seed) for seed in range(1, seeds + 1) for variant in VARIANTS]

@@ -11,8 +11,8 @@ MOST_TRIED = 12
 """Layers of a side up to which every layer is judged anew after each one that was left out."""
 BROKEN = 1.0
 """By how much the loss may rise, in nats, for a network to be judged as it is. The loss of one that lost more does not
-say what its layers are worth: each of three decoder layers on Multi30k alone has 7.0, 6.6 and 9.6 nats at once, 4.6, 3.7
-and 3.8 after :data:`nas_core.supernet.elastic.absence.RECOVERY` updates, and 3.0, 2.4 and 2.4 after 100."""
+say what its layers are worth: each of three decoder layers on Multi30k alone has 7.0, 6.6 and 9.6 nats at once, 4.6,
+3.7 and 3.8 after :data:`nas_core.supernet.elastic.absence.RECOVERY` updates, and 3.0, 2.4 and 2.4 after 100."""
 MOST_RECOVERED = 6
 """Layers from which on they are judged after updates, which bounds what that costs: 20 trainings of a side."""
 
