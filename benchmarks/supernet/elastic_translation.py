@@ -47,6 +47,7 @@ class Job(TranslationRuns):
             "--encoder-ffn-embed-dim", 512, "--decoder-ffn-embed-dim", 512, "--encoder-layers", 3, "--decoder-layers",
             3, "--encoder-attention-heads", 4, "--decoder-attention-heads", 4, "--criterion",
             "label_smoothed_cross_entropy", "--lr", 3e-3, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 400,
+            "--dropout", 0.1,
             "--max-update", TRAINED_UPDATES, "--seed", 1,
         )  # fmt: skip
         return last.with_name("checkpoint_best.pt")
@@ -70,9 +71,9 @@ class Job(TranslationRuns):
         criterion: tuple[object, ...] = ("--criterion", "fused_label_smoothed_cross_entropy")
         if variant.teacher:
             criterion = self.distilled()
-        begin: tuple[object, ...] = ("--finetune-from-model", self.taken(variant), "--lr", self.lr)
+        begin: tuple[object, ...] = ("--finetune-from-model", self.taken(variant), "--lr", self.lr, "--dropout", 0.0)
         if not variant.taken_over:
-            begin = ("--search-space", self.space_file(), "--lr", 3e-3)
+            begin = ("--search-space", self.space_file(), "--lr", 3e-3, "--dropout", 0.1)
         return self.fairseq_train(
             name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer", "--mos",
             variant.mos, "--sampling", "sandwich", *criterion, *begin, *_schedule(updates), "--seed", seed,
@@ -82,11 +83,12 @@ class Job(TranslationRuns):
         """A network that was taken out, after so many updates of its own with the trained one as teacher."""
         return self.fairseq_train(
             name, "--user-dir", USER_DIR, "--arch", "hat_transformer", "--finetune-from-model", subnet,
-            *self.distilled(), "--lr", self.lr, *_schedule(updates), "--seed", seed,
+            *self.distilled(), "--lr", self.lr, "--dropout", 0.0, *_schedule(updates), "--seed", seed,
         )  # fmt: skip
 
     def distilled(self) -> tuple[object, ...]:
-        return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained())
+        return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(),
+                "--distill-weight", 0.7)  # fmt: skip
 
     def space_file(self) -> Path:
         """The space around the trained network, with all of its channels in every network."""
