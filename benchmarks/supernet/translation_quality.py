@@ -42,7 +42,7 @@ class Job(TranslationRuns):
         """A training with the shared schedule; the checkpoint."""
         return self.fairseq_train(
             name, "--user-dir", USER_DIR, "--criterion", "fused_label_smoothed_cross_entropy", "--lr", lr,
-            "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(400, updates // 3),
+            "--dropout", 0.1, "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(400, updates // 3),
             "--total-num-update", updates, "--max-update", updates, "--seed", 1, "--search-space", self.space,
             *arguments,
         )  # fmt: skip

@@ -52,10 +52,9 @@ class TranslationRuns:
         done = folder / "done"
         if not done.exists():
             self.run(
-                name, "fairseq-train", self.bin, "--cpu", "--share-all-embeddings",
-                "--label-smoothing", 0.1, "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--max-tokens", 4096,
-                "--no-epoch-checkpoints", "--num-workers", 0, "--log-format", "simple", "--log-interval", 50,
-                "--save-dir", folder, *arguments,
+                name, "fairseq-train", self.bin, "--cpu", "--share-all-embeddings", "--label-smoothing", 0.1,
+                "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--max-tokens", 4096, "--no-epoch-checkpoints",
+                "--num-workers", 0, "--log-format", "simple", "--log-interval", 50, "--save-dir", folder, *arguments,
             )  # fmt: skip
             done.touch()
         return folder / "checkpoint_last.pt"
