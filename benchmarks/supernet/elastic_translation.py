@@ -182,6 +182,11 @@ def alone(job: Job, updates: int, more: int, seed: int, subnet: str, entry: dict
 def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     main_updates: int = args.updates
     seeds = range(1, args.seeds + 1)
+
+    def far(variant: Variant) -> bool:
+        """Whether more is asked of the supernet than of the others: it is the recommended one, or from nothing."""
+        return variant is FULL or not variant.taken_over
+
     trained = {"bleu": job.bleu("trained-1", job.trained())}
     subnets = front(job, args.early, args.sentences)
     main = [name for name in subnets if name in ("largest", "smallest") or name.startswith("50%")]
@@ -190,9 +195,11 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     rows = [row(job, FULL, main_updates, 1, name, entry) for name, entry in subnets.items() if name not in main]
     for seed in seeds:
         for variant in ABLATIONS:
-            rows += [row(job, variant, main_updates, seed, name, subnets[name]) for name in main]
+            if variant is FULL or seed <= args.other_seeds:
+                rows += [row(job, variant, main_updates, seed, name, subnets[name]) for name in main]
     for variant in ABLATIONS:
-        begun = [each for each in args.steps if each != main_updates and (each or variant.taken_over)]
+        asked = args.steps if far(variant) else args.other_steps
+        begun = [each for each in asked if each != main_updates and (each or variant.taken_over)]
         rows += [row(job, variant, updates, 1, name, subnets[name]) for updates in begun for name in main]
     for variant in () if args.no_more else (*CRITERIA, *EXPERTS):
         rows += [row(job, variant, main_updates, 1, name, subnets[name]) for name in main]
@@ -207,10 +214,18 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path, nargs="?")
     parser.add_argument("--work", type=Path, default=Path("runs/elastic_translation"))
-    parser.add_argument("--steps", type=int, nargs="*", default=[0, 100, 300, 700], help="updates, seed 1")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        nargs="*",
+        default=[0, 100, 300, 700],
+        help="updates of the recommended supernet and of the one from random weights, seed 1",
+    )
+    parser.add_argument("--other-steps", type=int, nargs="*", default=[0, 100], help="the same of the others")
     parser.add_argument("--updates", type=int, default=300, help="updates of the main rows, all seeds")
     parser.add_argument("--early", type=int, default=100, help="updates of the supernet that is searched")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="of the recommended supernet")
+    parser.add_argument("--other-seeds", type=int, default=2, help="of the others")
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
