@@ -5,7 +5,8 @@ joined dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 
 fairseq's plain ``transformer`` is trained, taken over, and trained as a supernet by the sandwich rule. Its networks
 have fewer layers, heads and hidden units, and all channels. One of them, found under half of the trained one's latency,
 stands for all fast ones: every supernet is asked for its BLEU with inherited weights, and it is trained on alone from
-an early supernet, so that both together take as many updates. Seeds are those of the supernets; the trained network is
+an early supernet, so that both together take as many updates. So is, without any supernet's training, the network with
+one decoder layer, which the order of layers gives. Seeds are those of the supernets; the trained network is
 one. Each step writes one file below DIR and is skipped when that exists, so an interrupted run goes on.
 """
 
@@ -27,6 +28,8 @@ from nas_core.space import Architecture, SearchSpace, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"
 TRAINED_UPDATES, SHARES = 1608, (0.5, 0.65, 0.8)
+SHALLOW = "one decoder layer"
+"""The network with one decoder layer and all else as it was: what needs no search, only the order of layers."""
 
 
 CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
@@ -120,24 +123,24 @@ def latency_model(job: Job) -> Path:
     return model
 
 
-def limits(model: Path, space: SearchSpace) -> list[float]:
-    """Shares of the trained network's latency, in ms."""
+def predicted_ms(model: Path, space: SearchSpace, architectures: list[Architecture]) -> list[float]:
     from nas_core.latency import load_latency_model
 
-    (whole,) = load_latency_model(model, "genes", space).predict([space.largest()])
-    return [round(float(share * whole), 2) for share in SHARES]
+    return [float(each) for each in load_latency_model(model, "genes", space).predict(architectures)]
 
 
 def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
     """The networks found under each share of the trained one's latency, with ``largest`` and ``smallest``."""
     space = load_space(job.space_file())
     found: dict[str, dict[str, Any]] = {}
-    for name, architecture in (("largest", space.largest()), ("smallest", space.smallest())):
-        file = job.work / f"{name}.json"
+    asked = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: _shallow(space)}
+    for name, architecture in asked.items():
+        file = job.work / f"{slug(name)}.json"
         architecture.save(file, space=space.name)
         found[name] = {"file": file}
     model, folder = latency_model(job), job.work / "search"
-    allowed = limits(model, space)
+    (whole,) = predicted_ms(model, space, [space.largest()])
+    allowed = [round(share * whole, 2) for share in SHARES]
     if not (folder / "done").exists():
         flags = [word for limit in allowed for word in ("--limit-ms", limit)]
         job.run(
@@ -153,6 +156,12 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
         best = (within or above)[0]
         found[f"{share:.0%} of its latency"] = {**best, "limit_ms": limit, "file": folder / best["file"]}
     return found
+
+
+def _shallow(space: SearchSpace) -> Architecture:
+    genes: dict[str, Any] = {**space.largest(), "decoder.layers": 1}
+    per_layer = [name for name, value in genes.items() if name.startswith("decoder.") and isinstance(value, tuple)]
+    return Architecture(genes | {name: genes[name][:1] for name in per_layer})
 
 
 def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +200,8 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     subnets = front(job, args.early, args.sentences)
     main = [name for name in subnets if name in ("largest", "smallest") or name.startswith("50%")]
     (half,) = (name for name in main if name.startswith("50%"))
-    further = [alone(job, args.early, main_updates - args.early, seed, half, subnets[half]) for seed in seeds]
+    further = [alone(job, args.early, main_updates - args.early, 1, half, subnets[half])]
+    further += [alone(job, 0, main_updates, seed, SHALLOW, subnets[SHALLOW]) for seed in seeds]
     rows = [row(job, FULL, main_updates, 1, name, entry) for name, entry in subnets.items() if name not in main]
     for seed in seeds:
         for variant in ABLATIONS:
@@ -203,10 +213,14 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         rows += [row(job, variant, updates, 1, name, subnets[name]) for updates in begun for name in main]
     for variant in () if args.no_more else (*CRITERIA, *EXPERTS):
         rows += [row(job, variant, main_updates, 1, name, subnets[name]) for name in main]
+    space = load_space(job.space_file())
+    networks = [Architecture.load(entry["file"]) for entry in subnets.values()]
+    predicted = predicted_ms(latency_model(job), space, networks)
+    latency = {name: round(each, 2) for name, each in zip(subnets, predicted, strict=True)}
     seconds = {path.stem: read_json(path) for path in sorted((job.work / "seconds").glob("*.json"))}
     return {
         "trained_updates": TRAINED_UPDATES, "updates": main_updates, "lr": job.lr, "trained": trained, "rows": rows,
-        "alone": further, "commands": seconds, "machine": describe_machine("cpu", job.threads),
+        "alone": further, "predicted_ms": latency, "commands": seconds, "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip
 
 

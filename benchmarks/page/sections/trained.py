@@ -20,6 +20,7 @@ TRANSLATION, IMAGE, ATTENTION = "elastic_translation", "elastic_image", "attenti
 MASKED_LM = "elastic_masked_lm"
 FULL, NO_TEACHER, NOT_SORTED = "sorted, with teacher", "sorted, without teacher", "not sorted, with teacher"
 HALF = "50% of its latency"
+SHALLOW = "one decoder layer"
 SUBNETS = {"largest": "largest", HALF: "half of its latency", "smallest": "smallest"}
 """The networks that every supernet is asked for."""
 
@@ -77,7 +78,7 @@ def _front(results: Results) -> list[Mapping[str, Any]]:
 
 def _translation(results: Results) -> Mapping[str, str]:
     content = results[TRANSLATION]
-    alone = content["alone"]
+    alone, shallow = ([row for row in content["alone"] if (row["subnet"] == SHALLOW) == cut] for cut in (False, True))
     front = [
         [fixed(row["limit_ms"], 2), fixed(row["measured_ms"], 2), fixed(row["params_m"], 2), fixed(row["bleu"])]
         for row in _front(results)
@@ -88,6 +89,10 @@ def _translation(results: Results) -> Mapping[str, str]:
         "alone": _cell([row["bleu"] for row in alone]),
         "early": count(alone[0]["updates"]),
         "more": count(alone[0]["alone"]),
+        "shallow": _cell([row["bleu"] for row in shallow]),
+        "shallow_more": count(shallow[0]["alone"]),
+        "shallow_ms": fixed(content["predicted_ms"][SHALLOW], 2),
+        "trained_ms": fixed(content["predicted_ms"]["largest"], 2),
         "trained_updates": count(content["trained_updates"]),
         "front": table(["limit (ms)", "measured (ms)", "parameters (M)", "BLEU"], front, left=0),
     }

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.page.document import SECTIONS, sections
 from benchmarks.page.pictures import save
 from benchmarks.page.results import FOLDER, Results
-from benchmarks.page.sections.trained import FULL, HALF, NO_TEACHER, NOT_SORTED
+from benchmarks.page.sections.trained import FULL, HALF, NO_TEACHER, NOT_SORTED, SHALLOW
 
 RANDOM = "from random weights"
 ABOUT = {
@@ -42,8 +42,9 @@ def made_up() -> dict[str, dict[str, Any]]:
     tight = {"supernet": FULL, "subnet": "35% of its latency", "updates": 300, "seed": 1, "bleu": 33.75}
     translation.append({**tight, "params_m": 0.75, "limit_ms": 3.5, "measured_ms": 3.25})
     alone = [
-        {"updates": 100, "alone": 200, "seed": 1, "bleu": 35.5},
-        {"updates": 100, "alone": 200, "seed": 2, "bleu": 36},
+        {"updates": 100, "alone": 200, "seed": 1, "subnet": HALF, "bleu": 34.75},
+        {"updates": 0, "alone": 300, "seed": 1, "subnet": SHALLOW, "bleu": 35.5},
+        {"updates": 0, "alone": 300, "seed": 2, "subnet": SHALLOW, "bleu": 36},
     ]
     masked = ablations(
         "loss", {(FULL, "largest", 0, 1): 2.5, (FULL, "largest", 200, 1): 2.25, (FULL, "largest", 200, 2): 2.75}
@@ -57,7 +58,7 @@ def made_up() -> dict[str, dict[str, Any]]:
     return {
         "elastic_translation": {
             **ABOUT, "trained_updates": 1608, "updates": 300, "trained": {"bleu": 36.6}, "alone": alone,
-            "rows": translation,
+            "predicted_ms": {"largest": 19.5, SHALLOW: 9.4}, "rows": translation,
         },
         "elastic_image": {
             **ABOUT, "epochs": 12, "updates": 300, "trained": {"epoch": 12, "top1": 71.3},
@@ -110,7 +111,8 @@ def test_translation_says_what_sorting_and_teacher_are_worth(results: Results) -
     assert "below half of its latency 35.2; in that network 2 seeds are 0.4 apart" in text
     assert "the teacher is worth 1.9 BLEU, and sorting what is sliced 1.0" in text
     assert "a supernet of 100 updates and trained on alone for 200, with the same teacher, that" in text
-    assert "that network has 35.8 (35.5 to 36.0)." in text
+    assert "that network has 34.8." in text and "(9.40 of 19.50 ms, predicted)" in text
+    assert "trained on alone for 300 updates, it has 35.8 (35.5 to 36.0)." in text
     assert f"| {FULL} | 36.6 | 35.2 (35.0 to 35.4) | 31.0 |" in text
     assert "| supernet | 0 updates | 300 updates | 700 updates |" in text and f"| {RANDOM} | | 9.5 | 21.5 |" in text
     assert text.index("| 3.50 | 3.25 | 0.75 | 33.8 |") < text.index("| 5.00 | 4.75 | 1.00 | 35.0 |")
