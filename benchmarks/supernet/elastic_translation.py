@@ -206,7 +206,8 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     main = [name for name in subnets if name in ("largest", "smallest") or name.startswith("50%")]
     (half,) = (name for name in main if name.startswith("50%"))
     further = [alone(job, args.early, main_updates - args.early, 1, half, subnets[half])]
-    further += [alone(job, 0, main_updates, seed, SHALLOW, subnets[SHALLOW]) for seed in seeds]
+    alone_seeds = range(1, 1 + args.other_seeds)
+    further += [alone(job, 0, main_updates, seed, SHALLOW, subnets[SHALLOW]) for seed in alone_seeds]
     rows = [row(job, FULL, main_updates, 1, name, entry) for name, entry in subnets.items() if name not in main]
     for variant in ABLATIONS:
         for seed in seeds_of(variant):
@@ -243,7 +244,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=300, help="updates of the main rows, all seeds")
     parser.add_argument("--early", type=int, default=100, help="updates of the supernet that is searched")
     parser.add_argument("--seeds", type=int, default=3, help="of the recommended supernet")
-    parser.add_argument("--other-seeds", type=int, default=2, help="of those without the teacher or unsorted")
+    parser.add_argument(
+        "--other-seeds", type=int, default=2, help="of what is beside it, but for what is unsorted and without teacher"
+    )
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
