@@ -244,9 +244,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=300, help="updates of the main rows, all seeds")
     parser.add_argument("--early", type=int, default=100, help="updates of the supernet that is searched")
     parser.add_argument("--seeds", type=int, default=3, help="of the recommended supernet")
-    parser.add_argument(
-        "--other-seeds", type=int, default=2, help="of what is beside it, but for what is unsorted and without teacher"
-    )
+    parser.add_argument("--other-seeds", type=int, default=2, help="of what it is compared with")
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
