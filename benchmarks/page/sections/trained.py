@@ -48,11 +48,12 @@ def _ablations(content: Mapping[str, Any], score: str) -> dict[str, str]:
 
     full = at_main(FULL)
 
-    def at_half(variant: str, step: int) -> str:
-        return _cell(_values(rows, score, supernet=variant, updates=step, subnet=HALF, seed=1))
+    def by_step(variant: str, subnet: str) -> list[str]:
+        return [_cell(_values(rows, score, supernet=variant, updates=each, subnet=subnet, seed=1)) for each in updates]
 
     several = dict.fromkeys(row["supernet"] for row in rows if row["updates"] != main)
-    by_updates = [[variant, *(at_half(variant, step) for step in updates)] for variant in several]
+    by_updates = [[variant, *by_step(variant, HALF)] for variant in several]
+    by_updates.append([f"{FULL}: its largest network", *by_step(FULL, "largest")])
     return {
         "updates": count(main),
         "seeds": count(len({row["seed"] for row in rows})),
@@ -118,7 +119,11 @@ def _draw_translation(results: Results, figure: Figure) -> None:
     xs, ys = ([row[name] for row in front] for name in ("measured_ms", "bleu"))
     right.step(xs, ys, where="post", color=COLOURS[0], linewidth=2)
     right.plot(xs, ys, "o", color=COLOURS[0], markersize=7)
-    right.set_xlabel("measured latency (ms)")
+    alone = [row["bleu"] for row in content["alone"] if row["subnet"] == SHALLOW]
+    at = [content["predicted_ms"][SHALLOW]] * len(alone)
+    right.plot(at, alone, "s", color=COLOURS[1], markersize=6, label="one decoder layer, trained alone")
+    legend_above(right, 1)
+    right.set_xlabel("latency (ms)")
     right.set_ylabel("BLEU")
     for axes in (left, right):
         axes.axhline(trained, color=GREY, linewidth=1.2)
@@ -213,7 +218,8 @@ FROM_TRANSLATION = Section(
     Picture(
         "from-a-trained-translation-model",
         "BLEU of the network of half the latency against updates, for each way to make the supernet; and BLEU against"
-        " measured latency of the networks found under three limits",
+        " measured latency of the networks found under three limits, beside that of the network with one decoder layer"
+        " (its latency predicted), trained alone",
         _draw_translation,
         (7.6, 4.6),
     ),

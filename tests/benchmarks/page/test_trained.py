@@ -115,6 +115,7 @@ def test_translation_says_what_sorting_and_teacher_are_worth(results: Results) -
     assert "trained on alone for 300 updates, it has 35.8 (35.5 to 36.0)." in text
     assert f"| {FULL} | 36.6 | 35.2 (35.0 to 35.4) | 31.0 |" in text
     assert "| supernet | 0 updates | 300 updates | 700 updates |" in text and f"| {RANDOM} | | 9.5 | 21.5 |" in text
+    assert f"| {FULL}: its largest network | | 36.6 | |" in text
     assert text.index("| 3.50 | 3.25 | 0.75 | 33.8 |") < text.index("| 5.00 | 4.75 | 1.00 | 35.0 |")
 
 
