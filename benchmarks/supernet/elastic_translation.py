@@ -193,11 +193,11 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     seeds = range(1, args.seeds + 1)
 
     def far(variant: Variant) -> bool:
-        """Whether more is asked of the supernet than of the others: it is the recommended one, or from nothing."""
+        """Say whether more is asked of the supernet than of the others: it is the recommended one, or from nothing."""
         return variant is FULL or not variant.taken_over
 
     def seeds_of(variant: Variant) -> range:
-        """As many where one thing was left out as are asked for; elsewhere one."""
+        """Give as many as are asked for where one thing was left out, and elsewhere one."""
         one_less = variant.taken_over and (variant.teacher or variant.importance != "none")
         return seeds if variant is FULL else range(1, 1 + (args.other_seeds if one_less else 1))
 
