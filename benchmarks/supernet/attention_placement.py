@@ -43,11 +43,12 @@ class Job(TranslationRuns):
     layers: int
     width: int
     length: int
-    """Tokens of a training sequence, but for the first updates of the trained model, which are short."""
+    """Tokens of a sequence."""
     context: int
     """Tokens that the model may read, at which decoding is measured."""
     updates: int
-    """Updates of the trained model on short sequences; on long ones it takes a sixth of that."""
+    """Updates of the trained model. They are all as long: one that begins with short sequences has to learn anew where
+    tokens stand, which took longer than it saved."""
     tuning: int
     """Updates of the supernet."""
     calibrate: int
@@ -73,13 +74,13 @@ class Job(TranslationRuns):
             )  # fmt: skip
         return self.bin
 
-    def train(self, name: str, updates: int, length: int, *arguments: object) -> Path:
-        """A training on sequences of that length; the last checkpoint."""
+    def train(self, name: str, updates: int, *arguments: object) -> Path:
+        """A training; the last checkpoint."""
         folder = self.work / name
         if not (folder / "done").exists():
             self.run(
-                name, "fairseq-train", self.corpus(), "--cpu", "--tokens-per-sample", length, "--max-tokens",
-                max(4096, length), "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--clip-norm", 1.0,
+                name, "fairseq-train", self.corpus(), "--cpu", "--tokens-per-sample", self.length, "--max-tokens",
+                max(4096, self.length), "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--clip-norm", 1.0,
                 "--lr-scheduler", "polynomial_decay", "--warmup-updates", max(1, updates // 10), "--total-num-update",
                 updates, "--max-update", updates, "--no-epoch-checkpoints", "--num-workers", 0, "--log-format",
                 "simple", "--log-interval", 20, "--disable-validation", "--seed", 1, "--save-dir", folder, *arguments,
@@ -88,16 +89,15 @@ class Job(TranslationRuns):
         return folder / "checkpoint_last.pt"
 
     def trained(self) -> Path:
-        """fairseq's plain language model, trained on short sequences first, which is cheaper."""
-        options: tuple[object, ...] = (
-            "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers", self.layers,
-            "--decoder-embed-dim", self.width, "--decoder-input-dim", self.width, "--decoder-output-dim", self.width,
-            "--decoder-ffn-embed-dim", 4 * self.width, "--decoder-attention-heads", 4, "--decoder-normalize-before",
+        """fairseq's plain language model."""
+        return self.train(
+            "trained", self.updates, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers",
+            self.layers, "--decoder-embed-dim", self.width, "--decoder-input-dim", self.width, "--decoder-output-dim",
+            self.width, "--decoder-ffn-embed-dim", 4 * self.width, "--decoder-attention-heads", 4,
+            "--decoder-normalize-before",
             "--share-decoder-input-output-embed", "--dropout", 0.0, "--max-target-positions", self.context,
+            "--lr", 3e-3,
         )  # fmt: skip
-        short = self.train("short", self.updates, self.length // 8, *options, "--lr", 3e-3)
-        more = ("--lr", 1e-3, "--finetune-from-model", short)
-        return self.train("trained", max(1, self.updates // 6), self.length, *options, *more)
 
     def taken(self, fit: int) -> Path:
         """The supernet of all placements before any update, other attention fitted by so many updates."""
@@ -113,7 +113,7 @@ class Job(TranslationRuns):
     def tuned(self) -> Path:
         """The supernet, trained with the model as its teacher."""
         return self.train(
-            "tuned", self.tuning, self.length, "--user-dir", USER_DIR, "--task", "supernet_language_modeling", "--arch",
+            "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling", "--arch",
             "mformer_lm", "--finetune-from-model", self.taken(self.fit), "--sampling", "sandwich", "--criterion",
             "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(), "--dropout", 0.0, "--lr", 5e-4,
         )  # fmt: skip
@@ -230,7 +230,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--width", type=int, default=96)
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--context", type=int, default=8192)
-    parser.add_argument("--updates", type=int, default=600)
+    parser.add_argument("--updates", type=int, default=1200)
     parser.add_argument("--tuning", type=int, default=60)
     parser.add_argument("--calibrate", type=int, default=10)
     parser.add_argument("--fit", type=int, default=150)
