@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
+from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns, as_folder
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
@@ -96,7 +96,8 @@ def top1(job: Job, checkpoint: Path, architectures: dict[str, Architecture]) -> 
 
     kept = checkpoint.with_suffix(".test.json")
     if not kept.exists():
-        supernet = open_supernet(checkpoint, data=str(TEST), valid_subset="test")
+        images = as_folder(TEST, "test", job.work / "images")
+        supernet = open_supernet(checkpoint, data=str(images), valid_subset="test")
         found = {name: round(supernet.evaluate(each)["top1"], 2) for name, each in architectures.items()}
         kept.write_text(json.dumps(found))
     return dict(read_json(kept))

@@ -56,10 +56,9 @@ def _ablations(content: Mapping[str, Any], score: str) -> dict[str, str]:
     by_updates.append([f"{FULL}: its largest network", *by_step(FULL, "largest")])
     return {
         "updates": count(main),
-        "seeds": count(len({row["seed"] for row in rows})),
         "largest": fixed(mean(at_main(FULL, "largest"))),
         "half": fixed(mean(full)),
-        "apart": fixed(max(full) - min(full)),
+        "apart": f"{count(len(full))} seeds are {fixed(max(full) - min(full))} apart" if len(full) > 1 else "one seed",
         "teacher": fixed(mean(full) - mean(at_main(NO_TEACHER))),
         "sorting": fixed(mean(full) - mean(at_main(NOT_SORTED))),
         "variants": table(

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.parts.published import DATA
 
 TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
@@ -39,3 +41,19 @@ class ImageRuns:
 
     def nas_ext(self, name: str, *words: object) -> None:
         self.run(name, Path(sys.executable).parent / "nas-ext", *words)
+
+
+def as_folder(images: Path, split: str, folder: Path) -> Path:
+    """The images of a file below ``folder/split``, a folder for each class, so that they can be named as a split."""
+    place = folder / split
+    if not place.exists():
+        beside = folder / f"{split}.unfinished"
+        with np.load(images, allow_pickle=False) as table:
+            data, labels, names = table["data"], table["label"], table["classes"]
+            ends = table["offset"].tolist()
+        for index, label in enumerate(labels.tolist()):
+            file = beside / str(names[label]) / f"{index}.jpg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data[ends[index] : ends[index + 1]].tobytes())
+        beside.rename(place)
+    return folder

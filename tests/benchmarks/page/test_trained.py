@@ -108,7 +108,7 @@ def test_a_section_is_there_as_soon_as_its_result_is(results: Results) -> None:
 def test_translation_says_what_sorting_and_teacher_are_worth(results: Results) -> None:
     text = told("from-a-trained-translation-model", results)
     assert "trained on Multi30k for 1,608 updates, has 36.6 BLEU" in text
-    assert "below half of its latency 35.2; in that network 2 seeds are 0.4 apart" in text
+    assert "below half of its latency 35.2 (2 seeds are 0.4 apart); in that network" in text
     assert "the teacher is worth 1.9 BLEU, and sorting what is sliced 1.0" in text
     assert "a supernet of 100 updates and trained on alone for 200, with the same teacher, that" in text
     assert "that network has 34.8." in text and "(9.40 of 19.50 ms, predicted)" in text

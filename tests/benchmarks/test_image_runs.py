@@ -1,0 +1,23 @@
+"""Images of a file as a split of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.parts.trained.image_runs import as_folder
+
+
+def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> None:
+    pictures, labels = [b"first", b"second one", b"3"], [1, 0, 1]
+    offsets = np.cumsum([0, *map(len, pictures)])
+    data = np.frombuffer(b"".join(pictures), np.uint8)
+    np.savez(
+        tmp_path / "images.npz", data=data, offset=offsets, label=np.array(labels), classes=np.array(["ant", "bee"])
+    )
+    folder = as_folder(tmp_path / "images.npz", "test", tmp_path / "folder")
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jpg")}
+    assert found == {"test/bee/0.jpg": b"first", "test/ant/1.jpg": b"second one", "test/bee/2.jpg": b"3"}
+    (tmp_path / "images.npz").unlink()
+    assert as_folder(tmp_path / "images.npz", "test", folder) == folder, "what is there is not made again"
