@@ -173,14 +173,14 @@ def costs(job: Job) -> list[dict[str, Any]]:
         timed = {at: token_ms(net, every, at) for at in (near, far)}
         for count, each in enumerate(every):
             row = {"linear_layers": count, "near": near, "far": far, "near_ms": timed[near][count]}
-            row |= {"far_ms": timed[far][count], "cache_bytes": cache_bytes(net, each, far)}
+            row |= {"far_ms": timed[far][count], "cache_mb": cache_bytes(net, each, far) / MB}
             append_jsonl(file, row)
     return read_jsonl(file)
 
 
 def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The best placement under the cache of each number of linear layers, beside the ones that need no search."""
-    space, by_count = job.space, {row["linear_layers"]: row["cache_bytes"] / MB for row in table}
+    space, by_count = job.space, {row["linear_layers"]: row["cache_mb"] for row in table}
 
     def count(architecture: Architecture) -> int:
         return list(architecture["attention"]).count(LINEAR)  # type: ignore[arg-type]

@@ -71,8 +71,8 @@ def made_up() -> dict[str, dict[str, Any]]:
             **ABOUT, "layers": 2, "width": 96, "length": 2048, "context": 8192, "fit": 150, "tuning": 99,
             "single_layers": single, "all_linear_ppl": {"copied": 95.5, "trained": 8.25},
             "decoding": [
-                {**cost, "linear_layers": 0, "far_ms": 2.5, "cache_bytes": 4 * 2**20},
-                {**cost, "linear_layers": 2, "far_ms": 1.05, "cache_bytes": 2**19},
+                {**cost, "linear_layers": 0, "far_ms": 2.5, "cache_mb": 4.0},
+                {**cost, "linear_layers": 2, "far_ms": 1.05, "cache_mb": 0.5},
             ],
             "placements": [
                 {"linear_layers": 1, "cache_mb": 2.25, "ppl": 5.75, "attention": ["softmax", "linear"],
