@@ -1,5 +1,7 @@
 """A network as a directed acyclic graph: the value, sets of them, and readers of benchmarks and of ONNX files."""
 
+from nas_core.graph.described import described
+from nas_core.graph.ends import common_ends, lacking_ends, open_ended, topological, with_ends
 from nas_core.graph.graph import FEATURES, Graph, GraphError
 from nas_core.graph.graphs import Dense, Graphs
 from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graph, nasbench101_graphs
@@ -12,6 +14,8 @@ from nas_core.graph.nasbench201 import (
 )
 from nas_core.graph.nasbench301 import nasbench301_graph
 from nas_core.graph.onnx.reader import OnnxNetwork, onnx_graph, read_onnx
+from nas_core.graph.operation import Operation, operation_named
+from nas_core.graph.static import with_static
 from nas_core.graph.transnasbench import (
     transnasbench_macro_graph,
     transnasbench_micro_graph,
@@ -26,6 +30,10 @@ __all__ = [
     "GraphError",
     "Graphs",
     "OnnxNetwork",
+    "Operation",
+    "common_ends",
+    "described",
+    "lacking_ends",
     "nasbench101_graph",
     "nasbench101_graphs",
     "nasbench201_graph",
@@ -35,8 +43,13 @@ __all__ = [
     "nasbench201_unpruned",
     "nasbench301_graph",
     "onnx_graph",
+    "open_ended",
+    "operation_named",
     "read_onnx",
+    "topological",
     "transnasbench_macro_graph",
     "transnasbench_micro_graph",
     "transnasbench_micro_graphs",
+    "with_ends",
+    "with_static",
 ]

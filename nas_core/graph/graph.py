@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError
+from nas_core.graph.operation import Operation
 
 __all__ = ["FEATURES", "Graph", "GraphError"]
 
@@ -31,12 +32,14 @@ class Graph:
         shapes: ``(N, 4)`` output shape of each operation, zero-padded, or None.
         costs: ``(N, 3)`` FLOPs, parameters and memory access of each operation, in units, none below 0, or None.
         static: ``(F,)`` numbers of the whole network (batch, FLOPs, parameters), or None.
+        operations: what each operation index stands for, or None. It is no part of the value: graphs that differ in it
+            alone are equal.
 
     Raises:
         GraphError: wrong shapes, negative indices, edges that leave the graph, a cycle.
     """
 
-    __slots__ = ("_key", "attributes", "costs", "edges", "ops", "shapes", "static")
+    __slots__ = ("_key", "attributes", "costs", "edges", "operations", "ops", "shapes", "static")
 
     ops: NDArray[np.int16]
     edges: NDArray[np.int32]
@@ -44,6 +47,7 @@ class Graph:
     shapes: NDArray[np.float32] | None
     costs: NDArray[np.float32] | None
     static: NDArray[np.float32] | None
+    operations: tuple[Operation, ...] | None
     _key: bytes
 
     def __init__(
@@ -55,6 +59,7 @@ class Graph:
         shapes: ArrayLike | None = None,
         costs: ArrayLike | None = None,
         static: ArrayLike | None = None,
+        operations: tuple[Operation, ...] | None = None,
     ) -> None:
         kinds = whole_numbers(ops, "operation indices")
         if kinds.ndim != 1 or not len(kinds) or kinds.min() < 0 or kinds.max() > np.iinfo(np.int16).max:
@@ -78,6 +83,7 @@ class Graph:
         given = (("attributes", attributes, 2), ("shapes", shapes, 2), ("costs", costs, 2), ("static", static, 1))
         for name, value, rows in given:
             set_(self, name, _numbers(name, value, rows, len(kinds)))
+        set_(self, "operations", None if operations is None else _checked(operations, int(kinds.max())))
         set_(self, "_key", self._bytes())
 
     @classmethod
@@ -114,7 +120,7 @@ class Graph:
         return f"Graph({len(self)} nodes, {len(self.edges)} edges, {hashlib.sha256(self._key).hexdigest()[:10]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.to_dict(),)
+        return _rebuild, (self.to_dict(), self.operations)
 
     @property
     def adjacency(self) -> NDArray[np.bool_]:
@@ -136,6 +142,7 @@ class Graph:
             shapes=None if self.shapes is None else self.shapes[chosen],
             costs=None if self.costs is None else self.costs[chosen],
             static=self.static,
+            operations=self.operations,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -232,11 +239,21 @@ def _numbers(name: str, value: ArrayLike | None, dimensions: int, nodes: int) ->
     return _frozen(array + np.float32(0), np.float32)  # -0 becomes 0: equal numbers, equal bytes
 
 
+def _checked(operations: Any, largest: int) -> tuple[Operation, ...]:
+    table = tuple(operations) if isinstance(operations, Iterable) else ()
+    if len(table) <= largest or not all(isinstance(each, Operation) for each in table):
+        raise GraphError(
+            f"operations are {str(operations)[:60]}; expected an Operation for each index up to {largest}; described()"
+            " takes names too"
+        )
+    return table
+
+
 def _frozen(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     copy = np.array(array, dtype=kind, order="C")
     copy.flags.writeable = False
     return copy
 
 
-def _rebuild(data: Mapping[str, Any]) -> Graph:
-    return Graph.from_dict(data)
+def _rebuild(data: Mapping[str, Any], operations: tuple[Operation, ...] | None) -> Graph:
+    return Graph(**data, operations=operations)

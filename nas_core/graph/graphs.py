@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.graph.graph import FEATURES, Graph, GraphError, check_acyclic, edge_matrix, whole_numbers
+from nas_core.graph.operation import Operation
 
 __all__ = ["Dense", "Graphs"]
 
@@ -50,6 +51,8 @@ class Graphs(Sequence[Graph]):
     """``(nodes of all graphs, 3)``"""
     static: NDArray[np.float32] | None = None
     """``(G, F)``"""
+    operations: tuple[Operation, ...] | None = None
+    """What each operation index stands for, where that is known of all of them alike"""
     _first_node: NDArray[np.int64] = field(init=False, repr=False)
     _first_edge: NDArray[np.int64] = field(init=False, repr=False)
 
@@ -93,6 +96,7 @@ class Graphs(Sequence[Graph]):
             np.array([len(graph) for graph in graphs], np.int64),
             np.array([len(graph.edges) for graph in graphs], np.int64),
             **more,
+            operations=shared_operations(graph.operations for graph in graphs),
         )
 
     @classmethod
@@ -151,6 +155,7 @@ class Graphs(Sequence[Graph]):
             shapes=None if self.shapes is None else self.shapes[nodes],
             costs=None if self.costs is None else self.costs[nodes],
             static=None if self.static is None else self.static[position],
+            operations=self.operations,
         )
 
     def __iter__(self) -> Iterator[Graph]:
@@ -182,6 +187,7 @@ class Graphs(Sequence[Graph]):
             None if self.shapes is None else self.shapes[nodes],
             None if self.costs is None else self.costs[nodes],
             None if self.static is None else self.static[chosen],
+            self.operations,
         )
 
     def dense(self, indices: ArrayLike | None = None, width: int = 0) -> Dense:
@@ -222,6 +228,20 @@ class Graphs(Sequence[Graph]):
 
     def _edges(self, index: int) -> NDArray[np.int32]:
         return self.edges[self._first_edge[index] : self._first_edge[index + 1]]
+
+
+def shared_operations(tables: Iterable[tuple[Operation, ...] | None]) -> tuple[Operation, ...] | None:
+    """What operation indices stand for in all of some graphs: the longest table that any of them gives.
+
+    Raises:
+        GraphError: two say different things of an index.
+    """
+    given = sorted({table for table in tables if table is not None}, key=len)
+    for table in given[:-1]:
+        for index, (one, other) in enumerate(zip(table, given[-1], strict=False)):
+            if one != other:
+                raise GraphError(f"operation {index} is {one} in some graphs of one set, in others {other}")
+    return given[-1] if given else None
 
 
 def _spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:

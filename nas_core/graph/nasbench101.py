@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nas_core.errors import unknown_choice
+from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.pruning import compacted, on_ways
@@ -107,4 +108,4 @@ def _small(graphs: Graphs) -> Graphs:
             f"cell {cell} of {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges is not in NAS-Bench-101;"
             f" expected {NODES} and {EDGES} at most: skip it, or make a Graph of it"
         )
-    return graphs
+    return described(graphs, OPERATIONS)

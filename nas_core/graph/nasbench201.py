@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
+from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.pruning import compacted, on_ways
@@ -85,7 +86,7 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
     adjacency = _links() & there[:, :, None] & there[:, None, :]
     keep = on_ways(adjacency) if prune else there
     keep[:, [0, 7]] = True
-    return compacted(kinds, adjacency, keep)
+    return described(compacted(kinds, adjacency, keep), OPERATIONS)
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nas_core.errors import unknown_choice
+from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
 
 __all__ = ["CHOICES", "OPERATIONS", "nasbench301_graph"]
@@ -87,4 +88,4 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
             edges.append((place, start + _CELL - 1))
     if connect:
         edges += [(_CELL - 1, _CELL), (_CELL - 1, _CELL + 1)]
-    return Graph(np.array(ops), edges)
+    return described(Graph(np.array(ops), edges), OPERATIONS)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench201
+from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
 from nas_core.graph.graphs import Graphs
+from nas_core.graph.operation import Operation
 
 __all__ = [
     "MACRO_OPERATIONS",
@@ -34,6 +37,15 @@ accuracies it gives belong to the official order.)"""
 MICRO_OPERATIONS = nasbench201.OPERATIONS
 MACRO_OPERATIONS = ("input", "normal", "double_channels", "halve_resolution", "double_and_halve", "output")
 """Digits 1 to 4 of a macro string are their own operation indices."""
+_MODULE = Operation("convolution", 3, repeats=4)  # two residual blocks of two convolutions
+_DESCRIBED = (
+    Operation("end"),
+    _MODULE,
+    replace(_MODULE, channels=2.0),
+    replace(_MODULE, stride=2),
+    replace(_MODULE, stride=2, channels=2.0),
+    Operation("end"),
+)
 
 _MICRO = re.compile(r"(?:\d+-\d+-)?(\d)_(\d)(\d)_(\d)(\d)(\d)")
 _MACRO = re.compile(r"(?:\d+-)?(\d+)(?:-basic)?")
@@ -96,4 +108,5 @@ def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.int
     if given.ndim != 1 or not 4 <= len(modules) <= 6:
         raise GraphError(f"got modules {given.tolist()}; expected a list of 4 to 6 numbers from 1 to 4")
     nodes = np.arange(len(modules) + 2)
-    return Graph(np.concatenate([[0], modules, [output]]), np.stack([nodes[:-1], nodes[1:]], axis=1))
+    chain = Graph(np.concatenate([[0], modules, [output]]), np.stack([nodes[:-1], nodes[1:]], axis=1))
+    return described(chain, _DESCRIBED)

@@ -1,0 +1,100 @@
+"""What operations do, so that networks of different spaces can be compared: an index alone says nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from nas_core.checks import Range, check_fields
+
+__all__ = ["KINDS", "Operation", "operation_named"]
+
+KINDS = ("end", "convolution", "linear", "attention", "pooling", "identity", "none")
+"""``end``: inputs and outputs of networks and cells; ``linear``: a convolution of kernel 1, as of transformers;
+``identity``: skip connections; ``none``: gives zeros."""
+
+
+_RANGES = {
+    **dict.fromkeys(("kernel", "stride", "dilation", "repeats"), Range(1)),
+    **dict.fromkeys(("channels", "expansion"), Range(0, without=(0,))),
+    "groups": Range(0),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What one operation does, for a description of a network that does not depend on its search space.
+
+    Example:
+        >>> Operation("convolution", kernel=3, groups=4)
+        >>> Operation("pooling", kernel=3, average=True, stride=2)
+
+    Raises:
+        ConfigError, UnknownChoiceError: a value that cannot be.
+    """
+
+    kind: str = field(metadata={"choices": KINDS})
+    """One of :data:`KINDS`"""
+    kernel: int = 1
+    """Edge of the window"""
+    stride: int = 1
+    """By how much it lessens the resolution, along each edge"""
+    dilation: int = 1
+    channels: float = 1.0
+    """Channels that it gives, in multiples of those that it takes"""
+    expansion: float = 1.0
+    """Channels between two convolutions inside it, in multiples, as of inverted bottlenecks"""
+    groups: int = 1
+    """Groups of its channels; 0: each channel is one (depth-wise), and a convolution of kernel 1 follows"""
+    repeats: int = 1
+    """How many times it comes one after another, the stride and the channels in the first"""
+    average: bool = False
+    """Pooling by the mean, not by the maximum"""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "an operation", _RANGES)
+
+
+def _kernel(found: re.Match[str]) -> int:
+    return max(int(edge) for edge in re.findall(r"\d+", found["kernel"]))
+
+
+_WORDS = {
+    **dict.fromkeys(("skip_connect", "identity", "skip", "residual", "sum", "add", "concat"), Operation("identity")),
+    **dict.fromkeys(("none", "zero", "zeroize"), Operation("none")),
+    **dict.fromkeys(("linear", "fc", "ffn", "dense"), Operation("linear")),
+    **dict.fromkeys(("attention", "self_attention", "encoder_self_attention"), Operation("attention")),
+    "factorized_reduce": Operation("convolution", stride=2),
+}
+_END = re.compile(r"(?:[a-z]+_)*(?:input|output)(?:_?\d+)?")
+_POOLING = re.compile(r"(?P<how>max|avg|average|mean)_?pool(?:ing)?_?(?P<kernel>\d+(?:x\d+)?)?")
+_SEPARABLE = re.compile(r"(?P<how>sep|dil|dw|dil_sep|depthwise)_?conv_?(?P<kernel>\d+(?:x\d+)?)")
+_PLAIN = re.compile(r"(?:nor_?)?conv(?:_?bn_?relu)?_?(?P<kernel>\d+(?:x\d+)?(?:_\d+x\d+)*)(?:_?d(?P<dilation>\d+))?")
+_INVERTED = re.compile(
+    r"(?:mbconv_?|ir_)?k(?P<kernel>\d+)(?:x\d+)?_?e(?P<expansion>\d+)(?:_?g(?P<groups>\d+))?(?:_?se)?"
+)
+_TAIL = re.compile(r"[-_](?:bn|relu|gelu|norm)\b|[-_]bn[-_]relu")
+
+
+def operation_named(name: str) -> Operation | None:
+    """What an operation does, as far as names that benchmarks commonly use say it; None for all other names.
+
+    Examples are ``nor_conv_3x3``, ``conv3x3-bn-relu``, ``sep_conv_5x5`` (twice, as in DARTS), ``dil_conv_3x3``,
+    ``conv_7x1_1x7``, ``max_pool_3x3``, ``skip_connect``, ``none``, ``k3_e6_g2`` (an inverted bottleneck), ``input``.
+    """
+    word = _TAIL.sub("", name.strip().lower())
+    if word in _WORDS:
+        return _WORDS[word]
+    if _END.fullmatch(word):
+        return Operation("end")
+    if found := _POOLING.fullmatch(word):
+        kernel = _kernel(found) if found["kernel"] else 3
+        return Operation("pooling", kernel, average=found["how"] != "max")
+    if found := _SEPARABLE.fullmatch(word):
+        dilation, repeats = (2 if "dil" in found["how"] else 1), (2 if found["how"] == "sep" else 1)
+        return Operation("convolution", _kernel(found), dilation=dilation, groups=0, repeats=repeats)
+    if found := _PLAIN.fullmatch(word):
+        return Operation("convolution", _kernel(found), dilation=int(found["dilation"] or 1))
+    if found := _INVERTED.fullmatch(word):
+        return Operation("convolution", _kernel(found), groups=0, expansion=float(found["expansion"]))
+    return None
