@@ -17,6 +17,7 @@ from nas_core.errors import ConfigError
 from naslib_ext.compat import load
 from naslib_ext.nn_former import NNFormerPredictor
 from naslib_ext.predictor import AccuracyPredictor
+from naslib_ext.spread import members_of
 
 __all__ = ["made_predictor", "register", "unregister"]
 
@@ -48,13 +49,16 @@ def made_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: 
     return AccuracyPredictor(model=model, **hyperparameters)
 
 
-def register(name: str = "nnformer", **hyperparameters: Any) -> None:
+def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters: Any) -> None:
     """Let ``config.search.predictor_type = name`` mean an ensemble of one accuracy model, by default NN-Former.
 
     Take ``num_ensemble`` above 1: NASLib's BasePredictor averages over the architectures where there is one member
     only, and its Thompson sampling needs a spread.
 
     Args:
+        spread: members are quantiles of one model instead of models of their own: NASLib's acquisition functions (its,
+            ucb, ei) then see its calibrated spread, and each round fits one model. It is for models that have a spread;
+            NASLib's ``ei`` divides what it sees by 5.
         name: new to NASLib; without "semi", by which NASLib recognises predictors that want unlabelled architectures.
         hyperparameters: of :func:`made_predictor`: ``model``, and that model's (``recipe, seed, epochs, device ...``).
 
@@ -67,14 +71,17 @@ def register(name: str = "nnformer", **hyperparameters: Any) -> None:
     if name in NASLIB_NAMES:
         raise ConfigError(f"{name!r} is a predictor of NASLib's own; give another name, such as 'nnformer'")
     member, table = made_predictor(**hyperparameters), _table()
-    if name in table and table[name][0] != hyperparameters:
+    if spread:
+        member.require_spread()
+    given = {**hyperparameters, **({"spread": True} if spread else {})}
+    if name in table and table[name][0] != given:
         raise ConfigError(
             f"predictor {name!r} is registered with {_shown(table[name][0])}; it cannot also have"
-            f" {_shown(hyperparameters)}: give another name, or unregister it first"
+            f" {_shown(given)}: give another name, or unregister it first"
         )
     if name not in table:
-        table[name] = hyperparameters, member
-        _log.info("predictor %r of NASLib's search methods: %s with %s", name, member.model, _shown(hyperparameters))
+        table[name] = given, member
+        _log.info("predictor %r of NASLib's search methods: %s with %s", name, member.model, _shown(given))
 
 
 def unregister(name: str = "nnformer") -> None:
@@ -100,10 +107,11 @@ def _extended(own: Any) -> Any:
         registered = getattr(self, _TABLE).get(self.predictor_type)
         if registered is None:
             return own(self)
-        members = [copy.deepcopy(registered[1]) for _ in range(self.num_ensemble)]
+        shared = registered[0].get("spread", False)
+        members = [copy.deepcopy(registered[1]) for _ in range(1 if shared else self.num_ensemble)]
         for member in members:
             member.ss_type, member.encoding_type = self.ss_type, self.encoding_type
-        return members
+        return members_of(members[0], self.num_ensemble) if shared else members
 
     return get_ensemble
 

@@ -80,7 +80,8 @@ class AccuracyPredictor:
         self.hyperparams: dict[str, Any] | None = None
         self._fitted: AccuracyModel | None = None
         self._units_per_target = 1.0
-        self._predicted: dict[Graph, float] = {}
+        self._predicted: dict[tuple[Graph, tuple[float, ...]], tuple[float, float]] = {}
+        self._zero_cost: dict[str, list[Mapping[str, float]]] = {}
 
     # What differs between models.
 
@@ -135,8 +136,13 @@ class AccuracyPredictor:
         xtest_zc_info: Any = None,
         unlabeled_zc_info: Any = None,
     ) -> None:
-        """Zero-cost scores and unlabelled architectures are not used."""
-        _log.info("the model learns from graphs and accuracies alone: what was computed before is not used")
+        """Take zero-cost scores of the architectures of the next fit, and of those of the next query where it comes
+        without; they are read beside the graphs. Unlabelled architectures are not used."""
+        given = {"fit": xtrain_zc_info, "query": xtest_zc_info}
+        found = {use: (info or {}).get("zero_cost_scores") for use, info in given.items()}
+        self._zero_cost |= {use: list(scores) for use, scores in found.items() if scores is not None}
+        if unlabeled is not None or unlabeled_zc_info is not None:
+            _log.info("the model learns from labelled architectures alone: others are not used")
 
     # Hyperparameters: None stands for the default ones.
 
@@ -167,6 +173,14 @@ class AccuracyPredictor:
             chosen |= self._random()
         self.hyperparams = chosen
         return dict(chosen)
+
+    def require_spread(self) -> None:
+        """Insist that the model has a standard deviation, before it is fitted.
+
+        Raises:
+            ConfigError: it has none.
+        """
+        self._made(self.hyperparams or self.default_hyperparams, 0).require_spread()
 
     # Learning and predicting.
 
@@ -199,35 +213,78 @@ class AccuracyPredictor:
         units_per_target = self._units_of(self.hyperparams, units)
         drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
         fitted = self._made(self.hyperparams, int(drawn.generate_state(1)[0]), units)
-        fitted.fit(learned, targets[known] / units_per_target)
+        zero_cost = self._zero_cost.pop("fit", None)
+        if zero_cost is not None and len(zero_cost) != len(xtrain):
+            raise DataError(f"zero-cost scores of {len(zero_cost)} architectures for {len(xtrain)}; expected one each")
+        proxies = None if zero_cost is None else [zero_cost[index] for index in known]
+        fitted.fit(learned, targets[known] / units_per_target, proxies=proxies)
         self._fitted, self._predicted, self._units_per_target = fitted, {}, units_per_target
-        return float(np.abs(self._predict(learned) - targets[known]).mean())
+        return float(np.abs(self._predict(learned, proxies)[0] - targets[known]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
         """Predictions ``(n,)`` in the units of the targets; -1 for cells that the benchmark does not have.
 
+        Args:
+            xtest: as of :meth:`fit`.
+            info: for each architecture ``{"zero_cost_scores": {..}}``, where it was fitted with such scores.
+
         Raises:
-            ConfigError: nothing was fitted yet.
+            ConfigError: nothing was fitted yet, or zero-cost scores are missing.
             GraphError: an architecture that does not belong to the search space.
         """
-        graphs = [graph_of(architecture, self.ss_type) for architecture in xtest]
-        predictions = np.full(len(graphs), INVALID)
-        known = [index for index, graph in enumerate(graphs) if graph is not None]
-        predictions[known] = self._predict([graph for graph in graphs if graph is not None])
-        return predictions
+        return self._queried(xtest, info)[0]
 
-    def _predict(self, graphs: list[Graph]) -> NDArray[np.float64]:
+    def query_with_spread(
+        self, xtest: Sequence[Any], info: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predict as :meth:`query` does, and give the standard deviation ``(n,)`` of each prediction, 0 for cells that
+        do not exist. ``register(.., spread=True)`` gives it to NASLib's acquisition functions.
+
+        Raises:
+            ConfigError: the model has no standard deviation; others as of :meth:`query`.
+        """
+        if self._fitted is not None:
+            self._fitted.require_spread()
+        return self._queried(xtest, info)
+
+    def _queried(self, xtest: Sequence[Any], info: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        graphs = [graph_of(architecture, self.ss_type) for architecture in xtest]
+        predictions, spread = np.full(len(graphs), INVALID), np.zeros(len(graphs))
+        known = [index for index, graph in enumerate(graphs) if graph is not None]
+        scores = (
+            [each["zero_cost_scores"] for each in info] if _has_scores(info) else self._zero_cost.pop("query", None)
+        )
+        proxies = None if scores is None or len(scores) != len(graphs) else [scores[index] for index in known]
+        predictions[known], spread[known] = self._predict([each for each in graphs if each is not None], proxies)
+        return predictions, spread
+
+    def _predict(
+        self, graphs: list[Graph], proxies: list[Mapping[str, float]] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self._fitted is None:
             raise ConfigError("this predictor was not fitted; call fit before query")
-        new = [graph for graph in dict.fromkeys(graphs) if graph not in self._predicted]
-        if new:
-            scaled = self._fitted.predict(new) * self._units_per_target
-            self._predicted |= zip(new, scaled.tolist(), strict=True)
-        predictions = np.array([self._predicted[graph] for graph in graphs], np.float64)
+        names = self._fitted.proxies
+        if names and graphs and proxies is None:
+            raise ConfigError(
+                f"this predictor was fitted with zero-cost scores; query with info=[{{'zero_cost_scores': ..}}] of"
+                f" {', '.join(names)}"
+            )
+        rows = [tuple(float(each.get(name, np.nan)) for name in names) for each in proxies or [{}] * len(graphs)]
+        keys = list(zip(graphs, rows, strict=True))
+        if new := [key for key in dict.fromkeys(keys) if key not in self._predicted]:
+            scores = [dict(zip(names, row, strict=True)) for _, row in new] if names else None
+            predicted, spread = self._fitted.predictions([graph for graph, _ in new], proxies=scores)
+            pairs = np.stack([predicted, np.zeros(len(new)) if spread is None else spread], 1) * self._units_per_target
+            self._predicted |= zip(new, map(tuple, pairs.tolist()), strict=True)
+        found = np.array([self._predicted[key] for key in keys], np.float64).reshape(-1, 2)
         if len(self._predicted) > REMEMBERED:
             self._predicted = {}
-        return predictions
+        return found[:, 0], found[:, 1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies, of which NASLib makes many, do not take the predictions along."""
         return {**self.__dict__, "_predicted": {}}
+
+
+def _has_scores(info: Any) -> bool:
+    return isinstance(info, list) and bool(info) and all("zero_cost_scores" in each for each in info)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +13,6 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import write_atomic, write_json
@@ -45,8 +46,9 @@ from nas_core.predictor.files import (
     write_predictions,
 )
 from nas_core.predictor.holdout import holdout_split
-from nas_core.predictor.nn_former.scorer import Scorer
-from nas_core.predictor.speed import graphs_per_s, has_naive, naive_graphs_per_s, random_graphs
+from nas_core.predictor.speed import mean_of, random_graphs, rates
+from nas_core.predictor.targets import checked_levels
+from nas_core.predictor.training.bar import training_bar
 from nas_core.predictor.training.curve import LearningCurve
 from nas_core.report.plots import curves
 from nas_core.report.tables import Column, Table
@@ -59,9 +61,16 @@ _READER = f"What the architectures are: one of {', '.join(reader_names())}."
 _MODEL = f"What predicts: one of {', '.join(ACCURACY_MODELS.names())}."
 _RECIPE = (
     f"Recipe of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former alone; statistics: none"
-    " of it; best: a mixture of both, .10 NN-Former at 100 records and .70 from 1,233 on."
+    " of it; best: a mixture of both, in shares that records left out decide; prior: statistics that know public"
+    " benchmarks."
 )
 _SET = "NAME=VALUE of the model or recipe; repeatable."
+_PROXY = "Zero-cost proxy of the records' field 'proxies' that is read beside the graph; repeatable."
+_QUANTILE = "Probability, such as 0.9: the value below which that of a record lies with it; repeatable."
+_FIDELITY = (
+    "Field with how far each record was trained, such as its epochs: what the largest gives is predicted, shorter ones"
+    " help."
+)
 _DEVICE = "cpu, cuda, cuda:1, mps."
 _UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
 _CURVES = (".json", ".png")
@@ -74,6 +83,7 @@ def train(
     out: Annotated[Path, typer.Option(help="The predictor (.safetensors).")],
     reader: Annotated[str | None, typer.Option(help=_READER)] = None,
     target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
+    fidelity: Annotated[str | None, typer.Option(help=_FIDELITY)] = None,
     model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
     recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
     holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
@@ -81,6 +91,7 @@ def train(
     members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the records.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
+    proxy: Annotated[list[str] | None, typer.Option(help=_PROXY)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     curve: Annotated[Path | None, typer.Option(help="Learning curve: .json, or .png with a .json beside it.")] = None,
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
@@ -100,9 +111,12 @@ def train(
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
     if curve is not None and not predictor.networks:
         raise ConfigError(f"{predictor.title!r} has no networks and so no learning curve; leave --curve out")
-    records = read_records(data, None if reader is None else reader_for(reader), target)
+    if curve is not None and fidelity is not None:
+        raise ConfigError("each fidelity is learned by a model with a curve of its own; leave --curve out")
+    known_as = None if reader is None else reader_for(reader)
+    records = read_records(data, known_as, target, proxy or (), fidelity=fidelity)
     needed = predictor.prepare(records.graphs)  # all records: the held-out ones have to fit the model too
-    learned, held_out = holdout_split(records.graphs, holdout, seed)
+    learned, held_out = holdout_split(records.graphs, holdout, seed, records.fidelity)
     with only_training(out):
         losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
         quality = _quality(predictor, records.take(held_out))
@@ -117,36 +131,43 @@ def train(
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
     for remark in predictor.remarks(records.graphs.take(learned)):
         typer.echo(remark)
+    if (levels := predictor.info.get("fidelity")) is not None:
+        pairs = zip(levels["graphs"], levels["values"], strict=True)
+        typer.echo(f"learned from records with {fidelity} " + ", ".join(f"{value:g} ({n})" for n, value in pairs))
     typer.echo(f"{predictor.title} predictor of {target!r}: {out}")
 
 
 @app.command("predict")
 def predict(
-    model: Annotated[Path, typer.Option(help="A predictor of 'train'.")],
+    model: Annotated[Path, typer.Option(help="A predictor of 'train'; prior: the recipe of that name, before a fit.")],
     data: Annotated[Path, typer.Option(help="JSON Lines with a graph or architecture in each record.")],
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
     reader: Annotated[str | None, typer.Option(help="What the architectures are; default: as in the training.")] = None,
+    quantile: Annotated[list[float] | None, typer.Option(help=_QUANTILE)] = None,
     unseen: Annotated[str | None, typer.Option(help=_UNSEEN)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
-    """One prediction for each record, and its standard deviation over the members (0 if there is one)."""
+    """One prediction for each record, and its standard deviation where the predictor has one."""
+    levels = checked_levels(quantile).tolist() if quantile else []
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
-    predictor = check_unpriced(load_accuracy_model(model, device, unseen), model)
+    predictor = _opened(model, device, unseen)
     known_as = _reader_of(predictor, model, reader)
-    records = read_records(data, known_as)
+    records = read_records(data, known_as, None, predictor.proxies)
     _require_seen(predictor, records.graphs, data, known_as)
-    rows = prediction_rows(records, *predictor.predict_with_spread(records.graphs))
+    predicted, spread = predictor.predictions(records.graphs, proxies=records.proxies)
+    more = {} if spread is None else {"spread": spread}
+    if levels:
+        found = predictor.predict_quantiles(records.graphs, levels, proxies=records.proxies)
+        more |= {f"quantile_{level:g}": row for level, row in zip(levels, found, strict=True)}
+    rows = prediction_rows(records, predicted, more)
     if out is not None:
         write_predictions(out, rows)
         typer.echo(f"{len(rows)} predictions: {out}")
         return
-    shown = (
-        Column("record", "record", "d"),
-        Column("prediction", "prediction", ".6g"),
-        Column("spread", "spread", ".2g"),
-    )
+    further = [Column(name, name.replace("_", " "), ".2g" if name == "spread" else ".6g") for name in more]
+    shown = (Column("record", "record", "d"), Column("prediction", "prediction", ".6g"), *further)
     typer.echo(Table(shown, rows).text())
 
 
@@ -170,14 +191,15 @@ def bench(
             if not predictor.networks:
                 raise ConfigError(f"recipe {recipe!r} has no networks to time untrained; give a predictor with --model")
             networks = [NNFormer(config).to(predictor.device) for _ in range(predictor.networks)]
-            predict = _untrained(networks, predictor.recipe.train.precision)
+            predict = mean_of(networks, predictor.recipe.train.precision)
+    added = predictor.added_inputs
+    config = replace(config, static=max(0, config.static - added))
     rows: list[dict[str, Any]] = []
     for count in batch:
         graphs = random_graphs([nodes] * count, config, operations=sorted(predictor.known))
-        rows.append({"batch": count, "rate": graphs_per_s(predict, graphs, repeats)})
-        if networks and has_naive(config):
-            rows[-1]["naive"] = naive_graphs_per_s(networks, graphs, repeats)
-            rows[-1]["times"] = rows[-1]["rate"] / rows[-1]["naive"]
+        if scores := {name: graphs.ops[:count] for name in predictor.proxies}:
+            predict = partial(predictor.predict, proxies=scores)
+        rows.append({"batch": count, **rates(predict, () if added else networks, graphs, repeats)})
     columns = [Column("batch", "batch", ",d"), Column("rate", "graphs/s", ",.0f")]
     columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
     machine = describe_machine(device, torch.get_num_threads())
@@ -186,18 +208,14 @@ def bench(
     typer.echo(Table(columns, rows).text())
 
 
-def _untrained(networks: Sequence[NNFormer], precision: str) -> Callable[[Graphs], NDArray[np.float64]]:
-    scorers = [Scorer(network, precision) for network in networks]
-    return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
-
-
 def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:
     """Fit, with a checkpoint under that name; losses by step, and seconds."""
     losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"))
     start = time.perf_counter()
     try:
-        with tqdm(desc="training", unit="step", disable=None) as bar:
-            predictor.fit(records.graphs, records.targets, progress=_shown(losses, bar), checkpoint=unfinished)
+        with training_bar() as drawn:
+            told = _kept(losses, drawn)
+            predictor.fit(records.graphs, records.targets, **records.inputs, progress=told, checkpoint=unfinished)
     except BaseException as error:
         losses.keep()
         if isinstance(error, KeyboardInterrupt):
@@ -208,14 +226,10 @@ def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> tup
     return losses, time.perf_counter() - start
 
 
-def _shown(losses: LearningCurve, bar: Any) -> Progress:
+def _kept(losses: LearningCurve, drawn: Progress) -> Progress:
     def progress(step: int, steps: int, loss: float) -> None:
-        if bar.total is None:
-            bar.reset(steps)
-            bar.initial = bar.n = step - 1
         losses.add(step, loss)
-        bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
-        bar.update()
+        drawn(step, steps, loss)
 
     return progress
 
@@ -238,7 +252,7 @@ def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
     if not len(records.graphs):
         return {}
     strict, predictor.unseen = predictor.unseen, "warn"  # a rare operation may stand in held-out graphs alone
-    predicted = predictor.predict(records.graphs)
+    predicted = predictor.predict(records.graphs, proxies=records.proxies)
     predictor.unseen = strict
     quality: dict[str, Any] = {"graphs": len(predicted), "kendall_tau": kendall_tau(predicted, records.targets)}
     if records.targets.min() > 0:
@@ -258,7 +272,7 @@ def _tell(quality: dict[str, Any], learned: int, seconds: float) -> None:
 
 def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: Reader | None) -> None:
     """A DataError that names the first record with an operation that the predictor does not know, if that is one."""
-    if predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
+    if not predictor.fitted or predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
         return
     op, record = min(new.items(), key=lambda item: item[1])
     name = f" ({reader.operations[op]})" if reader is not None and op < len(reader.operations) else ""
@@ -266,6 +280,13 @@ def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: 
         f"{path}, record {record + 1}: no training record had operation {op}{name}; train on records that have it, or"
         " allow guesses with --unseen warn"
     )
+
+
+def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
+    """A predictor of a file, or the one that knows something before it is fitted."""
+    if str(model) == "prior" and not model.exists():
+        return NNFormerPredictor("prior", device=device, unseen=unseen or "error")
+    return check_unpriced(load_accuracy_model(model, device, unseen), model)
 
 
 def _reader_of(predictor: AccuracyModel, path: Path, given: str | None) -> Reader | None:

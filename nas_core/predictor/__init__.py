@@ -1,5 +1,6 @@
 """What an architecture will score, learned from graphs."""
 
+from nas_core.predictor.acquisition.improvement import expected_improvement, log_expected_improvement
 from nas_core.predictor.base import AccuracyModel
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.metrics import accuracy_within, kendall_tau, mape
@@ -25,10 +26,12 @@ __all__ = [
     "TrainConfig",
     "Trainer",
     "accuracy_within",
+    "expected_improvement",
     "get_recipe",
     "kendall_tau",
     "list_recipes",
     "load_accuracy_model",
+    "log_expected_improvement",
     "mape",
     "parsed_accuracy_settings",
     "reader_for",

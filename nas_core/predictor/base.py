@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError
-from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.predictor.saved import UNSEEN, SavedModel, checked_unseen
+from nas_core.graph import Graph, Graphs, common_ends, topological, with_ends
+from nas_core.predictor.fidelity import Chain, facts_of, levels_of
+from nas_core.predictor.inputs.known import missing_ends
+from nas_core.predictor.inputs.proxies import ProxyInputs, Scores
+from nas_core.predictor.predicting import Array, Predicting
+from nas_core.predictor.saved import UNSEEN, checked_unseen
 from nas_core.predictor.targets import checked_targets
+from nas_core.predictor.training.bar import training_bar
 from nas_core.settings import Configured
 
 __all__ = ["UNSEEN", "AccuracyModel", "Array", "Progress"]
 
-Array = NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 
-_log = logging.getLogger(__name__)
 
-
-class AccuracyModel(Configured, SavedModel):
+class AccuracyModel(Configured, Predicting):
     """A model that predicts one number per graph: an accuracy, or another one that graphs were given with.
 
     A member says :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
@@ -50,6 +51,9 @@ class AccuracyModel(Configured, SavedModel):
         self.config: Any = self.config_class(**settings)
         self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), checked_unseen(unseen)
         self._known: frozenset[int] = frozenset()
+        self._ends: tuple[int, int] | None = None
+        self._common_ends: tuple[int, int] | None = None
+        self._proxies: ProxyInputs | None = None
         self._info: dict[str, Any] = {}
 
     @classmethod
@@ -67,23 +71,17 @@ class AccuracyModel(Configured, SavedModel):
             progress: as of :meth:`fit`, as is ``checkpoint``; of use for models that learn step by step.
         """
 
-    @abstractmethod
-    def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Predictions ``(B,)`` for some graphs, and their standard deviation ``(B,)`` where the model has one."""
-
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
         """Make room for graphs of which only some will be learned; settings that this changed."""
         return {}
+
+    def make_room(self, nodes: int) -> None:
+        """Be ready for so many nodes and operations more than a person's limits allow: the ends of graphs."""
 
     @property
     def networks(self) -> int:
         """How many networks it trains step by step, one after the other; 0: it has no learning curve."""
         return 0
-
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        return self.name
 
     def facts(self) -> dict[str, Any]:
         """What is worth keeping of how a fit computes, for :attr:`info`."""
@@ -100,38 +98,57 @@ class AccuracyModel(Configured, SavedModel):
         graphs: Iterable[Graph] | Graphs,
         targets: ArrayLike,
         *,
-        progress: Progress | None = None,
+        proxies: Scores | None = None,
+        fidelity: ArrayLike | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Learn from graphs and targets ``(G,)``, anew whatever was fitted before, which stays until all is learned.
         The caller's random streams are left as they are.
 
         Args:
-            progress: called for each step; on accelerators for some steps at a time, so that none waits.
-            checkpoint: a file that an interrupted fit continues from; removed at the end.
+            proxies: scores of zero-cost proxies (or other numbers of whole networks) as further inputs: ``{"nwot":
+                (G,), ..}``, or for each graph what :func:`nas_core.proxies.zero_cost` gives. To predict takes them too.
+            fidelity: ``(G,)`` how far each was trained, such as its epochs. What the largest gives is predicted, the
+                others help (:class:`~nas_core.predictor.fidelity.Chain`); a graph may stand there with several.
+            progress: called for each step; on accelerators for some steps at a time, so that none waits. True: a bar
+                is drawn, as the command line does.
+            checkpoint: a file that an interrupted fit continues from; removed at the end. Of several fidelities, the
+                highest continues, and the others are learned anew.
 
         Raises:
-            DataError: too few graphs, a target that is no number, or not one that can be learned.
+            DataError: too few graphs, a target that is no number, or not one that can be learned; so of fidelities.
             GraphError: a graph the model is not made for.
             ConfigError: training diverged, or the device does not compute in the precision.
         """
-        data = Graphs.of(graphs)
+        data = topological(Graphs.of(graphs))
         values = checked_targets(targets, len(data))
+        inputs = None if proxies is None else ProxyInputs.fit(proxies, len(data))
+        data = data if inputs is None else inputs.put(data, proxies)
+        levels = None if fidelity is None else levels_of(fidelity, len(data))
         known = frozenset(int(op) for op in np.unique(data.ops))
-        info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
-        self.learn(data, values, progress, None if checkpoint is None else Path(checkpoint))
-        self._known, self._info = known, info
+        info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts(), **facts_of(levels)}
+        common = common_ends(data)
+        ends, chain = missing_ends(data, common), None
+        with training_bar() if progress is True else nullcontext(progress or None) as told:
+            if levels is not None:
+                chain, data, values, told = Chain.fit(self, data, values, levels, told)
+            whole = data if ends is None else with_ends(data, *ends)
+            self.make_room(0 if ends is None else len(ends))
+            self.learn(whole, values, told, None if checkpoint is None else Path(checkpoint))
+        self._known, self._info, self._proxies, self._chain = known, info, inputs, chain
+        self._ends, self._common_ends = ends, common
         return self
 
     @property
-    def fitted(self) -> bool:
-        """Whether it has learned."""
-        return bool(self._known)
+    def proxies(self) -> tuple[str, ...]:
+        """Names of the zero-cost proxies that it reads; none where it was fitted without."""
+        return () if self._proxies is None else self._proxies.names
 
     @property
-    def known(self) -> frozenset[int]:
-        """Operations that training graphs have."""
-        return self._known
+    def added_inputs(self) -> int:
+        """Static features that it reads beside those of its graphs: proxies, and what lower fidelities predict."""
+        return len(self.proxies) + (self._chain is not None)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -143,53 +160,3 @@ class AccuracyModel(Configured, SavedModel):
     def info(self, info: Mapping[str, Any]) -> None:
         self.require_fitted("describe")
         self._info = dict(info)
-
-    def require_fitted(self, use: str) -> None:
-        """Insist that it has learned.
-
-        Args:
-            use: what it is needed for, for the message.
-
-        Raises:
-            ConfigError: it has not.
-        """
-        if not self.fitted:
-            raise ConfigError(f"this predictor was not fitted; there is nothing to {use}: call fit, or load one")
-
-    def predict(self, graphs: Iterable[Graph] | Graphs) -> Array:
-        """Predictions ``(B,)`` in the units of the targets.
-
-        Raises:
-            ConfigError: nothing was fitted yet.
-            GraphError: a graph is larger than the model was built for, or has an operation it does not know.
-        """
-        return self.predict_with_spread(graphs)[0]
-
-    def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Array, Array]:
-        """Predictions ``(B,)`` and their standard deviation ``(B,)``; 0 where the model has none."""
-        self.require_fitted("predict with")
-        data = Graphs.of(graphs)
-        if not len(data):
-            return np.zeros(0), np.zeros(0)
-        self._check(data)
-        predicted, spread = self.estimate(data)
-        return predicted, np.zeros(len(data)) if spread is None else spread
-
-    def unseen_in(self, graphs: Graphs) -> dict[int, int]:
-        """Operations that no training graph has, each with the first of these graphs that has it."""
-        graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
-        ops, first = np.unique(graphs.ops, return_index=True)
-        found = zip(ops.tolist(), graph_of_node[first].tolist(), strict=True)
-        return {op: graph for op, graph in found if op not in self.known}
-
-    def _check(self, graphs: Graphs) -> None:
-        if self.unseen == "ignore" or not (new := self.unseen_in(graphs)):
-            return
-        message = f"no training graph has operation {', '.join(map(str, new))}; it knows {sorted(self.known)}"
-        if self.unseen == "error":
-            first = min(new.values())
-            raise GraphError(
-                f"{message}, and graph {first} (from 0) of these has it: fit on graphs that have it, or allow it with"
-                " unseen='warn'"
-            )
-        _log.warning("%s: predictions for such graphs are guesses", message)

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.device import device_name
 from nas_core.errors import ConfigError
-from nas_core.graph import FEATURES, Graphs
+from nas_core.graph import FEATURES, Graph, Graphs
 from nas_core.precision import check_precision
 from nas_core.predictor.base import AccuracyModel, Array, Progress
 from nas_core.predictor.fitted import Fitted
+from nas_core.predictor.inputs.known import within
+from nas_core.predictor.inputs.proxies import Scores
+from nas_core.predictor.mixture import FOLDS, fold_of
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.precision import chosen_precision
+from nas_core.predictor.prior import Prior, shipped_prior
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.predictor.settings import needed_by, recipe_types
 from nas_core.predictor.statistics.model import StatisticsModel
+from nas_core.predictor.statistics.operation_features import operation_features
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training.checkpoint import Checkpoint
 from nas_core.predictor.training.telling import Losses
@@ -37,9 +44,9 @@ _log = logging.getLogger(__name__)
 class NNFormerPredictor(AccuracyModel):
     """Predicts one number per graph (accuracy, latency) with NN-Former.
 
-    The networks read all features that the graphs have; graph statistics, where the recipe has them, see operations
-    and edges only. Recipe ``best`` is such a mixture: of up to a hundred graphs .10 of a prediction is NN-Former's,
-    from 1,233 on .70; :attr:`network_share` and the log of :meth:`fit` say how much it is.
+    Networks and, where the recipe has them, graph statistics read all features that the graphs have. Recipe ``best``
+    is such a mixture: each of its networks leaves out some of the training graphs, and what all parts say of graphs
+    that they did not see decides how much each counts; :attr:`network_share` and the log of :meth:`fit` say it.
 
     Example:
         >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
@@ -50,6 +57,7 @@ class NNFormerPredictor(AccuracyModel):
         seed: of weights, dropout and batches; equal seeds on one device, a GPU too, give equal predictors.
         device: where to compute: ``cpu``, ``cuda``, ``cuda:1``. ``precision`` says in which numbers.
         unseen: what to do with an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
+        prior: what recipe ``prior`` knows, where it is not what comes with this package.
         changes: other values for single settings of the recipe (``epochs=600, dim=64, members=3``). What follows the
             data otherwise (``attributes, shapes, static, operations, max_nodes``, and where the recipe adapts
             ``statistics, batch_size``) stays as it is given here.
@@ -67,13 +75,18 @@ class NNFormerPredictor(AccuracyModel):
         seed: int = 0,
         device: str = "cpu",
         unseen: str = "error",
+        prior: Prior | None = None,
         **changes: Any,
     ) -> None:
         if not isinstance(recipe, str | Recipe):
             raise ConfigError(f"recipe is a {type(recipe).__name__}; expected a name of list_recipes() or a Recipe")
         chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
         self._given = chosen.changed(**changes)
+        if prior is not None and not self._given.from_prior:
+            raise ConfigError(f"recipe {chosen.name!r} starts from no prior; expected recipe prior, or no prior")
+        self._prior = prior
         self._fitted: Fitted | None = None
+        self._room = 0
         super().__init__(seed=seed, device=device, unseen=unseen)
 
     @classmethod
@@ -85,20 +98,29 @@ class NNFormerPredictor(AccuracyModel):
         self._given = self._given.replaced(needed)
         return needed
 
+    def make_room(self, nodes: int) -> None:
+        self._room = nodes
+
     @property
     def networks(self) -> int:
         return self._given.members
+
+    @property
+    def has_spread(self) -> bool:
+        recipe = self._given
+        kinds = (recipe.processes > 0) + (recipe.trees > 0) if recipe.statistics else 0
+        return recipe.learns_shares or recipe.members + kinds > 1
+
+    @property
+    def ready(self) -> bool:
+        return self.fitted or self._given.from_prior
 
     @property
     def title(self) -> str:
         return self._given.name
 
     def remarks(self, graphs: Graphs) -> list[str]:
-        features = (graphs.attributes, graphs.shapes, graphs.static)
-        note = "note: graph statistics count operations and edges alone, no attributes, shapes or static features"
-        blind = bool(self._given.statistics) and any(feature is not None for feature in features)
-        mixture = self.recipe.adapted(len(graphs)).mixture
-        return [*([note] if blind else []), f"recipe {self.title} on {len(graphs)} graphs: {mixture}"]
+        return [f"recipe {self.title} on {len(graphs)} graphs: {self.recipe.mixture}"]
 
     def facts(self) -> dict[str, Any]:
         if not self.networks:
@@ -109,7 +131,7 @@ class NNFormerPredictor(AccuracyModel):
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
         if self.networks:
             check_precision(chosen_precision(self._given.train.precision, self.device), self.device)
-        whole = self._given.replaced(needed_by(graphs, self._given))
+        whole = self._given.replaced(needed_by(graphs, self._given, self._room))
         recipe = whole.adapted(len(graphs))
         _log.info("recipe %s on %d graphs: %s", recipe.name, len(graphs), recipe.mixture)
         squared = recipe.train.loss == "mse"
@@ -117,14 +139,28 @@ class NNFormerPredictor(AccuracyModel):
         values = checked_targets(targets, len(graphs), positive=not squared, unscaled=unscaled)
         scale = TargetScale.fitted(recipe.targets, values)
         learned = scale.learn(values)
-        statistics = None
-        if recipe.statistics:
-            statistics = StatisticsModel.fit(graphs, learned, recipe.processes, recipe.trees, self.seed)
         keeper = None if checkpoint is None else Checkpoint(checkpoint, self._begun(graphs, values))
+        left_out = _folds(graphs, recipe, self.seed) if recipe.learns_shares else None
+        statistics, held_out = None, None
+        if recipe.statistics:
+            numbers, prior = (recipe.processes, recipe.trees), self._known_before()
+            if left_out is None:
+                statistics = StatisticsModel.fit(graphs, learned, *numbers, self.seed, prior, scale)
+            else:
+                told = None if recipe.members else progress
+                statistics, held_out = StatisticsModel.fit_judged(
+                    graphs, learned, numbers, self.seed, left_out, told, prior, scale
+                )
         with own_streams(device=self.device):
-            members = range(recipe.members)
-            models = tuple(self._fit_member(i, recipe, graphs, learned, progress, keeper) for i in members)
-        self._fitted = Fitted(whole, models, statistics, recipe.statistics, scale)
+            models = tuple(
+                self._fit_member(i, recipe, *_without(graphs, learned, left_out, i), progress, keeper)
+                for i in range(recipe.members)
+            )
+        fitted = Fitted(whole, models, statistics, recipe.statistics, scale)
+        if held_out is not None and left_out is not None:
+            fitted = fitted.mixed(graphs, left_out, held_out, values)
+            _log.info("of what decides each prediction, NN-Former has %.2f", 1 - fitted.share)
+        self._fitted = fitted
         if keeper is not None:
             keeper.remove()
 
@@ -183,15 +219,46 @@ class NNFormerPredictor(AccuracyModel):
         """
         return 1.0 - self._whole("look at").share
 
+    def _known_before(self) -> Prior | None:
+        """What it starts from; None: nothing."""
+        return None if not self._given.from_prior else self._prior or shipped_prior()
+
     def _whole(self, use: str) -> Fitted:
         self.require_fitted(use)
         assert self._fitted is not None
         return self._fitted
 
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Predictions ``(B,)`` and their standard deviation ``(B,)`` over the networks and, where the recipe has them,
-        the Gaussian processes as one and the trees as one."""
-        return self._whole("predict with").predict_with_spread(graphs)
+        """Predictions ``(B,)`` and their standard deviation ``(B,)``: of a mixture as graphs left out told it, else
+        that over the networks, the Gaussian processes as one and the trees as one, where there are several."""
+        if not self.fitted:
+            prior = self._known_before()
+            assert prior is not None
+            return prior.columns(operation_features(graphs))[:, 0], None
+        return self._whole("predict with").predict_with_spread(self._within(graphs))
+
+    def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
+        if not self.fitted:
+            return None
+        found = self._whole("predict with").quantiles(self._within(graphs), levels)
+        return super().estimate_quantiles(graphs, levels) if found is None else found
+
+    def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
+        """What each part of a mixture says by itself: ``networks``, ``described processes`` (on what operations do),
+        ``processes``, ``trees``, ``additive``; ``(B,)`` each, in the units of the targets. Arguments and errors as of
+        :meth:`predict`.
+        """
+        fitted, data = self._whole("predict with"), self._read(graphs, proxies)
+        if data is None:
+            return {}
+        parts = fitted.apart(self._within(self._with_ends(data)))
+        chain = self._chain
+        return parts if chain is None else {name: chain.restored_values(row, data) for name, row in parts.items()}
+
+    def _within(self, graphs: Graphs) -> Graphs:
+        """Graphs that the networks have indices for."""
+        known = self.known | {*(self._ends or ())}
+        return within(graphs, self.recipe.model.operations, known) if self.models else graphs
 
     def tensors(self) -> dict[str, Tensor]:
         return self._whole("save").tensors()
@@ -203,9 +270,9 @@ class NNFormerPredictor(AccuracyModel):
             "unseen": self.unseen,
             "recipe": fitted.recipe.to_dict(),
             "share": fitted.share,
-            "known": sorted(self.known),
+            **({} if fitted.mixture is None else {"mixture": fitted.mixture.to_json()}),
             "scale": fitted.scale.to_json(),
-            "info": self.info,
+            **self._common(),
         }
         return header, self.tensors()
 
@@ -215,3 +282,16 @@ class NNFormerPredictor(AccuracyModel):
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self._fitted = Fitted.restored(self._given, header, tensors, self.device)
+
+
+def _folds(graphs: Graphs, recipe: Recipe, seed: int) -> NDArray[np.int64]:
+    """The fold of each graph; as many as there are networks, of which each leaves one out."""
+    return fold_of(graphs, seed, max(recipe.members, FOLDS) if recipe.members else None)
+
+
+def _without(graphs: Graphs, learned: Array, left_out: NDArray[np.int64] | None, fold: int) -> tuple[Graphs, Array]:
+    """The graphs of other folds, or all where none is left out."""
+    if left_out is None:
+        return graphs, learned
+    rest = np.flatnonzero(left_out != fold)
+    return graphs.take(rest), learned[rest]

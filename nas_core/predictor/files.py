@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,19 +36,40 @@ class Records:
     """``(G,)``; ``(0,)`` where they were not asked for"""
     notes: Sequence[Mapping[str, Any]]
     """Texts and numbers that stand beside each graph"""
+    proxies: Sequence[Mapping[str, float]] | None = None
+    """Scores of each graph by name of the proxy, where they were asked for"""
+    fidelity: NDArray[np.float64] | None = None
+    """``(G,)``, where it was asked for"""
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What a fit is given beside graphs and targets."""
+        return {"proxies": self.proxies, "fidelity": self.fidelity}
 
     def take(self, indices: NDArray[np.int64]) -> Records:
         """Those records, of which targets were asked for."""
-        return Records(self.graphs.take(indices), self.targets[indices], [self.notes[i] for i in indices])
+        notes, scores = ([each[i] for i in indices] for each in (self.notes, self.proxies or self.notes))
+        fidelity = None if self.fidelity is None else self.fidelity[indices]
+        scored = scores if self.proxies else None
+        return Records(self.graphs.take(indices), self.targets[indices], notes, scored, fidelity)
 
 
-def read_records(path: str | Path, reader: Reader | None = None, target: str | None = None) -> Records:
+def read_records(
+    path: str | Path,
+    reader: Reader | None = None,
+    target: str | None = None,
+    proxies: Sequence[str] = (),
+    *,
+    fidelity: str | None = None,
+) -> Records:
     """Read JSON Lines whose records have a ``graph`` (``{"ops": .., "edges": ..}``, as :meth:`Graph.to_dict` writes
     it) or an ``architecture`` (what the reader takes).
 
     Args:
         reader: makes graphs of architectures; operations of graphs must be among its operations too.
         target: the field with the number to learn.
+        proxies: names in the field ``proxies`` (``{"nwot": 371.2, ..}``, as ``nas-ext proxies`` writes it).
+        fidelity: the field with how far each was trained.
 
     Raises:
         DataError: the file is missing, empty or no JSON Lines, or a record has no graph, no target, or a wrong one;
@@ -56,12 +77,17 @@ def read_records(path: str | Path, reader: Reader | None = None, target: str | N
     """
     graphs: list[Graph] = []
     targets: list[float] = []
+    lengths: list[float] = []
     notes: list[dict[str, Any]] = []
+    scores: list[dict[str, float]] = []
     for number, record in enumerate(read_jsonl(path), 1):
         try:
             graphs.append(_graph(record, reader))
             if target is not None:
-                targets.append(_target(record, target))
+                targets.append(_number(record, target, "the number to learn", "target"))
+            scores.append(_scores(record, proxies))
+            if fidelity is not None:
+                lengths.append(_number(record, fidelity, "how far it was trained", "fidelity"))
         except NasExtError as error:
             raise DataError(f"{path}, record {number}: {error}") from error
         except (TypeError, ValueError, OverflowError) as error:
@@ -73,7 +99,8 @@ def read_records(path: str | Path, reader: Reader | None = None, target: str | N
         together = Graphs.of(graphs)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
-    return Records(together, np.array(targets), notes)
+    trained = None if fidelity is None else np.array(lengths)
+    return Records(together, np.array(targets), notes, scores if proxies else None, trained)
 
 
 def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
@@ -88,19 +115,32 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):
         known = f"0 to {len(reader.operations) - 1} ({', '.join(reader.operations)})"
         raise GraphError(f"operation index {int(graph.ops.max())}; reader {reader.name!r} has {known}")
-    return graph
+    return graph if reader is None else reader.described(graph)
 
 
-def _target(record: Mapping[str, Any], name: str) -> float:
+def _number(record: Mapping[str, Any], name: str, what: str, option: str) -> float:
     if name not in record:
         fields = ", ".join(map(repr, record))
-        raise DataError(f"no field {name!r} with the number to learn; it has {fields}: name one with --target")
+        raise DataError(f"no field {name!r} with {what}; it has {fields}: name one with --{option}")
     value = record[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"{name} is {json.dumps(value)[:60]}; expected a number")
     if not math.isfinite(value):
         raise DataError(f"{name} is {value}; remove the records without a measured value")
     return float(value)
+
+
+def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, float]:
+    given = record.get("proxies")
+    found = given if isinstance(given, Mapping) else {}
+    for name in proxies:
+        value = found.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            has = f"proxies {', '.join(map(str, found))}" if found else "no field 'proxies'"
+            raise DataError(
+                f"no score of proxy {name!r}, which the predictor reads; it has {has}: 'nas-ext proxies' makes it"
+            )
+    return {name: float(found[name]) for name in proxies}
 
 
 def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
@@ -121,7 +161,7 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
     return path
 
 
-def only_training(out: Path) -> AbstractContextManager[None]:
+def only_training(out: Path) -> AbstractContextManager[int]:
     """No other process trains what will be ``out`` in this block: two would take each other's unfinished networks.
 
     Raises:
@@ -131,18 +171,20 @@ def only_training(out: Path) -> AbstractContextManager[None]:
 
 
 def prediction_rows(
-    records: Records, predicted: NDArray[np.float64], spread: NDArray[np.float64]
+    records: Records, predicted: NDArray[np.float64], more: Mapping[str, NDArray[np.float64]]
 ) -> list[dict[str, Any]]:
-    """One row for each record, in their order: its number from 1, its notes, prediction and spread. A note that has one
-    of these three names is called ``input_record`` and so on."""
+    """One row for each record, in their order: its number from 1, its notes, its prediction, and what else is said of
+    it, such as its spread, by name. A note that has one of these names is called ``input_record`` and so on."""
+    taken = {*OURS, *more}
+    columns = {"prediction": predicted.tolist(), **{name: values.tolist() for name, values in more.items()}}
     return [
-        {"record": number, **_beside(note), "prediction": float(value), "spread": float(width)}
-        for number, (note, value, width) in enumerate(zip(records.notes, predicted, spread, strict=True), 1)
+        {"record": number, **_beside(note, taken), **{name: column[number - 1] for name, column in columns.items()}}
+        for number, note in enumerate(records.notes, 1)
     ]
 
 
-def _beside(note: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"input_{name}" if name in OURS else name: value for name, value in note.items()}
+def _beside(note: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
+    return {f"input_{name}" if name in taken else name: value for name, value in note.items()}
 
 
 def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.artifact import below
+from nas_core.predictor.mixture import Mixture
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.precision import usable_precision
@@ -38,6 +40,9 @@ class Fitted:
     share: float
     """Share of the statistics in the prediction."""
     scale: TargetScale
+    mixture: Mixture | None = None
+    """What decides instead of the share, where shares are learned: of the networks as one part, and of each of the
+    statistics' parts"""
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the scorers, of which a copy makes its own: recorded passes belong to one memory."""
@@ -48,16 +53,59 @@ class Fitted:
         given = self.recipe.train.precision
         return [Scorer(model, usable_precision(given, next(model.parameters()).device)) for model in self.models]
 
-    def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array]:
-        """Predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets."""
+    def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array | None]:
+        """Predictions ``(B,)`` and, where there are several parts, their standard deviation ``(B,)``, in the units of
+        the targets."""
         share = self.share
+        if self.mixture is not None:
+            return self.mixture.combine(self._parts(graphs), self.scale)
         rows = [scorer(graphs) for scorer in self.scorers]
         weights = [(1 - share) / len(rows) for _ in rows]
         if self.statistics is not None:
             kinds = self.statistics.predict(graphs)
             rows, weights = [*rows, *kinds], [*weights, *(share / len(kinds) for _ in kinds)]
-        spread = np.stack([self.scale.restore(row) for row in rows]).std(0)
+        spread = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
         return self.scale.restore(np.average(rows, axis=0, weights=weights)), spread
+
+    def quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
+        """Quantiles ``(L, B)`` in the units of the targets, where shares and deviations were learned."""
+        return (
+            None if self.mixture is None else self.mixture.quantiles(self._parts(graphs), self.scale, levels.tolist())
+        )
+
+    def _parts(self, graphs: Graphs) -> Array:
+        """What the networks, the processes and the trees say, ``(P, B)``."""
+        rows = [scorer(graphs) for scorer in self.scorers]
+        statistics = [] if self.statistics is None else list(self.statistics.predict(graphs))
+        return np.stack([*([np.mean(rows, 0)] if rows else []), *statistics])
+
+    def apart(self, graphs: Graphs) -> dict[str, Array]:
+        """What each part says by itself, ``(B,)`` by name, in the units of the targets."""
+        names = [*(["networks"] if self.models else []), *(() if self.statistics is None else self.statistics.parts)]
+        return {name: self.scale.restore(row) for name, row in zip(names, self._parts(graphs), strict=True)}
+
+    def mixed(self, graphs: Graphs, fold: NDArray[np.int64], held_out: Array, targets: Array) -> Fitted:
+        """The same with shares and spread learned from graphs that the parts did not see.
+
+        Args:
+            graphs: the training graphs.
+            fold: ``(G,)`` the fold of each; network i was not trained on fold i.
+            held_out: ``(K, G)`` what statistics said of the graphs that they had not seen.
+            targets: ``(G,)`` in the units of the user.
+        """
+        judged, parts = np.arange(len(graphs)), held_out
+        prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
+        if self.models:
+            judged = np.flatnonzero(fold < len(self.models))
+            networks = np.zeros(len(graphs))
+            for each, scorer in enumerate(self.scorers):
+                unseen = np.flatnonzero(fold == each)
+                networks[unseen] = scorer(graphs.take(unseen)) if len(unseen) else 0.0
+            parts = np.concatenate([networks[None], held_out])
+            prior = np.concatenate([[1 - self.recipe.statistics], prior])
+        learned = self.scale.learn(targets[judged])
+        mixture = Mixture.fit(parts[:, judged], learned, targets[judged], self.scale, prior.tolist())
+        return replace(self, mixture=mixture, share=_share(self.recipe, mixture))
 
     def tensors(self) -> dict[str, Tensor]:
         """All arrays by name.
@@ -91,10 +139,28 @@ class Fitted:
             parts = below("statistics.", tensors)
             statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
         graphs = int(header["info"]["graphs"])
-        share = float(header.get("share", recipe.adapted(graphs).statistics))  # absent in the first files
-        if not 0 <= share <= 1 or (share == 0) != (statistics is None):
+        counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.parts))
+        # Absent where the share is given, and in files before it was learned.
+        mixture = Mixture.from_json(header["mixture"], counts) if "mixture" in header else None
+        known = _first_share(recipe, graphs) if mixture is None else _share(recipe, mixture)
+        share = float(header.get("share", known))  # absent in the first files
+        other = mixture is not None and abs(share - known) > 1e-6
+        unused = share == 0 and statistics is not None and mixture is None
+        if not 0 <= share <= 1 or other or unused or (share > 0 and statistics is None):
             raise DataError(f"a share of {share} of the statistics")
-        return cls(recipe, models, statistics, share, TargetScale.from_json(header["scale"]))
+        return cls(recipe, models, statistics, share, TargetScale.from_json(header["scale"]), mixture)
+
+
+def _share(recipe: Recipe, mixture: Mixture) -> float:
+    """The share of statistics in a mixture."""
+    return 1.0 - mixture.shares[0] if recipe.members else 1.0
+
+
+def _first_share(recipe: Recipe, graphs: int) -> float:
+    """The share of statistics that a recipe which adapts meant before files held it."""
+    if not (recipe.adapts and recipe.statistics and recipe.members):
+        return recipe.statistics
+    return float(np.clip(recipe.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9))
 
 
 def _model(recipe: Recipe, weights: dict[str, Tensor], device: torch.device) -> NNFormer:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nas_core.errors import unknown_choice
+from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.operation import operation_named
 from nas_core.models.kind import KINDS, ModelKind
 from nas_core.registry import Registry
 from nas_core.space.architecture import Architecture
@@ -48,6 +50,12 @@ class Reader:
             got = f"parts {', '.join(sorted(map(str, value)))}" if isinstance(value, Mapping) else type(value).__name__
             raise GraphError(f"got {got}; expected the parts {', '.join(signature.parameters)}") from None
         return self.read(*bound.args, **bound.kwargs)
+
+    def described(self, graph: Graph) -> Graph:
+        """A graph whose operation indices mean this reader's, with a word on what they do, as far as names say it."""
+        if graph.operations is not None or any(operation_named(name) is None for name in self.operations):
+            return graph
+        return described(graph, self.operations)
 
 
 READERS: Registry[Reader] = Registry(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
-
-import numpy as np
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
@@ -34,14 +31,18 @@ class Recipe:
     members: int = 1
     """Models trained from different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Share of what is learned from graph statistics in the prediction; the networks have the rest. Statistics see
-    operations and edges only, no attributes, shapes or static features."""
+    """Share of what is learned from graph statistics in the prediction; the networks have the rest. Where the recipe
+    adapts, the share that :class:`~nas_core.predictor.mixture.Mixture` starts from."""
     adapts: bool = False
-    """With more graphs than a hundred the networks weigh more and batches grow, see :meth:`adapted`."""
+    """Shares are learned from graphs that parts of the mixture did not see, each network leaving out some; and batches
+    grow with the graphs, see :meth:`adapted`."""
     processes: int = 8
     """Gaussian processes on statistics, each on half of them; one alone sees all."""
     trees: int = 8
     """Boosted trees on statistics."""
+    from_prior: bool = False
+    """It knows networks of public benchmarks (:func:`~nas_core.predictor.prior.shipped_prior`), orders others before a
+    fit, and starts from there. Graphs must say what their operations do."""
 
     kept: tuple[str, ...] = ()
     """Settings that follow the data otherwise, but were given through :meth:`changed`, and so stay."""
@@ -57,6 +58,8 @@ class Recipe:
                 " processes or trees"
             )
 
+        if self.from_prior and not self.statistics:
+            raise ConfigError("from_prior with statistics 0; expected a share of statistics, which learn from there")
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):
             raise ConfigError(
                 f"readout logarithm with loss {self.train.loss!r} and targets {self.targets!r}; it gives milliseconds:"
@@ -87,33 +90,41 @@ class Recipe:
         return replace(self, model=replace(self.model, **model), train=replace(self.train, **train), **mine)
 
     def adapted(self, graphs: int) -> Recipe:
-        """The settings for so many training graphs: where the recipe adapts, the share of statistics falls by 0.55
-        for ten times as many (from 0.9 at 100 or fewer to 0.3 at 1,233 or more; NN-Former has the rest), and a batch
-        holds at least one 64th of them. Both were chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236
-        graphs. What was given through :meth:`changed` stays.
+        """The settings for so many training graphs: where the recipe adapts, a batch holds at least one 64th of them,
+        which was chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs. What was given through
+        :meth:`changed` stays.
         """
-        if not self.adapts:
+        if not self.adapts or "batch_size" in self.kept:
             return self
-        changes: dict[str, Any] = {"batch_size": max(self.train.batch_size, graphs // 64)}
-        if self.statistics and self.members:
-            changes["statistics"] = float(np.clip(self.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9))
-        return self.replaced({name: value for name, value in changes.items() if name not in self.kept})
+        return self.replaced({"batch_size": max(self.train.batch_size, graphs // 64)})
+
+    @property
+    def learns_shares(self) -> bool:
+        """Whether it learns how much its networks, processes and trees count."""
+        return self.adapts and self.statistics > 0 and (not self.members or "statistics" not in self.kept)
 
     @property
     def mixture(self) -> str:
-        """Whose a prediction is, in words. Of a recipe that adapts this holds for :meth:`adapted`."""
+        """Whose a prediction is, in words."""
         if not self.members:
-            return "each prediction is that of graph statistics alone, without NN-Former"
+            before = ", added to what is known of public benchmarks" if self.from_prior else ""
+            return f"each prediction is that of graph statistics alone, without NN-Former{before}"
         networks = f"{self.members} network{'s' if self.members > 1 else ''}"
         if not self.statistics:
             return f"each prediction is NN-Former's alone ({networks})"
+        if self.learns_shares:
+            return (
+                f"each prediction mixes NN-Former ({networks}) and graph statistics ({self.processes} Gaussian"
+                f" processes, {self.trees} boosted trees), in shares that graphs left out decide"
+            )
         return (
             f"each prediction is {1 - self.statistics:.2f} NN-Former ({networks}) and {self.statistics:.2f} graph"
             f" statistics ({self.processes} Gaussian processes, {self.trees} boosted trees)"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        whole = asdict(self)
+        return whole if self.from_prior else {name: value for name, value in whole.items() if name != "from_prior"}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
@@ -126,17 +137,18 @@ _RECIPES = {
     for recipe in (
         # As the released code trains and masks, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
         Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
-        # A mixture, mostly of statistics where graphs are few; statistics=0 leaves its networks alone.
+        # A mixture; statistics=0 leaves its networks alone.
         Recipe(
             "best",
             NNFormerConfig.accuracy(sibling_mask="as_released", depth=6),
             TrainConfig(epochs=100, batch_size=16, lr=1e-3, equal_sizes=False),
             targets="normal",
-            members=3,
-            statistics=0.9,
+            members=5,
+            statistics=0.7,
             adapts=True,
         ),
-        Recipe("statistics", targets="normal", members=0, statistics=1.0),
+        Recipe("statistics", targets="normal", members=0, statistics=1.0, adapts=True),
+        Recipe("prior", targets="normal", members=0, statistics=1.0, adapts=True, from_prior=True),
         Recipe(
             "latency",
             NNFormerConfig.latency(),

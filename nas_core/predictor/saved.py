@@ -13,6 +13,8 @@ from torch import Tensor
 from nas_core.device import usable_device
 from nas_core.errors import DataError, NasExtError, unknown_choice
 from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.fidelity.chain import Chain
+from nas_core.predictor.inputs.proxies import ProxyInputs
 
 __all__ = ["UNSEEN", "SavedModel", "checked_unseen"]
 
@@ -34,6 +36,15 @@ class SavedModel(ABC):
     """Operations that training graphs have; none before it has learned."""
     _info: dict[str, Any]
     """Facts of the training."""
+    _ends: tuple[int, int] | None
+    """Operations of the input and the output that are put around each graph, where the training graphs had none."""
+    _common_ends: tuple[int, int] | None
+    """Operations of the input and the output that training graphs had."""
+    _proxies: ProxyInputs | None
+    """Zero-cost proxies that it reads."""
+
+    _chain: Chain | None = None
+    """Models of lower fidelities, where it learned from several."""
 
     @abstractmethod
     def require_fitted(self, use: str) -> None:
@@ -60,7 +71,10 @@ class SavedModel(ABC):
             DataError: a weight is no finite number.
             NasExtError: the file cannot be written; a former one is kept.
         """
-        write_artifact(path, self.name, *self.contents())
+        header, tensors = self.contents()
+        if self._chain is not None:
+            header, tensors = self._chain.added_to(header, tensors)
+        write_artifact(path, self.name, header, tensors)
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Header and tensors of the file, for files of several predictors.
@@ -71,7 +85,15 @@ class SavedModel(ABC):
         self.require_fitted("save")
         settings = asdict(self.config)
         header = {"seed": self.seed, "unseen": self.unseen, "settings": settings, **self.header()}
-        return {**header, "known": sorted(self._known), "info": self._info}, self.tensors()
+        return {**header, **self._common()}, self.tensors()
+
+    def _common(self) -> dict[str, Any]:
+        """What the header of every accuracy model has."""
+        proxies = {} if self._proxies is None else {"proxies": self._proxies.to_json()}
+        return {
+            "known": sorted(self._known), "info": self._info, "ends": self._ends, "common_ends": self._common_ends,
+            **proxies,
+        }  # fmt: skip
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
@@ -126,8 +148,12 @@ class SavedModel(ABC):
         known, info = frozenset(int(op) for op in header["known"]), dict(header["info"])
         if not known or min(known) < 0 or type(info["graphs"]) is not int or info["graphs"] < 1:
             raise DataError(f"known operations {sorted(known)[:9]} of {info['graphs']!r} graphs")
-        made.restore(header, tensors)
-        made._known, made._info = known, info
+        ends, common = (_checked_ends(header.get(name)) for name in ("ends", "common_ends"))  # not in the first files
+        chain, own = Chain.taken_from(cls, header, tensors, device)
+        made.restore(header, own)
+        made._known, made._info, made._chain = known, info, chain
+        made._ends, made._common_ends = ends, common
+        made._proxies = ProxyInputs.from_json(header["proxies"]) if "proxies" in header else None
         if unseen is not None:
             made.unseen = unseen
         return made
@@ -147,3 +173,11 @@ def checked_unseen(unseen: str) -> str:
     if unseen not in UNSEEN:
         raise unknown_choice("treatment of unseen operations", unseen, UNSEEN)
     return unseen
+
+
+def _checked_ends(ends: Any) -> tuple[int, int] | None:
+    if ends is None:
+        return None
+    if len(ends) != 2 or any(type(op) is not int or not 0 <= op < 2**15 for op in ends):
+        raise DataError(f"operations {ends} at the ends of graphs")
+    return ends[0], ends[1]

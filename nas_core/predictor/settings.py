@@ -20,13 +20,15 @@ def recipe_types() -> dict[str, type]:
     return {name: type_ for name, type_ in types.items() if name not in _OF_THEIR_OWN}
 
 
-def needed_by(graphs: Graphs, recipe: Recipe) -> dict[str, Any]:
+def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
     """Changes with which the recipe's model reads these graphs whole: as many attributes, shapes and static features
-    as they have, and at least as many kinds of operations and nodes. What was given to the recipe is not changed."""
+    as they have, and at least as many kinds of operations and nodes. What was given to the recipe is not changed, but
+    by ``room`` operations and nodes, which the graphs got beside those that were thought of."""
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}
     wanted["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
     if model.readout == "class_token" or model.position == "laplacian":
         wanted["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
-    return {k: v for k, v in wanted.items() if v != getattr(model, k) and k not in recipe.kept}
+    kept = {name: getattr(model, name) + room for name in ("operations", "max_nodes") if name in recipe.kept and room}
+    return kept | {k: v for k, v in wanted.items() if v != getattr(model, k) and k not in recipe.kept}

@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.naive import naive_prediction
+from nas_core.predictor.nn_former.scorer import Scorer
 
-__all__ = ["graphs_per_s", "has_naive", "naive_graphs_per_s", "random_graphs"]
+__all__ = ["graphs_per_s", "has_naive", "mean_of", "naive_graphs_per_s", "random_graphs", "rates"]
 
 NAIVE_GRAPHS = 16
 """Graphs that the naive reference is timed on: it takes them one at a time, so that its rate knows no batch."""
@@ -50,6 +52,12 @@ def has_naive(config: NNFormerConfig) -> bool:
     return (config.attention, config.feed_forward, config.heads) == ("siblings", "bidirectional", 4)
 
 
+def mean_of(models: Sequence[NNFormer], precision: str) -> Callable[[Graphs], NDArray[np.float64]]:
+    """What predicts the mean of networks, trained or not."""
+    scorers = [Scorer(model, precision) for model in models]
+    return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
+
+
 def graphs_per_s(predict: Callable[[Graphs], object], graphs: Graphs, repeats: int) -> float:
     """Best of some runs over these graphs, after one that is not timed."""
     return len(graphs) / _best_s(lambda: predict(graphs), repeats)
@@ -61,6 +69,18 @@ def naive_graphs_per_s(models: Sequence[NNFormer], graphs: Graphs, repeats: int)
     plain = [copy.deepcopy(model).cpu().eval() for model in models]
     with torch.inference_mode():
         return len(some) / _best_s(lambda: [naive_prediction(m, graph) for m in plain for graph in some], repeats)
+
+
+def rates(
+    predict: Callable[[Graphs], object], models: Sequence[NNFormer], graphs: Graphs, repeats: int
+) -> dict[str, float]:
+    """Graphs per second as ``rate``; where the naive reference is written for the networks, its own as ``naive``, and
+    how many ``times`` as fast."""
+    rate = graphs_per_s(predict, graphs, repeats)
+    if not models or not has_naive(models[0].config):
+        return {"rate": rate}
+    naive = naive_graphs_per_s(models, graphs, repeats)
+    return {"rate": rate, "naive": naive, "times": rate / naive}
 
 
 def _best_s(run: Callable[[], object], repeats: int) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from nas_core.errors import DataError, unknown_choice
+from nas_core.errors import ConfigError, DataError, unknown_choice
 
-__all__ = ["SCALES", "TargetScale", "checked_targets"]
+__all__ = ["SCALES", "TargetScale", "checked_levels", "checked_targets"]
 
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
@@ -118,3 +118,18 @@ def checked_targets(
             " targets=mean)"
         )
     return values
+
+
+def checked_levels(levels: Sequence[float]) -> NDArray[np.float64]:
+    """Probabilities ``(L,)``.
+
+    Raises:
+        ConfigError: there is none, or one that is not between 0 and 1.
+    """
+    try:
+        wanted = np.asarray(levels, np.float64)
+    except (TypeError, ValueError):
+        wanted = np.zeros(0)
+    if wanted.ndim != 1 or not len(wanted) or not ((wanted > 0) & (wanted < 1)).all():
+        raise ConfigError(f"levels of quantiles are {levels!r}; expected some between 0 and 1, such as [0.1, 0.5, 0.9]")
+    return wanted

@@ -12,7 +12,7 @@ from nas_core.search.metrics import metric_named
 __all__ = ["experiment_warnings"]
 
 _TRIAL = "nni_ext.trial"
-_FILES = ("--checkpoint", "--data", "--latency-model")
+_FILES = ("--checkpoint", "--data", "--latency-model", "--calibration")
 """Options of our trial that name files."""
 
 
@@ -35,9 +35,10 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
         ]
     ours = _TRIAL in command
     shown = _option(command, "--metric") or "loss" if ours else metric
+    estimated = ours and _option(command, "--calibration") is not None  # of which only its file says what is better
     return [
         *_about_mode(class_args.get("optimize_mode"), metric, mode),
-        *_about_default(shown, metric, mode, ours),
+        *([] if estimated else _about_default(shown, metric, mode, ours)),
         *(_about_files(command, config) if ours else []),
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError
-from nas_core.predictor import AccuracyModel
+from nas_core.predictor import AccuracyModel, expected_improvement
 from nni_ext.compat import host_class, nni_module
 from nni_ext.nas.readers import Read, opened, reader_for, reader_name
 
@@ -27,8 +27,13 @@ class PredictorEvaluator(_Evaluator):
         >>> evaluator = PredictorEvaluator("accuracy.safetensors")
         >>> NasExperiment(NasBench201(), evaluator, RegularizedEvolution(), config)
 
+    A predictor that has a spread reports it too, as ``spread`` beside ``default``; ``prediction`` stands there where
+    the metric is something else.
+
     Args:
         predictor: the path of its file, or the fitted predictor itself.
+        best: the best value that was measured so far; given, the metric is the expected improvement over it, so that a
+            strategy also looks where the predictor is unsure.
         reader: how graphs are made of samples, by ``nas_core``'s name of a reader; default: as the predictor was
             trained by ``nas-ext predictor train --reader``, else as for accuracy. A predictor of latency on
             NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
@@ -36,19 +41,27 @@ class PredictorEvaluator(_Evaluator):
 
     Raises:
         DataError: the file is missing or holds no predictor. ConfigError: the predictor was not fitted.
-        MissingHostError: NNI is absent.
+        ConfigError: ``best`` for a predictor without a spread. MissingHostError: NNI is absent.
     """
 
     def __init__(
-        self, predictor: AccuracyModel | str | Path, *, read: Read | None = None, reader: str | None = None
+        self,
+        predictor: AccuracyModel | str | Path,
+        *,
+        read: Read | None = None,
+        reader: str | None = None,
+        best: float | None = None,
     ) -> None:
         self.predictor = opened(predictor)
+        self.best = best
+        if best is not None:
+            self.predictor.require_spread()
         self.path = str(Path(predictor).resolve()) if isinstance(predictor, str | Path) else None
         self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
-        """The prediction for a frozen model, in the units of the predictor's targets; in a trial it is also reported,
-        as intermediate and as final result.
+        """The prediction for a frozen model, or its expected improvement, in the units of the predictor's targets; in a
+        trial it is also reported, as intermediate and as final result.
 
         Args:
             model: what strategies and engines hold, with its sample; not the network built from it.
@@ -63,11 +76,16 @@ class PredictorEvaluator(_Evaluator):
         sample = getattr(model, "sample", None)
         if sample is None:
             raise ConfigError("the model is not frozen; give what freeze(sample) of an executable model space returns")
-        metric = float(self.predictor.predict([read(sample)])[0])
+        predicted, spread = self.predictor.predictions([read(sample)])
+        metric = float(predicted[0])
+        more = {} if spread is None else {"spread": float(spread[0])}
+        if self.best is not None and spread is not None:
+            more["prediction"], metric = metric, float(expected_improvement(predicted, spread, self.best)[0])
+        reported = {"default": metric, **more} if more else metric
         nni = nni_module("nni", _FEATURE)
         if nni.get_current_parameter() is not None:
-            nni.report_intermediate_result(metric)
-            nni.report_final_result(metric)
+            nni.report_intermediate_result(reported)
+            nni.report_final_result(reported)
         return metric
 
     def _execute(self, model: Any) -> float:
@@ -83,8 +101,9 @@ class PredictorEvaluator(_Evaluator):
                 "a predictor in memory cannot be sent to NNI's trials; save it and give its path, or use the sequential"
                 " engine"
             )
-        return {"predictor": self.path, "read": self.read, "reader": self.reader}
+        return {"predictor": self.path, "read": self.read, "reader": self.reader, "best": self.best}
 
     @classmethod
     def _load(cls, **fields: Any) -> PredictorEvaluator:
-        return cls(fields["predictor"], read=fields["read"], reader=fields.get("reader"))
+        more = {"reader": fields.get("reader"), "best": fields.get("best")}
+        return cls(fields["predictor"], read=fields["read"], **more)

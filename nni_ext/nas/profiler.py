@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.predictor import AccuracyModel
+from nas_core.predictor.targets import checked_levels
 from nni_ext.compat import host_class
 from nni_ext.graphs import Sample
 from nni_ext.nas.readers import Read, opened, reader_for, reader_name
@@ -33,10 +34,12 @@ class PredictorProfiler(_Profiler):
             trained by ``nas-ext predictor train --reader``, else as for accuracy. A predictor of latency on
             NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
         read: makes the graph of a sample, for model spaces of other classes.
+        quantile: a probability; given, a sample's value is the one below which it lies with that probability: a filter
+            with ``max=`` then keeps what is within a limit that surely (0.9), one with ``min=`` takes 0.1.
 
     Raises:
         DataError: the file is missing or holds no predictor. ConfigError: the predictor was not fitted.
-        ConfigError: the reader is not one of the model space.
+        ConfigError: the reader is not one of the model space; a level of no quantile, or a predictor without a spread.
         SpaceError: a model space of another class, and no ``read``.
         MissingHostError: NNI is absent.
     """
@@ -48,11 +51,15 @@ class PredictorProfiler(_Profiler):
         *,
         read: Read | None = None,
         reader: str | None = None,
+        quantile: float | None = None,
     ) -> None:
         super().__init__(model_space)
         if read is None:
             reader_for(model_space)  # a wrong space is told before a file is opened
-        self.predictor = opened(predictor)
+        self.predictor, self.quantile = opened(predictor), quantile
+        if quantile is not None:
+            checked_levels([quantile])
+            self.predictor.require_spread()
         self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
 
     def profile(self, sample: Sample) -> float:
@@ -66,4 +73,7 @@ class PredictorProfiler(_Profiler):
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
         """The predictions for several samples at once, which is faster; raises what :meth:`profile` does."""
-        return [float(value) for value in self.predictor.predict([self.read(sample) for sample in samples])]
+        graphs = [self.read(sample) for sample in samples]
+        if self.quantile is None:
+            return [float(value) for value in self.predictor.predict(graphs)]
+        return [float(value) for value in self.predictor.predict_quantiles(graphs, [self.quantile])[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,29 @@ def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
     np.testing.assert_array_equal([row["prediction"] for row in rows], expected)
     np.testing.assert_array_equal([row["spread"] for row in rows], spread)
     assert (tmp_path / "f.csv").read_text().splitlines()[0] == "record,target,prediction,spread"
+
+
+def test_quantiles_and_a_predictor_without_a_spread(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sure, bare = tmp_path / "sure.safetensors", tmp_path / "bare.safetensors"
+    small = ("--model", "boosted-trees", "--set", "trees=1")
+    assert run(capsys, "train", "--data", data, "--out", sure, *small)[0] == 0
+    asked = ("--quantile", 0.1, "--quantile", 0.9)
+    out = tmp_path / "f.csv"
+    assert run(capsys, "predict", "--model", sure, "--data", data, *asked, "--out", out)[0] == 0
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["record", "target", "prediction", "spread", "quantile_0.1", "quantile_0.9"]
+    assert all(float(row["quantile_0.1"]) < float(row["quantile_0.9"]) for row in rows)
+    code, _, err = run(capsys, "predict", "--model", sure, "--data", data, "--quantile", 90)
+    assert code == 2 and "levels of quantiles are [90.0]; expected some between 0 and 1" in err
+
+    assert run(capsys, "train", "--data", data, "--out", bare, *TINY)[0] == 0
+    code, shown, _ = run(capsys, "predict", "--model", bare, "--data", data)
+    assert code == 0 and "spread" not in shown
+    code, _, err = run(capsys, "predict", "--model", bare, "--data", data, *asked)
+    assert code == 2 and "'paper' has no spread" in err and err.count("\n") == 1
 
 
 def test_the_reader_is_kept(cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,13 +202,13 @@ def test_bench(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for recipe, options, said, mixture in (
-        ("statistics", [], "0 network(s) and graph statistics", "that of graph statistics alone, without NN-Former"),
-        ("best", TINY, "3 network(s) and graph statistics", "0.10 NN-Former (3 networks) and 0.90 graph statistics"),
+        ("statistics", [], "0 network(s) and graph statistics", "is that of graph statistics alone, without NN-Former"),
+        ("best", TINY, "5 network(s) and graph statistics", "mixes NN-Former (5 networks) and graph statistics"),
     ):
         model = tmp_path / f"{recipe}.safetensors"
         code, out, err = run(capsys, "train", "--data", data, "--out", model, "--recipe", recipe, *options)
         assert (code, err) == (0, "") and "held out: 5 graphs" in out and "note" not in out
-        assert f"recipe {recipe} on 43 graphs: each prediction is {mixture}" in out
+        assert f"recipe {recipe} on 43 graphs: each prediction {mixture}" in out
         assert run(capsys, "predict", "--model", model, "--data", data)[0] == 0
         code, out, err = run(capsys, "bench", "--model", model, "--batch", 8, "--repeats", 1)
         assert (code, err) == (0, "") and said in out
@@ -193,7 +217,9 @@ def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytes
     records = [{"graph": g.to_dict(), "target": i} for i, g in enumerate(featured)]
     features, model = write(tmp_path / "f.jsonl", records), tmp_path / "f.safetensors"
     code, out, _ = run(capsys, "train", "--data", features, "--out", model, "--recipe", "statistics")
-    assert code == 0 and "note: graph statistics count operations and edges alone" in out
+    assert code == 0 and "note" not in out and run(capsys, "predict", "--model", model, "--data", features)[0] == 0
+    code, _, err = run(capsys, "predict", "--model", model, "--data", data)
+    assert code == 2 and "it learned from graphs: 8 attributes" in err and err.count("\n") == 1
 
 
 def test_wrong_inputs_are_one_line(data: Path, cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,7 +98,9 @@ def test_what_genes_matter_to_is_chosen_and_shown(
     assert before == {name: (tmp_path / "loss" / name).read_bytes() for name in files}
 
 
-@pytest.mark.parametrize(("ranker", "objective"), [("regression", "regression"), ("nn-former", "pairwise")])
+@pytest.mark.parametrize(
+    ("ranker", "objective"), [("regression", "regression"), ("nn-former", "pairwise"), ("improvement", "pairwise")]
+)
 def test_ranknas_with_other_rankers(
     run: Search, tmp_path: Path, supernet: ToySupernet, ranker: str, objective: str
 ) -> None:

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph import Graph, GraphError, Graphs, topological
 from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, kendall_tau, load_accuracy_model
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
@@ -23,6 +23,10 @@ class AccuracyModelContract:
     settings: dict[str, Any] = {}  # noqa: RUF012 - never changed
     order_matters = False
     """Whether the order of training graphs may change what is learned: batches are drawn from them."""
+    has_spread = True
+    """Whether predictions have a standard deviation."""
+    reads_static = False
+    """Whether it reads static features, such as zero-cost proxies."""
 
     @classmethod
     def make(cls, **more: Any) -> AccuracyModel:
@@ -47,12 +51,58 @@ class AccuracyModelContract:
 
     def test_it_orders_graphs_it_has_not_seen(self, model: AccuracyModel) -> None:
         others = random_graphs((5, 6, 7) * 20, seed=2)
-        predicted, spread = model.predict_with_spread(others)
-        assert predicted.shape == spread.shape == (60,) and predicted.dtype == spread.dtype == np.float64
-        assert np.isfinite(predicted).all() and (spread >= 0).all()
-        np.testing.assert_array_equal(model.predict(others), predicted)
+        predicted = model.predict(others)
+        assert predicted.shape == (60,) and predicted.dtype == np.float64 and np.isfinite(predicted).all()
         assert kendall_tau(predicted, sizes_of_operations(others)) > 0.3
         assert model.predict([]).shape == (0,)
+
+    def test_its_spread_or_that_it_has_none(self, model: AccuracyModel) -> None:
+        others = random_graphs((5, 6, 7) * 10, seed=3)
+        assert model.has_spread == self.make().has_spread == self.has_spread
+        if not self.has_spread:
+            assert model.predictions(others)[1] is None
+            for ask in (model.predict_with_spread, lambda graphs: model.predict_quantiles(graphs, [0.5])):
+                with pytest.raises(ConfigError, match=r"has no spread.*recipes best and statistics") as caught:
+                    ask(others)
+                assert "\n" not in str(caught.value)
+            return
+        predicted, spread = model.predict_with_spread(others)
+        assert predicted.shape == spread.shape == (30,) and spread.dtype == np.float64 and (spread >= 0).all()
+        np.testing.assert_array_equal(model.predict(others), predicted)
+        low, middle, high = model.predict_quantiles(others, [0.1, 0.5, 0.9])
+        assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
+        np.testing.assert_allclose(middle, predicted, atol=1e-6 * np.abs(predicted).max())
+        assert model.predict_quantiles([], [0.1, 0.9]).shape == (2, 0)
+        for wrong in ([], [0.0], [1.5], [[0.5]], "many", None):
+            with pytest.raises(ConfigError, match="levels of quantiles"):
+                model.predict_quantiles(others, wrong)  # type: ignore[arg-type]
+
+    def test_proxies_are_read_beside_graphs(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
+        graphs = random_graphs((6,) * 40, seed=5)
+        told = np.random.default_rng(0).permutation(np.arange(40.0))  # what no graph shows
+        model = self.make().fit(graphs, told / 40, proxies={"nwot": told, "jacov": np.where(told < 2, -np.inf, 1.0)})
+        assert model.proxies == ("nwot", "jacov") and self.make().proxies == ()
+        scores = [{"jacov": 1.0, "nwot": float(value), "other": np.nan} for value in told]
+        predicted = model.predict(graphs, proxies=scores)
+        others = model.predict(graphs, proxies=scores[::-1])
+        assert not self.reads_static or kendall_tau(predicted, told) > kendall_tau(others, told) + 0.2
+        model.save(tmp_path / "m.safetensors")
+        loaded = load_accuracy_model(tmp_path / "m.safetensors")
+        assert loaded.proxies == model.proxies
+        np.testing.assert_allclose(loaded.predict(graphs, proxies=scores), predicted, rtol=1e-6)
+        cases: list[tuple[str, Any]] = [
+            ("fitted with zero-cost proxies; give proxies= with nwot, jacov", None),
+            ("proxies lack jacov", {"nwot": told}),
+            ("one score for each graph", {"nwot": told[1:], "jacov": told[1:]}),
+            (r"proxy jacov of graph 0 \(from 0\) is no number", {"nwot": told, "jacov": [np.nan] * 40}),
+            ("by the name of the proxy", told),
+            ("no numbers of equal length", {"nwot": told, "jacov": ["high"] * 40}),
+        ]
+        for message, given in cases:
+            with pytest.raises(NasExtError, match=message) as caught:
+                loaded.predict(graphs, proxies=given)
+            assert "\n" not in str(caught.value)
+        assert self.make().fit(*data).proxies == ()
 
     def test_company_and_order_of_what_is_asked_do_not_matter(
         self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]
@@ -61,6 +111,12 @@ class AccuracyModelContract:
         together = model.predict(graphs)
         np.testing.assert_allclose(model.predict(graphs[::-1])[::-1], together, rtol=1e-4)
         np.testing.assert_allclose([float(model.predict([graphs[i]])[0]) for i in range(3)], together[:3], rtol=1e-4)
+
+    def test_the_order_of_nodes_does_not_matter(self, model: AccuracyModel) -> None:
+        stream = np.random.default_rng(0)
+        mixed = [graph.permuted(stream.permutation(len(graph))) for graph in random_graphs((6, 7) * 3, seed=4)]
+        expected = model.predict(topological(Graphs.of(mixed)))
+        np.testing.assert_allclose(model.predict(mixed), expected, rtol=1e-4)
 
     def test_the_order_of_training_graphs(self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]) -> None:
         graphs, targets = data
@@ -90,12 +146,27 @@ class AccuracyModelContract:
         model.save(tmp_path / "m.safetensors")
         for loaded in (load_accuracy_model(tmp_path / "m.safetensors"), type(model).load(tmp_path / "m.safetensors")):
             assert type(loaded) is type(model) and loaded.info == model.info and loaded.known == model.known
-            for first, second in zip(
-                model.predict_with_spread(data[0]), loaded.predict_with_spread(data[0]), strict=True
-            ):
-                np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-8)
+            for first, second in zip(model.predictions(data[0]), loaded.predictions(data[0]), strict=True):
+                if first is not None and second is not None:
+                    np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-8)
             loaded.save(tmp_path / "again.safetensors")
             assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "m.safetensors").read_bytes()
+
+    def test_it_learns_from_short_trainings_beside_long_ones(
+        self, data: tuple[Graphs, np.ndarray], tmp_path: Path
+    ) -> None:
+        graphs, targets = data
+        fidelity = np.repeat([108, 4], [14, 28])
+        values = np.where(fidelity == 4, targets**2, targets)
+        model = self.make().fit(graphs, values, fidelity=fidelity)
+        predicted, spread = model.predictions(graphs)
+        assert np.isfinite(predicted).all() and kendall_tau(predicted, targets) > 0.2
+        assert spread is None or (spread >= 0).all()
+        model.save(tmp_path / "m.safetensors")
+        loaded = load_accuracy_model(tmp_path / "m.safetensors")
+        np.testing.assert_allclose(loaded.predict(graphs), predicted, rtol=1e-6, atol=1e-8)
+        with pytest.raises(DataError, match="fidelity has shape"):
+            model.fit(graphs, values, fidelity=[4, 108])
 
     def test_damaged_files_are_refused(self, model: AccuracyModel, tmp_path: Path) -> None:
         path = tmp_path / "m.safetensors"
@@ -131,6 +202,7 @@ class AccuracyModelContract:
             model.predict(new)
         model.unseen = "warn"
         assert np.isfinite(model.predict(new)).all() and "operation 9" in caplog.text
+        assert np.isfinite(model.predict([Graph([0, 9000, 4], [(0, 1), (1, 2)])])).all()  # whatever its index
 
     def test_wrong_inputs_are_one_line(
         self, model: AccuracyModel, data: tuple[Graphs, np.ndarray], tmp_path: Path

@@ -1,11 +1,14 @@
 """NN-Former by name in NASLib's ensembles."""
 
+import copy
 import sys
 
+import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
 from naslib_ext import AccuracyPredictor, NNFormerPredictor, register, unregister
+from tests.naslib_ext.fakes import sampled
 
 
 @pytest.fixture
@@ -78,3 +81,25 @@ def test_without_naslib(monkeypatch):
     monkeypatch.setitem(sys.modules, "naslib", None)
     with pytest.raises(MissingHostError, match="NASLib was not found"):
         register()
+
+
+def test_one_model_whose_members_show_its_spread(ensemble):
+    register("sure", model="boosted-trees", trees=1, spread=True)
+    members = ensemble(num_ensemble=3, predictor_type="sure", ss_type="nasbench201").get_ensemble()
+    architectures = sampled("nasbench201", 24)
+    accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]
+    np.random.seed(0)
+    errors = [member.fit(architectures[:16], accuracies[:16]) for member in members]
+    assert len(set(errors)) == 1 and errors[0] > 0
+    said = np.array([member.query(architectures[16:]) for member in members])
+    mean, spread = members[0].shared.query_with_spread(architectures[16:])
+    np.testing.assert_allclose(said.mean(0), mean)
+    np.testing.assert_allclose(said.std(0), spread)
+    assert (spread > 0).all() and members[2].ss_type == "nasbench201"
+    np.testing.assert_allclose(copy.deepcopy(members[1]).query(architectures[16:]), said[1])
+    with pytest.raises(ConfigError, match="num_ensemble is 1"):
+        ensemble(num_ensemble=1, predictor_type="sure").get_ensemble()
+    with pytest.raises(ConfigError, match="has no spread"):
+        register("unsure", recipe="paper", spread=True)
+    with pytest.raises(ConfigError, match=r"'sure' is registered with .*spread=True"):
+        register("sure", model="boosted-trees", trees=1)

@@ -247,6 +247,29 @@ def test_wrong_input():
         NNFormerPredictor(**TINY).fit([nasbench201(np.random.default_rng(0))] * 2, [1.0, 2.0])
 
 
+def test_zero_cost_scores_are_read_where_naslib_hands_them_on():
+    architectures = sampled("nasbench201", 40)
+    accuracies = np.random.default_rng(0).permutation(np.arange(60.0, 100.0))  # which no cell shows
+    scores = [{"nwot": float(each), "jacov": 1.0} for each in accuracies]
+    predictor = AccuracyPredictor("nasbench201", model="boosted-trees", trees=2)
+    predictor.set_pre_computations(xtrain_zc_info={"zero_cost_scores": scores[:30]})
+    np.random.seed(0)
+    predictor.fit(architectures[:30], accuracies[:30])
+    info = [{"zero_cost_scores": each} for each in scores]
+    predicted = predictor.query(architectures[30:], info[30:])
+    assert kendalltau(predicted, accuracies[30:]).statistic > 0.4
+    highest, lowest = np.argmax(accuracies[30:]) + 30, np.argmin(accuracies[30:]) + 30
+    same = [predictor.query(architectures[30:31], [info[place]])[0] for place in (highest, lowest)]
+    assert same[0] > same[1]  # one cell with different scores
+    with pytest.raises(ConfigError, match="fitted with zero-cost scores; query with info"):
+        predictor.query(architectures[30:])
+    predictor.set_pre_computations(xtest_zc_info={"zero_cost_scores": scores[30:]})
+    np.testing.assert_array_equal(predictor.query(architectures[30:]), predicted)
+    predictor.set_pre_computations(xtrain_zc_info={"zero_cost_scores": scores[:3]})
+    with pytest.raises(DataError, match="zero-cost scores of 3 architectures for 30"):
+        predictor.fit(architectures[:30], accuracies[:30])
+
+
 def test_memory_of_predictions_is_bounded(monkeypatch):
     monkeypatch.setattr("naslib_ext.predictor.REMEMBERED", 5)
     predictor, architectures = fitted(), sampled("nasbench201", 12, seed=1)

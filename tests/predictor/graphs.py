@@ -33,3 +33,15 @@ def sizes_of_operations(graphs: Graphs) -> np.ndarray:
     """A target that depends on operations and edges, from 0 to about 1."""
     values = [0.1 * (graph.ops == 2).sum() + 0.03 * len(graph.edges) for graph in graphs]
     return np.array(values) / 1.5
+
+
+def paths_of(graph: Graph) -> list[list[int]]:
+    """All ways from the first to the last node."""
+    children = {node: [int(t) for s, t in graph.edges if s == node] for node in range(len(graph))}
+    found, open_ = [], [[0]]
+    while open_:
+        path = open_.pop()
+        if path[-1] == len(graph) - 1 and len(path) > (len(graph) > 1):
+            found.append(path)
+        open_ += [[*path, child] for child in children[path[-1]]]
+    return found

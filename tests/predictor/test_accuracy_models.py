@@ -8,20 +8,28 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
-from nas_core.graph import Graphs
-from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, load_accuracy_model, parsed_accuracy_settings
+from nas_core.graph import Graph, Graphs, topological
+from nas_core.predictor import (
+    ACCURACY_MODELS,
+    NNFormerPredictor,
+    load_accuracy_model,
+    parsed_accuracy_settings,
+)
 from nas_core.predictor.artifact import write_artifact
 from tests.contracts.accuracy_model import AccuracyModelContract
 
 
 class TestNNFormer(AccuracyModelContract):
     name = "nn-former"
+    reads_static = True
     settings = {"dim": 32, "depth": 2, "epochs": 20, "lr": 2e-3}  # noqa: RUF012 - never changed
     order_matters = True
+    has_spread = False
 
 
 class TestNNFormerMixture(AccuracyModelContract):
     name = "nn-former"
+    reads_static = True
     settings = {  # noqa: RUF012 - never changed
         "recipe": "best", "members": 2, "processes": 1, "trees": 1, "dim": 16, "depth": 1, "epochs": 4,
     }  # fmt: skip
@@ -30,6 +38,7 @@ class TestNNFormerMixture(AccuracyModelContract):
 
 class TestStatistics(AccuracyModelContract):
     name = "statistics"
+    reads_static = True
     settings = {"processes": 2, "trees": 2}  # noqa: RUF012 - never changed
     order_matters = True
 
@@ -41,11 +50,13 @@ class TestStatistics(AccuracyModelContract):
 
 class TestGaussianProcess(AccuracyModelContract):
     name = "gaussian-process"
+    reads_static = True
     settings = {"processes": 1}  # noqa: RUF012 - never changed
 
 
 class TestBoostedTrees(AccuracyModelContract):
     name = "boosted-trees"
+    reads_static = True
     settings = {"trees": 2}  # noqa: RUF012 - never changed
     order_matters = True
 
@@ -82,3 +93,31 @@ def test_files_of_something_else(tmp_path: Path) -> None:
     write_artifact(path, "boosted-trees", {"seed": 0, "unseen": "error", "settings": {"wings": 2}}, {})
     with pytest.raises(DataError, match="the predictor is damaged"):
         load_accuracy_model(path)
+
+
+def shuffled(graphs: Graphs) -> list[Graph]:
+    stream = np.random.default_rng(0)
+    return [graph.permuted(stream.permutation(len(graph))) for graph in graphs]
+
+
+@pytest.mark.parametrize("name", ["nn-former", "statistics"])
+def test_the_order_of_nodes_does_not_matter(name: str, graphs: Graphs, targets: np.ndarray) -> None:
+    few = {"dim": 16, "depth": 1, "epochs": 2} if name == "nn-former" else {"processes": 1, "trees": 1}
+    model = ACCURACY_MODELS.get(name)(**few).fit(graphs, targets)
+    again = ACCURACY_MODELS.get(name)(**few).fit(topological(Graphs.of(shuffled(graphs))), targets)
+    assert np.isfinite(again.predict(shuffled(graphs))).all()
+    np.testing.assert_allclose(model.predict(topological(Graphs.of(shuffled(graphs)))), model.predict(shuffled(graphs)))
+
+
+def test_graphs_without_ends_get_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Chains of operations without an input: what comes first and last is told by the ends alone."""
+    stream = np.random.default_rng(0)
+    forks = [Graph(stream.integers(0, 3, 5), [(0, 2), (1, 2), (2, 3), (2, 4)]) for _ in range(60)]
+    wanted = np.array([float(graph.ops[0] == 1) + float(graph.ops[1] == 1) for graph in forks])
+    with caplog.at_level("INFO"):
+        model = ACCURACY_MODELS.get("statistics")(processes=1, trees=1).fit(forks, wanted)
+    assert "each gets an input before and an output behind it" in caplog.text
+    model.save(tmp_path / "m.safetensors")
+    loaded = load_accuracy_model(tmp_path / "m.safetensors")
+    np.testing.assert_allclose(loaded.predict(forks), model.predict(forks), rtol=1e-12)
+    np.testing.assert_allclose(loaded.predict(forks), wanted, atol=0.1)

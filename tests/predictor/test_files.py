@@ -142,14 +142,14 @@ def test_results_overwrite_nothing(tmp_path: Path) -> None:
 
 def test_notes_do_not_replace_what_is_predicted(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", {**GOOD, "record": "a", "prediction": 9, "spread": 8})
-    (row,) = prediction_rows(read_records(path), np.array([0.25]), np.array([0.5]))
+    (row,) = prediction_rows(read_records(path), np.array([0.25]), {"spread": np.array([0.5])})
     assert (row["record"], row["prediction"], row["spread"]) == (1, 0.25, 0.5)
     assert (row["input_record"], row["input_prediction"], row["input_spread"]) == ("a", 9, 8)
 
 
 def test_predictions_keep_what_stands_beside_the_graph(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", {**GOOD, "name": "a,b", "list": [1]}, {**GOOD, "id": 7})
-    rows = prediction_rows(read_records(path), np.array([0.25, 1 / 3]), np.array([0.0, 0.5]))
+    rows = prediction_rows(read_records(path), np.array([0.25, 1 / 3]), {"spread": np.array([0.0, 0.5])})
     assert rows[0] == {"record": 1, "target": 0.5, "name": "a,b", "prediction": 0.25, "spread": 0.0}
     for name in ("p.jsonl", "p.csv"):
         write_predictions(tmp_path / name, rows)
@@ -158,3 +158,15 @@ def test_predictions_keep_what_stands_beside_the_graph(tmp_path: Path) -> None:
         table = list(csv.DictReader(file))
     assert table[0]["name"] == "a,b" and table[0]["id"] == "" and table[1]["id"] == "7"
     assert [float(row["prediction"]) for row in table] == [0.25, 1 / 3]
+
+
+def test_how_far_each_was_trained(tmp_path: Path) -> None:
+    graph = {"ops": [0, 1], "edges": [[0, 1]]}
+    path = write(tmp_path / "d.jsonl", *({"graph": graph, "target": 0.5, "epochs": n} for n in (4, 108.5, 4)))
+    records = read_records(path, target="target", fidelity="epochs")
+    assert records.fidelity is not None and records.fidelity.tolist() == [4, 108.5, 4]
+    taken = records.take(np.array([1])).fidelity
+    assert taken is not None and taken.tolist() == [108.5]
+    assert read_records(path, target="target").take(np.array([1])).fidelity is None
+    with pytest.raises(DataError, match=r"record 1: no field 'steps' with how far it was trained.*--fidelity"):
+        read_records(path, target="target", fidelity="steps")

@@ -12,7 +12,7 @@ from nas_core.predictor import READERS, reader_for, reader_names
 def test_readers_are_found_by_their_names() -> None:
     assert all(reader_for(name) is reader and reader.name == name for name, reader in READERS.items())
     assert reader_for("nasbench201").read is nasbench201_graph
-    assert reader_names() == [*READERS.names(), "translation", "image", "language", "masked_lm"]
+    assert reader_names() == [*READERS.names(), "translation", "image", "language", "masked_lm", "bert"]
     assert len(READERS.names()) == 7
 
 

@@ -20,29 +20,35 @@ def test_statistics_of_nothing() -> None:
     assert alone.adapted(4236).statistics == replace(alone, kept=()).adapted(4236).statistics == 1
 
 
+def test_a_prior_needs_statistics_that_learn_from_it() -> None:
+    with pytest.raises(ConfigError, match="from_prior with statistics 0"):
+        get_recipe("paper").changed(from_prior=True)
+    assert "added to what is known of public benchmarks" in get_recipe("prior").mixture
+
+
 def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     recipe = get_recipe("best")
-    shares = [recipe.adapted(graphs).statistics for graphs in (50, 100, 424, 4236, 400_000)]
-    assert shares == sorted(shares, reverse=True) and shares[-1] == 0.3
+    assert recipe.adapted(100) == recipe and recipe.learns_shares
     given = recipe.changed(statistics=0.5).adapted(4236)
-    assert given.statistics == 0.5 and given.train.batch_size == 66
+    assert given.statistics == 0.5 and given.train.batch_size == 66 and not given.learns_shares
     assert recipe.changed(batch_size=8, dim=64).adapted(6400).train.batch_size == 8
     assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
     paper = get_recipe("paper")
     assert paper.adapted(4236) == paper
 
 
-@pytest.mark.parametrize(("graphs", "share"), [(10, 0.1), (100, 0.1), (172, 0.23), (424, 0.45), (1563, 0.7)])
-def test_how_much_of_the_best_recipe_is_nn_former(graphs: int, share: float) -> None:
-    assert get_recipe("best").adapted(graphs).mixture == (
-        f"each prediction is {share:.2f} NN-Former (3 networks) and {1 - share:.2f} graph statistics (8 Gaussian"
-        " processes, 8 boosted trees)"
-    )
-
-
 def test_whose_a_prediction_is_of_the_other_recipes() -> None:
     assert get_recipe("paper").adapted(424).mixture == "each prediction is NN-Former's alone (1 network)"
-    assert get_recipe("best").changed(statistics=0).adapted(50).mixture.endswith("NN-Former's alone (3 networks)")
+    best = get_recipe("best")
+    assert best.changed(statistics=0).adapted(50).mixture.endswith("NN-Former's alone (5 networks)")
+    assert best.mixture == (
+        "each prediction mixes NN-Former (5 networks) and graph statistics (8 Gaussian processes, 8 boosted trees), in"
+        " shares that graphs left out decide"
+    )
+    assert best.changed(statistics=0.6).mixture == (
+        "each prediction is 0.40 NN-Former (5 networks) and 0.60 graph statistics (8 Gaussian processes, 8 boosted"
+        " trees)"
+    )
     assert get_recipe("statistics").mixture.endswith("statistics alone, without NN-Former")
 
 

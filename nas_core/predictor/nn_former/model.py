@@ -147,7 +147,8 @@ class NNFormer(nn.Module):
         limited = config.readout == "class_token" or config.position == "laplacian"
         if limited and batch.most_nodes >= config.max_nodes:
             raise GraphError(
-                f"a graph has {batch.most_nodes} nodes; this model was built for at most {config.max_nodes - 1}"
+                f"a graph has {batch.most_nodes} nodes; this model was built for at most {config.max_nodes - 1}, one"
+                f" less than its max_nodes: fit it with max_nodes={batch.most_nodes + 1} or more"
             )
         if isinstance(batch, PackedBatch) and (config.readout == "class_token" or config.position != "none"):
             raise GraphError(

@@ -15,10 +15,10 @@ from torch.nn import functional
 
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, tf32
-from nas_core.predictor.nn_former.attend import short_softmax
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.blocks import Block
 from nas_core.predictor.nn_former.cuda_graph import StaticForward
+from nas_core.predictor.nn_former.frozen_block import FrozenBlock, seen
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packable
 from nas_core.predictor.nn_former.packed_scorer import FrozenPacked
@@ -72,6 +72,8 @@ class Scorer:
         Raises:
             GraphError: a graph the model was not built for.
         """
+        if len(graphs) == 1 and self.frozen is not None:
+            return self.frozen(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()
         scores = np.zeros(len(distinct))
         if not len(distinct):
@@ -128,7 +130,8 @@ class Frozen:
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
         self.device = next(model.parameters()).device
-        self.blocks = [_Layer(block, self.dtype) for block in model.blocks if isinstance(block, Block)]
+        blocks = [block for block in model.blocks if isinstance(block, Block)]
+        self.blocks = [FrozenBlock(block, dtype, block is blocks[-1]) for block in blocks]
         operations = torch.arange(self.config.operations, device=self.device)
         self.operations = model.embed_norm(model.embed.weight.T[operations]).to(self.dtype)
         self.token = model.embed_norm(model.class_token[0, 0]).to(self.dtype)
@@ -169,13 +172,12 @@ class Frozen:
         count, length = len(batch.ops), batch.ops.shape[1] + 2
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
         x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
-        masks = None if topology.masks is None else topology.masks.float()
+        masks = seen(topology.masks, count)
         for layer in self.blocks[:-1]:
-            layer.attention(x, x, masks)
-            layer.feed_forward(x, relatives)
-        last, first = self.blocks[-1], x[:, :1].clone()
-        last.attention(x, first, None if masks is None else masks[:, :, :1])
-        last.feed_forward(first, None)
+            x = layer.feed_forward(layer.attention(x, length, masks), relatives)
+        last = self.blocks[-1]
+        first = last.attention(x, 1, None if masks is None else masks[:, :, :1])
+        first = last.feed_forward(first, None)
         return self.model.read(self.model.norm(first[:, 0].float()), batch)
 
 
@@ -183,52 +185,6 @@ def _alive(reference: weakref.ref[Frozen]) -> Frozen:
     frozen = reference()
     assert frozen is not None
     return frozen
-
-
-class _Layer:
-    """One block; both mixers add their output to what they are given."""
-
-    def __init__(self, block: Block, dtype: torch.dtype) -> None:
-        attention, ffn = block.attention, block.feed_forward
-        dim = attention.out.weight.shape[0]
-        self.heads = attention.heads
-        scale = torch.ones(3 * dim, 1, device=attention.qkv.weight.device)
-        scale[:dim] = (dim // self.heads) ** -0.5
-        self.qkv = (attention.qkv.weight * scale).T.to(dtype).contiguous()
-        self.out = attention.out.weight.T.to(dtype).contiguous()
-        parts = 1 if ffn.graph is None else 2
-        hidden = ffn.up.weight.shape[0] // parts
-        self.up = [w.T.to(dtype).contiguous() for w in torch.split(ffn.up.weight, hidden)]
-        graph = () if ffn.graph is None else torch.split(ffn.graph.weight, hidden)
-        self.graph = [w.T.to(dtype).contiguous() for w in graph]
-        self.down = [w.to(dtype).contiguous() for w in torch.split(ffn.down.weight.T, hidden)]
-        norms = (block.norm_attention, block.norm_feed_forward)
-        self.norms = [(norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
-
-    def normed(self, x: Tensor, which: int = 1) -> Tensor:
-        weight, bias, eps = self.norms[which]
-        return functional.layer_norm(x, weight.shape, weight, bias, eps)
-
-    def attention(self, x: Tensor, into: Tensor, masks: Tensor | None) -> None:
-        """Queries are the first positions of ``x``, as many as ``into`` has."""
-        (count, length, dim), queries = x.shape, into.shape[1]
-        projected = (self.normed(x, 0).view(-1, dim) @ self.qkv).view(count, length, 3, self.heads, -1)
-        heads = torch.empty(3, count, self.heads, length, projected.shape[-1], device=x.device)
-        q, k, v = heads.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * self.heads, length, -1).unbind(0)
-        weights = short_softmax(q[:, :queries], k, masks)
-        mixed = torch.bmm(weights, v).view(count, self.heads, queries, -1)
-        joined = torch.empty(count, queries, self.heads, mixed.shape[-1], dtype=x.dtype, device=x.device)
-        into.view(-1, dim).addmm_(joined.copy_(mixed.transpose(1, 2)).view(-1, dim), self.out)
-
-    def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> None:
-        """Without relatives nothing is summed, as is true of the tokens."""
-        rows, into = self.normed(x).view(-1, x.shape[-1]), x.view(-1, x.shape[-1])
-        sums = relatives.sums(rows) if self.graph and relatives is not None else ()
-        for part, (up, down) in enumerate(zip(self.up, self.down, strict=True)):
-            hidden = rows @ up
-            if sums:
-                hidden.addmm_(sums[part], self.graph[part])
-            into.addmm_(hidden.relu_(), down)
 
 
 class _Relatives:
@@ -248,7 +204,8 @@ class _Relatives:
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
         """``(positions, C)`` -> sums over the children and over the parents of each, of that shape."""
-        return functional.embedding_bag(self.positions, rows, self.starts, mode="sum").chunk(2)
+        found: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
+        return found.chunk(2)
 
 
 class _DenseRelatives:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,10 +19,11 @@ from nas_core.predictor.statistics.tree_text import checked_trees
 if TYPE_CHECKING:
     import lightgbm  # takes a second where scikit-learn is installed, so it is imported where it is used
 
-__all__ = ["BoostedTrees"]
+__all__ = ["BoostedTrees", "Forest"]
 
 Array = NDArray[np.float64]
 ROUNDS = 200
+_NUMBERED = re.compile(r"^Tree=\d+\n", re.MULTILINE)
 SETTINGS = {
     "objective": "l2",
     "learning_rate": 0.05,
@@ -34,6 +38,9 @@ SETTINGS = {
 }
 """Chosen on validation accuracies of NAS-Bench-101 and -201 with 100 to 4,236 training graphs."""
 
+_CONSTRAINTS = re.compile(r"^monotone_constraints=.*\n", re.MULTILINE)
+"""A line on how trees were grown, of no use for predictions."""
+
 
 @dataclass(frozen=True)
 class BoostedTrees:
@@ -44,12 +51,20 @@ class BoostedTrees:
     booster: lightgbm.Booster
 
     @classmethod
-    def fit(cls, statistics: Array, targets: Array, seed: int = 0) -> BoostedTrees:
-        """From statistics ``(G, F)`` and targets ``(G,)``."""
+    def fit(
+        cls, statistics: Array, targets: Array, seed: int = 0, weights: Array | None = None, **changes: Any
+    ) -> BoostedTrees:
+        """From statistics ``(G, F)`` and targets ``(G,)``.
+
+        Args:
+            weights: ``(G,)`` how much each graph counts.
+            changes: other values of :data:`SETTINGS`, by LightGBM's names.
+        """
         import lightgbm
 
-        data = lightgbm.Dataset(statistics, targets, free_raw_data=True)
-        return cls.from_text(lightgbm.train({**SETTINGS, "seed": seed}, data, ROUNDS).model_to_string())
+        data = lightgbm.Dataset(statistics, targets, weight=weights, free_raw_data=True)
+        text = lightgbm.train({**SETTINGS, "seed": seed, **changes}, data, ROUNDS).model_to_string()
+        return cls.from_text(_CONSTRAINTS.sub("", text))
 
     def predict(self, statistics: Array) -> Array:
         """``(B,)`` from statistics ``(B, F)``, on as many threads as torch uses."""
@@ -93,3 +108,32 @@ class BoostedTrees:
         except UnicodeDecodeError:
             raise DataError("the trees of a predictor cannot be read: they are no text") from None
         return cls.from_text(text, features)
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Several boosted models as one of LightGBM's, for few graphs: asking it takes longer than what it computes."""
+
+    booster: lightgbm.Booster
+    models: int
+
+    @classmethod
+    def of(cls, models: Sequence[BoostedTrees]) -> Forest:
+        """From at least one model."""
+        import lightgbm
+
+        heads, bodies, rest = zip(*(_parts(checked_trees(each.text)) for each in models), strict=True)
+        numbers = itertools.count()
+        trees = _NUMBERED.sub(lambda _: f"Tree={next(numbers)}\n", "".join(bodies))
+        head = re.sub(r"^tree_sizes=.*\n", "", heads[0], flags=re.MULTILINE)  # without them it reads tree after tree
+        return cls(lightgbm.Booster(model_str=head + trees + rest[0]), len(models))
+
+    def predict(self, statistics: Array) -> Array:
+        """Mean of the models' predictions, ``(B,)`` from statistics ``(B, F)``."""
+        return np.asarray(self.booster.predict(statistics, num_threads=1), np.float64) / self.models
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """What stands before the trees, the trees, and what stands behind them."""
+    first, last = text.index("\nTree=0\n") + 1, text.index("end of trees")
+    return text[:first], text[first:last], text[last:]

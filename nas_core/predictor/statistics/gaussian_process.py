@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.errors import DataError
+from nas_core.predictor.statistics.kernel_sums import CLIP, HALVES, KernelSums
 
 __all__ = ["GaussianProcess"]
 
@@ -21,11 +23,12 @@ STEPS, RATE = 150, 0.05
 LARGEST = 600
 """Points from which length scales are learned."""
 MOST = 5000
-"""Points that predict, a random subset of more: their kernel takes 8 bytes times the square of their number."""
+"""Points that predict, a random subset of more: their kernel takes 8 bytes times the square of their number. Fewer that
+stand for all of 4,236 (Nyström, 1,536 of them) lose .003 of Kendall's tau."""
 PRIOR = 4.0
 """Precision of the normal prior on the logarithms of length scales, about that of the root of their number."""
-CLIP = 5.0
-"""Standardised statistics are clipped to +-this, so that a network unlike all others is no infinity away."""
+NOISE = 1e-6
+"""Least variance of the noise."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class GaussianProcess:
         if not bool(varies.any()):
             raise DataError("all graphs have equal statistics; there is nothing to learn from them")
         deviation = torch.where(varies, deviation, torch.inf)
-        standard = _standard(values, mean, deviation)
+        standard = ((values - mean) / deviation).clamp(-CLIP, CLIP)
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard)))
         some = order[:LARGEST]
         rates, variances = _likeliest(standard[some], wanted[some], int(varies.sum()))
@@ -70,15 +73,18 @@ class GaussianProcess:
             standard, wanted = standard[order[:MOST]], wanted[order[:MOST]]
         # As rows, the way a file gives them back: products of columns differ in the last bit on some processors.
         points = (standard * rates).contiguous()
-        kernel = _kernel(points, points, variances) + variances[2] * torch.eye(len(points), dtype=torch.float64)
-        return cls(mean, deviation, rates, variances, points, torch.linalg.solve(kernel, wanted))
+        kernel = _kernel(points, variances)
+        weights = torch.cholesky_solve(wanted[:, None], torch.linalg.cholesky(kernel))[:, 0]
+        return cls(mean, deviation, rates, variances, points, weights)
 
-    @torch.no_grad()
     def predict(self, statistics: Array) -> Array:
         """Posterior means ``(B,)`` from statistics ``(B, F)``."""
-        points = _standard(torch.from_numpy(statistics), self.mean, self.deviation) * self.rates
-        parts = [_kernel(part, self.points, self.variances) @ self.weights for part in torch.split(points, 4096)]
-        return torch.cat(parts).numpy() if len(points) else np.zeros(0)
+        means: Array = self._sums(statistics)[0]
+        return means
+
+    @cached_property
+    def _sums(self) -> KernelSums:
+        return KernelSums.of([self.to_tensors()], [torch.arange(len(self.mean))])
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -106,33 +112,54 @@ class GaussianProcess:
         return made
 
 
-def _standard(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-    return ((values - mean) / deviation).clamp(-CLIP, CLIP)
+def _kernel(points: Tensor, variances: Tensor) -> Tensor:
+    """``(G, G)`` covariance of noisy values at points."""
+    inner = points @ points.T
+    kernel = _near(points, inner).mul_(variances[0]).add_(inner.mul_(variances[1]))
+    kernel.diagonal().add_(variances[2])
+    return kernel
 
 
-def _kernel(first: Tensor, second: Tensor, variances: Tensor) -> Tensor:
-    inner = first @ second.T
-    apart = (first.square().sum(1)[:, None] + second.square().sum(1) - 2 * inner).clamp(min=0)
-    return variances[0] * torch.exp(-apart / 2) + variances[1] * inner
+def _near(points: Tensor, inner: Tensor) -> Tensor:
+    """Squared exponentials ``(G, G)`` of distances, from the inner products of points."""
+    lengths = points.square().sum(1)
+    apart = (lengths[:, None] + lengths).sub_(inner, alpha=2).clamp_(min=0)
+    return apart.mul_(HALVES).exp2_()
 
 
+@torch.no_grad()
 def _likeliest(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, Tensor]:
     """Rates ``(F,)`` and variances ``(3,)`` of largest marginal likelihood, found by Adam."""
     start = -0.5 * math.log(varying)
-    rates = torch.full((points.shape[1],), start, dtype=torch.float64, requires_grad=True)
-    variances = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64).log().requires_grad_()
-    optimizer = torch.optim.Adam([rates, variances], lr=RATE)
-    itself = torch.eye(len(points), dtype=torch.float64)
+    first = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64).log()
+    logarithms = torch.cat([torch.full((points.shape[1],), start, dtype=torch.float64), first])
+    optimizer = torch.optim.Adam([logarithms], lr=RATE)
     for _ in range(STEPS):
-        scaled = points * rates.exp()
-        kernel = _kernel(scaled, scaled, variances.exp()) + (variances[2].exp() + 1e-6) * itself
-        factor = torch.linalg.cholesky(kernel)
-        weights = torch.cholesky_solve(targets[:, None], factor)[:, 0]
-        unlikely = 0.5 * targets @ weights + factor.diagonal().log().sum()
-        loss = unlikely + 0.5 * PRIOR * (rates - start).square().sum()
-        optimizer.zero_grad()
-        loss.backward()
+        logarithms.grad = _gradient(points, targets, logarithms.exp())
+        logarithms.grad[:-3] += PRIOR * (logarithms[:-3] - start)
         optimizer.step()
-    variances = variances.detach().exp()
-    variances[2] += 1e-6
-    return rates.detach().exp(), variances
+    variances = logarithms[-3:].exp()
+    variances[2] += NOISE
+    return logarithms[:-3].exp(), variances
+
+
+def _gradient(points: Tensor, targets: Tensor, values: Tensor) -> Tensor:
+    """``(F + 3,)`` derivatives of the negative logarithm of the marginal likelihood by the logarithms of rates and
+    variances (Rasmussen and Williams, equation 5.9)."""
+    rates, (smooth, linear, noise) = values[:-3], values[-3:]
+    scaled = points * rates
+    inner = scaled @ scaled.T
+    near = _near(scaled, inner)
+    kernel = near * smooth + inner * linear
+    kernel.diagonal().add_(noise + NOISE)
+    factor = torch.linalg.cholesky(kernel)
+    weights = torch.cholesky_solve(targets[:, None], factor)
+    by_kernel = torch.cholesky_inverse(factor).mT.sub_(weights @ weights.T).mul_(0.5)
+    of_linear = linear * (by_kernel * inner).sum()
+    of_noise = noise * by_kernel.diagonal().sum()
+    near *= by_kernel
+    of_smooth = smooth * near.sum()
+    near *= smooth
+    pairs = by_kernel.mul_(linear).add_(near)
+    of_rates = 2 * (scaled * (pairs @ scaled)).sum(0) - 2 * near.sum(1) @ scaled.square()
+    return torch.cat([of_rates, torch.stack([of_smooth, of_linear, of_noise])])

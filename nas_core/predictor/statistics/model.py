@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -13,86 +16,217 @@ from torch import Tensor
 
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
-from nas_core.predictor.statistics.boosted_trees import BoostedTrees
-from nas_core.predictor.statistics.features import graph_statistics, graphs_at_once, statistics_count
+from nas_core.predictor.artifact import below
+from nas_core.predictor.prior.model import Prior
+from nas_core.predictor.statistics.additive import Additive
+from nas_core.predictor.statistics.boosted_trees import BoostedTrees, Forest
+from nas_core.predictor.statistics.description import Description
 from nas_core.predictor.statistics.gaussian_process import GaussianProcess
+from nas_core.predictor.statistics.kernel_sums import KernelSums
+from nas_core.predictor.targets import TargetScale
 
 __all__ = ["StatisticsModel"]
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5
 """Share of the statistics that each process sees (random subspaces, Ho 1998): with a hundred graphs there are more
-statistics than a single one can weigh."""
+statistics than a single one can weigh. Static features are seen by all."""
 CHUNK = 50_000
-"""Graphs predicted at once, fewer where there are many kinds of operations."""
-FEW = 8
-"""Up to this index + 1 all operations count as kinds, also those that no training graph has."""
+"""Graphs predicted at once."""
+UNSCALED = TargetScale((), ())
+DOUBT = 3.0
+"""Graphs of slope 0 that the slope of a prior is learned with."""
+FADES = 100.0
+"""Graphs of which a prior counts for half of its slope: what is learned does without it the better the more there are.
+"""
+FEW = 64
+"""Graphs up to which all boosted models are asked at once; for more, the trees of one fit the processor's caches."""
+JUDGES = 2
+"""Processes and boosted models that judge a fold."""
 
 
 @dataclass(frozen=True)
 class StatisticsModel:
     """What several :class:`GaussianProcess`, each from a random half of the statistics, and several
-    :class:`BoostedTrees` learned. The prediction is the mean of both kinds' means. Operations and edges are seen, no
-    attributes, shapes or static features."""
+    :class:`BoostedTrees` learned."""
 
     processes: tuple[GaussianProcess, ...]
     columns: tuple[Tensor, ...]
     """Statistics that each of the processes sees"""
     trees: tuple[BoostedTrees, ...]
-    kinds: Tensor
-    """``(K,)`` ascending operation indices that count as kinds: those of the training graphs, or all below the largest
-    where they are few. All others count as one more kind."""
+    description: Description
+    """Which statistics these are"""
     mean: float
     """Mean of the targets."""
     deviation: float
     """Standard deviation of the targets."""
+    slope: float = 0.0
+    """By how much a prior's prediction counts, before anything is added to it; in deviations of the targets"""
+    additive: Additive | None = None
+    """Where attributes of operations are counted value by value, and processes and trees stand together"""
 
     @classmethod
-    def fit(cls, graphs: Graphs, targets: Array, processes: int, trees: int, seed: int) -> StatisticsModel:
+    def fit(
+        cls,
+        graphs: Graphs,
+        targets: Array,
+        processes: int,
+        trees: int,
+        seed: int,
+        prior: Prior | None = None,
+        scale: TargetScale = UNSCALED,
+    ) -> StatisticsModel:
         """From graphs and targets ``(G,)``.
 
         Args:
             processes: Gaussian processes; a single one sees all statistics.
             trees: boosted models.
+            prior: what is known before; the model then learns what is to be added to it.
+            scale: between what a person measured and the targets.
 
         Raises:
             DataError: all graphs have equal statistics.
             GraphError: nodes do not stand in topological order.
         """
-        kinds, mean, deviation = _kinds(graphs.ops), float(targets.mean()), float(targets.std()) or 1.0
-        statistics = _statistics(graphs, kinds)
+        description = Description.of(graphs, prior)
+        statistics = description.describe(graphs)
+        model = cls.of_statistics(description, statistics, targets, processes, trees, seed)
+        return model._with_sums(statistics, targets, scale)[0]
+
+    @classmethod
+    def fit_judged(
+        cls,
+        graphs: Graphs,
+        targets: Array,
+        members: tuple[int, int],
+        seed: int,
+        fold: NDArray[np.int64],
+        told: Callable[[int, int, float], None] | None = None,
+        prior: Prior | None = None,
+        scale: TargetScale = UNSCALED,
+    ) -> tuple[StatisticsModel, Array]:
+        """Do as :meth:`fit` does; beside it give what models like it say of graphs they were not fitted to, ``(K, G)``,
+        rows as of :meth:`predict`.
+
+        Args:
+            members: how many processes and trees; :data:`JUDGES` judge in their place.
+            fold: ``(G,)`` the fold of each graph; who judges it was fitted to the other folds.
+            prior: as of :meth:`fit`, as is ``scale``.
+            told: called with the step, the number of steps and the mean squared error so far, in variances of the
+                targets.
+        """
+        description, folds = Description.of(graphs, prior), np.unique(fold)
+        statistics = description.describe(graphs)
+        model = cls.of_statistics(description, statistics, targets, *members, seed)
+        found = np.full((len(model.parts), len(targets)), targets.mean())
+        for step, each in enumerate(folds):
+            rest = fold != each
+            few, own = (min(JUDGES, members[0]), min(JUDGES, members[1])), seed + 101 * (int(each) + 1)
+            with suppress(DataError):  # the graphs of the other folds are all alike, where there are few
+                judge = cls.of_statistics(description, statistics[rest], targets[rest], *few, own)
+                found[:, ~rest] = judge.predict_from(statistics[~rest])
+            if told is not None:
+                told(step + 1, len(folds), _error(found.mean(0), targets))
+        whole, left_out = model._with_sums(statistics, targets, scale)
+        return whole, np.concatenate([found, left_out])
+
+    @classmethod
+    def of_statistics(
+        cls,
+        description: Description,
+        statistics: Array,
+        targets: Array,
+        processes: int,
+        trees: int,
+        seed: int,
+    ) -> StatisticsModel:
+        """Fit processes and trees to the statistics ``(G, F)`` of graphs."""
+        mean, deviation = float(targets.mean()), float(targets.std()) or 1.0
         varying = np.flatnonzero(statistics.std(0) > 1e-9)
         if not len(varying):
             raise DataError("all graphs have equal statistics; there is nothing to learn from them")
+        wanted, slope = (targets - mean) / deviation, 0.0
+        if description.prior is not None:
+            said = statistics[:, 0] - statistics[:, 0].mean()
+            slope = float(np.clip(said @ wanted / max(said @ said + DOUBT * said.var(), 1e-9), 0, 1e3))
+            slope *= FADES / (FADES + len(targets))
+            mean -= deviation * slope * float(statistics[:, 0].mean())
+            wanted = wanted - slope * said
         stream = np.random.default_rng([seed, 2])
-        size = max(1, round(COLUMNS * len(varying))) if processes > 1 else len(varying)
-        chosen = [np.sort(stream.permutation(varying)[:size]) for _ in range(processes)]
-        wanted = (targets - mean) / deviation
-        smooth = tuple(GaussianProcess.fit(statistics[:, c], wanted, seed + i) for i, c in enumerate(chosen))
-        boosted = tuple(BoostedTrees.fit(statistics, wanted, seed + i) for i in range(trees))
-        return cls(smooth, tuple(torch.from_numpy(c) for c in chosen), boosted, kinds, mean, deviation)
+        chosen = [_columns(description, statistics.shape[1], varying, i, processes, stream) for i in range(processes)]
+        unit = float(wanted.std()) or 1.0  # what the processes learn varies by 1
+        smooth = tuple(GaussianProcess.fit(statistics[:, c], wanted / unit, seed + i) for i, c in enumerate(chosen))
+        boosted = tuple(BoostedTrees.fit(statistics, wanted / unit, seed + i) for i in range(trees))
+        columns = tuple(torch.from_numpy(c) for c in chosen)
+        return cls(smooth, columns, boosted, description, mean, deviation * unit, slope / unit)
+
+    def _with_sums(self, statistics: Array, targets: Array, scale: TargetScale) -> tuple[StatisticsModel, Array]:
+        """Add the additive part, where there is one to be had; beside it give what it says of each graph left out,
+        ``(1, G)``. That has a closed form; with a fold less graphs than weights it would look far worse than it is."""
+        counts = statistics[:, self.description.counted]
+        if not (self.processes and self.trees and counts.shape[1]):
+            return self, np.zeros((0, len(targets)))
+        additive, left_out = Additive.fit(counts, targets, scale)
+        return replace(self, additive=additive), left_out[None]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the rows that :meth:`predict` gives."""
+        names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
+        more = {"trees": bool(self.trees), "additive": self.additive is not None}
+        return (*(names[group] for group in sorted({*self._groups})), *(name for name, there in more.items() if there))
+
+    @property
+    def _groups(self) -> list[int]:
+        """The group of columns that each process draws from."""
+        return [group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
 
     def predict(self, graphs: Graphs, apart: bool = False) -> Array:
-        """``(K, B)`` in the units of the targets it was fitted to: the processes' mean, the trees' mean, as far as it
-        has them.
+        """``(K, B)`` in the units of the targets it was fitted to: for each group of columns the mean of the processes
+        that draw from it, the trees' mean and the additive part, as far as it has them.
 
         Args:
-            apart: give each process and each of the boosted models, ``(processes + trees, B)``.
+            apart: give each process and each of the boosted models, ``(processes + trees, B)``, and no more.
         """
-        chunk = graphs_at_once(len(self.kinds) + 1, CHUNK)
-        chunks = [graphs[start : start + chunk] for start in range(0, len(graphs), chunk)]
-        return self.mean + self.deviation * np.concatenate([self._predicted(part, apart) for part in chunks], 1)
+        chunks = [graphs[start : start + CHUNK] for start in range(0, len(graphs), CHUNK)]
+        return np.concatenate([self.predict_from(self.description.describe(part), apart) for part in chunks], 1)
 
-    def _predicted(self, graphs: Graphs, apart: bool) -> Array:
-        statistics = _statistics(graphs, self.kinds)
+    def predict_from(self, statistics: Array, apart: bool = False) -> Array:
+        """Predict from the statistics ``(B, F)`` of graphs, as :meth:`predict` does from graphs."""
+        smooth = [row for sums in self._sums for row in sums(statistics)]
+        groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
+        if len(statistics) <= FEW and self.trees and not apart:
+            boosted = [self._forest.predict(statistics)]
+        else:
+            boosted = [trees.predict(statistics) for trees in self.trees]
+        kinds = (*groups, boosted)
+        rows = np.stack([row for kind in kinds if kind for row in (kind if apart else [np.mean(kind, 0)])])
+        rows = self.mean + self.deviation * (rows + (self.slope * statistics[:, 0] if self.slope else 0.0))
+        if self.additive is None or apart:
+            return rows
+        return np.concatenate([rows, self.additive.predict(statistics[:, self.description.counted])[None]])
+
+    @cached_property
+    def _forest(self) -> Forest:
+        return Forest.of(self.trees)
+
+    @cached_property
+    def _sums(self) -> list[KernelSums]:
+        """Give the sums of neighbouring processes of equal shapes together, as those of one group have them."""
+        found = []
         pairs = zip(self.processes, self.columns, strict=True)
-        kinds = ([p.predict(statistics[:, c.numpy()]) for p, c in pairs], [t.predict(statistics) for t in self.trees])
-        return np.stack([row for kind in kinds if kind for row in (kind if apart else [np.mean(kind, 0)])])
+        for _, some in groupby(pairs, key=lambda pair: pair[0].points.shape):
+            processes, columns = zip(*some, strict=True)
+            found.append(KernelSums.of([process.to_tensors() for process in processes], columns))
+        return found
 
     def to_tensors(self) -> dict[str, Tensor]:
         """By name; :meth:`from_tensors` is the inverse."""
-        numbers = torch.tensor([len(self.kinds), self.mean, self.deviation], dtype=torch.float64)
-        named = {"numbers": numbers, "kinds": self.kinds}
+        kinds = len(self.description.vocabulary.kinds)
+        numbers = torch.tensor([kinds, self.mean, self.deviation, self.slope], dtype=torch.float64)
+        named = {"numbers": numbers, **self.description.to_tensors()}
+        if self.additive is not None:
+            named |= {f"additive.{name}": tensor for name, tensor in self.additive.to_tensors().items()}
         for i, (process, columns) in enumerate(zip(self.processes, self.columns, strict=True)):
             parts = {"columns": columns, **process.to_tensors()}
             named |= {f"process.{i}.{name}": part for name, part in parts.items()}
@@ -106,38 +240,50 @@ class StatisticsModel:
             KeyError: a tensor is missing.
             DataError: trees that cannot be read, or tensors that do not fit together.
         """
-        operations, mean, deviation = (float(x) for x in tensors["numbers"])
-        kinds = tensors["kinds"] if "kinds" in tensors else torch.arange(int(operations))  # absent in the first files
+        _, mean, deviation, *slope = tensors["numbers"].tolist()  # the first files have none
+        description = Description.from_tensors(tensors)
         smooth = tuple(
             GaussianProcess.from_tensors({name: tensors[f"process.{i}.{name}"] for name in GaussianProcess.names()})
             for i in range(processes)
         )
         columns = tuple(tensors[f"process.{i}.columns"] for i in range(processes))
-        if kinds.dtype != torch.int64 or kinds.ndim != 1 or not len(kinds) or len(kinds) > 2**15:
-            raise DataError(
-                f"kinds of operations are {kinds.dtype} of shape {tuple(kinds.shape)}; expected some indices"
-            )
-        width = statistics_count(len(kinds) + 1)
+        width = len(description)
         fit = all(
             c.dtype == torch.int64 and len(c) == len(p.mean) and int(c.min()) >= 0 and int(c.max()) < width
             for c, p in zip(columns, smooth, strict=True)
         )
         if not fit:
             raise DataError(f"processes read other columns than the {width} statistics")
-        if not (math.isfinite(mean) and math.isfinite(deviation)) or bool((kinds.diff() <= 0).any()):
-            raise DataError("mean or deviation is no number, or the kinds of operations do not ascend")
+        if not all(map(math.isfinite, (mean, deviation, *slope))) or len(slope) > 1:
+            raise DataError("mean, deviation or slope is no number")
         boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"], width) for i in range(trees))
-        return cls(smooth, columns, boosted, kinds, mean, deviation)
+        of_sums, counted = below("additive.", tensors), description.counted
+        additive = Additive.from_tensors(of_sums, counted.stop - counted.start) if of_sums else None
+        return cls(smooth, columns, boosted, description, mean, deviation, (slope or [0.0])[0], additive)
 
 
-def _kinds(ops: NDArray[np.int16]) -> Tensor:
-    """Which operation indices count as kinds of their own."""
-    below = int(ops.max()) + 1
-    return torch.arange(below) if below <= FEW else torch.from_numpy(np.unique(ops).astype(np.int64))
+def _error(predicted: Array, targets: Array) -> float:
+    return float(np.mean((predicted - targets) ** 2) / (targets.var() or 1.0))
 
 
-def _statistics(graphs: Graphs, kinds: Tensor) -> Array:
-    known = kinds.numpy()
-    place = np.minimum(np.searchsorted(known, graphs.ops), len(known) - 1)
-    ops = np.where(known[place] == graphs.ops, place, len(known)).astype(np.int16)
-    return graph_statistics(replace(graphs, ops=ops), len(known) + 1)
+def group_of(process: int, processes: int, description: Description) -> int:
+    """The group of columns that a process draws from: the first ones from what operations do, where that is told."""
+    return int(len(description.groups) > 1 and process >= processes // 2)
+
+
+def _columns(
+    description: Description,
+    columns: int,
+    varying: NDArray[np.int64],
+    process: int,
+    processes: int,
+    stream: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Statistics that a process reads: the prior's and the static features, which are few and somebody chose, and a
+    random half of its group; a single one reads all."""
+    group = description.groups[group_of(process, processes, description) if processes > 1 else -1]
+    given = (varying < description.told) | (varying >= columns - description.vocabulary.static)
+    own = varying[(varying >= group.start) & (varying < group.stop) & ~given]
+    size = max(1, round(COLUMNS * len(own))) if processes > 1 else len(own)
+    chosen = np.union1d(varying[given], stream.permutation(own)[:size])
+    return chosen if len(chosen) else varying

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -15,6 +15,7 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.predictor.base import AccuracyModel, Array, Progress
+from nas_core.predictor.mixture import Mixture, fold_of
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import SCALES, TargetScale
 
@@ -73,12 +74,12 @@ def _check_targets(scale: str) -> None:
 
 
 class _FromStatistics(AccuracyModel):
-    """What the three have in common. Operations and edges are seen, no attributes, shapes or static features."""
+    """What the three have in common."""
 
     _model: StatisticsModel
     _scale: TargetScale
-    _apart: ClassVar[bool] = True
-    """Whether each process and each of the boosted models counts for the spread, instead of the mean of either sort."""
+    _mixture: Mixture | None
+    """None in files of models that nobody judged"""
 
     @property
     @abstractmethod
@@ -87,16 +88,27 @@ class _FromStatistics(AccuracyModel):
 
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
         scale = TargetScale.fitted(self.config.targets, targets)
-        model = StatisticsModel.fit(graphs, scale.learn(targets), *self._numbers, self.seed)
-        self._model, self._scale = model, scale
+        learned, fold = scale.learn(targets), fold_of(graphs, self.seed)
+        model, held_out = StatisticsModel.fit_judged(
+            graphs, learned, self._numbers, self.seed, fold, progress, None, scale
+        )
+        mixture = Mixture.fit(held_out, learned, targets, scale, [1 / len(held_out)] * len(held_out))
+        self._model, self._scale, self._mixture = model, scale, mixture
 
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        rows = self._model.predict(graphs, self._apart)
-        spread = np.stack([self._scale.restore(row) for row in rows]).std(0)
-        return self._scale.restore(rows.mean(0)), spread
+        if self._mixture is not None:
+            return self._mixture.combine(self._model.predict(graphs), self._scale)
+        rows = self._model.predict(graphs, apart=len(self._model.parts) == 1)
+        return self._scale.restore(rows.mean(0)), np.stack([self._scale.restore(row) for row in rows]).std(0)
+
+    def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
+        if self._mixture is None:
+            return super().estimate_quantiles(graphs, levels)
+        return self._mixture.quantiles(self._model.predict(graphs), self._scale, levels.tolist())
 
     def header(self) -> dict[str, Any]:
-        return {"scale": self._scale.to_json()}
+        judged = {} if self._mixture is None else {"mixture": self._mixture.to_json()}
+        return {"scale": self._scale.to_json(), **judged}
 
     def tensors(self) -> dict[str, Tensor]:
         return self._model.to_tensors()
@@ -104,6 +116,8 @@ class _FromStatistics(AccuracyModel):
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self._scale = TargetScale.from_json(header["scale"])
         self._model = StatisticsModel.from_tensors(tensors, *self._numbers)
+        parts = len(self._model.parts)
+        self._mixture = Mixture.from_json(header["mixture"], parts) if "mixture" in header else None
 
 
 class GaussianProcessPredictor(_FromStatistics):
@@ -136,7 +150,6 @@ class StatisticsPredictor(_FromStatistics):
     name = "statistics"
     config_class = StatisticsConfig
     config: StatisticsConfig
-    _apart = False
 
     @property
     def _numbers(self) -> tuple[int, int]:

@@ -135,11 +135,12 @@ def judged_records(
     name = kept or reader
     known_as = None if name is None else reader_for(str(name))
     field = target or str(predictor.info.get("target") or "target")
-    records = read_records(data, known_as, field)
+    records = read_records(data, known_as, field, predictor.proxies)
     if len(records.graphs) < 2:
         raise DataError(f"{data} holds one record; expected two at least to compare")
     groups = _groups(records, by, data)
-    predicted, spread = predictor.predict_with_spread(records.graphs)
+    predicted, spread = predictor.predictions(records.graphs, proxies=records.proxies)
+    spread = np.zeros(len(predicted)) if spread is None else spread
     learned = known_among(predictor.info, fingerprints(records.graphs))
     families = np.array(["all"] * len(predicted)) if groups is None else np.array(groups[1])
     judged = Judged(records.targets, predicted, spread, families, learned)

@@ -63,8 +63,8 @@ def write_predictor_report(found: JudgedRecords, path: str | Path) -> Table:
             figures.calibration(found.calibration()),
             "share of known values inside the predictor's range, expected and found",
             "A range of so many standard deviations should hold the share on the horizontal axis. Below the line the"
-            " predictor is too sure of itself: its spread is how much its members disagree, which leaves out what"
-            " they all get wrong.",
+            " predictor is too sure of itself. Where its parts judged each other on training networks that they had"
+            " not seen, its spread holds for such networks; else it is how much its members disagree.",
         )
     page.heading("Where it is wrong most")
     page.table(_records_table(found, found.worst(_SHOWN)))
@@ -147,7 +147,7 @@ def _notes(found: JudgedRecords) -> list[str]:
             " marked so when they are clicked on."
         )
     if not judged.spreads:
-        notes.append("This predictor has one member and so no spread.")
+        notes.append("This predictor is one model that nothing judged, and so has no spread.")
     return notes
 
 

@@ -83,7 +83,7 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
         + (f" (also measured in {', '.join(others)}: --runtime {others[0]})" if others else ""),
         **_how(timing),
         "clocks of the device": described_states(found.clock_states()),
-        "reference": _reference(found.settings.get("reference"), state_ms),
+        "reference": None if "source" in found.settings else _reference(found.settings.get("reference"), state_ms),
         "timing": _visits(found.settings, timing),
     }
     return Collection(

@@ -52,7 +52,8 @@ class RankNAS(Strategy):
             another one.
 
     Raises:
-        ConfigError: no graph reader takes architectures of this space, which ``ranker: nn-former`` needs.
+        ConfigError: no graph reader takes architectures of this space, which ``ranker: nn-former`` and ``improvement``
+            need.
     """
 
     config: RankNASConfig
@@ -86,6 +87,12 @@ class RankNAS(Strategy):
 
             check_readable(self.space)  # now, not after the first hundred evaluations
             return NNFormerRanker
+        if self.config.ranker == "improvement":
+            from nas_core.predictor.acquisition.ranker import ImprovementRanker
+            from nas_core.predictor.ranker import check_readable
+
+            check_readable(self.space)
+            return ImprovementRanker
         return lambda space, seed: BoostedRanker(space, self.config.trees, seed)
 
     @property

@@ -15,8 +15,9 @@ __all__ = ["PRUNE_BY", "RANKERS", "RankNASConfig", "renewed_settings"]
 PRUNE_BY = ("metric-and-limits", "metric")
 """What a gene has to matter to in order to stay free."""
 
-RANKERS = ("boosted", "regression", "nn-former")
-"""What may order architectures: trees that learn pairs, trees that learn values, a network that sees graphs."""
+RANKERS = ("boosted", "regression", "nn-former", "improvement")
+"""What may order architectures: trees that learn pairs, trees that learn values, a network that sees graphs, expected
+improvement by what graph statistics predict and how sure they are."""
 
 _FORMER = {"rounds": "rankings", "finalists": "per_ranking", "keep": "keep_genes", "iterations": "generations"}
 """Settings that earlier releases called otherwise."""
@@ -69,7 +70,8 @@ class RankNASConfig:
     """Probability with which mutation replaces a gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
     """What orders architectures: gradient-boosted trees that learn which of two is better (boosted) or values
-    (regression), or a network that sees each architecture as a graph."""
+    (regression), a network that sees each architecture as a graph (nn-former), or expected improvement over the best so
+    far, by graph statistics and their spread (improvement)."""
     trees: RankerConfig = field(default_factory=RankerConfig)
     """Settings of the boosted trees by name, such as encoding or members; what they learn, ``ranker`` says."""
 

@@ -21,9 +21,9 @@ from nni.nas.strategy import Random, RegularizedEvolution
 from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.graph import Graph, GraphError, nasbench201_graph
 from nas_core.models.translation import translation_graph
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import NNFormerPredictor, expected_improvement
 from nas_core.space import SearchSpace
-from nni_ext import PredictorEvaluator, as_model_space, nasbench101_sample, nasbench201_sample
+from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space, nasbench101_sample, nasbench201_sample
 from nni_ext import nasbench201_unpruned_sample as unpruned
 
 SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
@@ -114,6 +114,7 @@ def test_what_a_trial_of_the_other_engine_receives(
         "predictor": str(file201.resolve()),
         "read": None,
         "reader": None,
+        "best": None,
         "__instance_type__": "path:nni_ext.nas.evaluator.PredictorEvaluator",
     }
     received = nni.load(sent)
@@ -190,3 +191,32 @@ def test_a_predictor_of_other_graphs_is_refused(predictor101: NNFormerPredictor)
     model = SimplifiedModelSpace.from_model(small201(), None).freeze(SAMPLE)
     with pytest.raises(GraphError, match="no training graph has operation"):
         PredictorEvaluator(predictor101).evaluate(model)
+
+
+def test_a_spread_is_reported_beside_the_prediction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cells = [nasbench201_graph([a, b, 3, 1, 2, 3]) for a in range(1, 5) for b in range(1, 5)]
+    targets = [70.0 + 2 * len(graph.edges) + graph.ops.sum() for graph in cells]
+    predictor = NNFormerPredictor("statistics", processes=0, trees=1, unseen="ignore").fit(cells, targets)
+    predictor.save(tmp_path / "p.safetensors")
+    model = RawFormatModelSpace.from_model(small201()).freeze(SAMPLE)
+    reports: list[Any] = []
+    monkeypatch.setattr(nni, "get_current_parameter", lambda: {})
+    monkeypatch.setattr(nni, "report_intermediate_result", reports.append)
+    monkeypatch.setattr(nni, "report_final_result", reports.append)
+    mean, spread = (float(each[0]) for each in predictor.predict_with_spread([nasbench201_sample(SAMPLE)]))
+    assert PredictorEvaluator(tmp_path / "p.safetensors").evaluate(model) == mean
+    assert reports == [{"default": mean, "spread": spread}] * 2
+    sure = PredictorEvaluator(tmp_path / "p.safetensors", best=80.0)
+    gain = sure.evaluate(model)
+    assert gain == expected_improvement([mean], [spread], 80.0)[0]
+    assert reports[-1] == {"default": gain, "spread": spread, "prediction": mean}
+    assert nni.load(nni.dump(sure)).best == 80.0
+    alone = NNFormerPredictor("paper", dim=16, depth=1, epochs=1, targets="mean").fit(cells, targets)
+    with pytest.raises(ConfigError, match="has no spread"):
+        PredictorEvaluator(alone, best=80.0)
+    profiler = PredictorProfiler(small201(), predictor, quantile=0.9)
+    assert profiler.profile(SAMPLE) > PredictorProfiler(small201(), predictor).profile(SAMPLE)
+    with pytest.raises(ConfigError, match="levels of quantiles"):
+        PredictorProfiler(small201(), predictor, quantile=90)
+    with pytest.raises(ConfigError, match="has no spread"):
+        PredictorProfiler(small201(), alone, quantile=0.9)

@@ -105,3 +105,10 @@ def test_large_graphs_of_the_latency_model() -> None:
         expected = model(Batch.of(graphs)).double().numpy()
     np.testing.assert_allclose(score(model, graphs, "fp32"), expected, rtol=1e-5)
     assert score(model, Graphs.of([]), "fp32").shape == (0,)
+
+
+@pytest.mark.parametrize("change", [{}, {"sibling_mask": "as_released"}, {"attention": "global"}])
+def test_one_graph_is_predicted_as_among_many(change: dict[str, object]) -> None:
+    scorer, graphs = Scorer(model_of(**change), "fp32"), random_graphs((5, 7, 5, 2, 7, 7, 1, 5) * 4)
+    alone = np.concatenate([scorer(graphs[i : i + 1]) for i in range(len(graphs))])
+    np.testing.assert_allclose(alone, scorer(graphs), atol=1e-5)

@@ -10,23 +10,11 @@ import pytest
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor.statistics import features as module
 from nas_core.predictor.statistics.features import graph_statistics, statistics_count, statistics_names
-from tests.predictor.graphs import random_graphs
+from tests.predictor.graphs import paths_of, random_graphs
 
 OPERATIONS = 5
 NAMES = statistics_names(OPERATIONS)
 assert [statistics_count(n) for n in (1, 5, 8)] == [len(statistics_names(n)) for n in (1, 5, 8)]
-
-
-def paths_of(graph: Graph) -> list[list[int]]:
-    """All ways from the first to the last node."""
-    children = {node: [int(t) for s, t in graph.edges if s == node] for node in range(len(graph))}
-    found, open_ = [], [[0]]
-    while open_:
-        path = open_.pop()
-        if path[-1] == len(graph) - 1 and len(path) > (len(graph) > 1):
-            found.append(path)
-        open_ += [[*path, child] for child in children[path[-1]]]
-    return found
 
 
 def named(graph: Graph) -> dict[str, float]:

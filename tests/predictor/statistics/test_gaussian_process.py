@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from nas_core.errors import DataError
 from nas_core.predictor.statistics import gaussian_process as module
@@ -64,3 +65,29 @@ def test_restored_and_constant_columns() -> None:
 def test_nothing_to_learn_from() -> None:
     with pytest.raises(DataError, match="equal statistics"):
         GaussianProcess.fit(np.ones((5, 3)), np.arange(5.0))
+
+
+def test_predictions_are_those_of_the_kernel_in_float64() -> None:
+    values, targets = points(300, 0)
+    process, (unseen, _) = GaussianProcess.fit(values, targets), points(500, 1)
+    standard = ((torch.from_numpy(unseen) - process.mean) / process.deviation).clamp(-5, 5) * process.rates
+    smooth, linear, _ = process.variances
+    apart = (standard[:, None] - process.points).square().sum(-1)
+    kernel = smooth * torch.exp(-apart / 2) + linear * standard @ process.points.T
+    expected = (kernel @ process.weights).numpy()
+    np.testing.assert_allclose(process.predict(unseen), expected, atol=1e-4)
+    np.testing.assert_allclose(process.predict(unseen[:3]), expected[:3], atol=1e-4)
+
+
+def test_the_gradient_of_the_likelihood_is_that_of_autograd() -> None:
+    values, targets = (torch.from_numpy(part) for part in points(40, 0))
+    logarithms = torch.tensor([-0.5, 0.1, -1.0, 0.3, -0.2, 0.0, 0.2, -1.0, -2.0], dtype=torch.float64)
+    logarithms.requires_grad_()
+    rates, (smooth, linear, noise) = logarithms[:-3].exp(), logarithms[-3:].exp()
+    scaled = values * rates
+    apart = (scaled[:, None] - scaled).square().sum(-1)
+    itself = torch.eye(40, dtype=torch.float64)
+    kernel = smooth * torch.exp(-apart / 2) + linear * scaled @ scaled.T + (noise + module.NOISE) * itself
+    (0.5 * targets @ torch.linalg.solve(kernel, targets) + 0.5 * torch.logdet(kernel)).backward()
+    found = module._gradient(values, targets, logarithms.detach().exp())  # private: the optimiser hides a wrong one
+    torch.testing.assert_close(found, logarithms.grad)

@@ -48,7 +48,7 @@ def test_rows_are_means_of_each_kind_however_many_at_once(monkeypatch: pytest.Mo
     model = StatisticsModel.fit(graphs, wanted, 2, 3, seed=0)
     rows = model.predict(graphs)
     assert rows.shape == (2, 60) and all(kendall_tau(row, wanted) > 0.7 for row in rows)
-    only = StatisticsModel(model.processes, model.columns, (), model.kinds, model.mean, model.deviation)
+    only = StatisticsModel(model.processes, model.columns, (), model.description, model.mean, model.deviation)
     np.testing.assert_allclose(only.predict(graphs)[0], rows[0])
     monkeypatch.setattr(module, "CHUNK", 7)
     np.testing.assert_allclose(model.predict(graphs), rows)
@@ -65,7 +65,13 @@ def test_only_kinds_of_the_training_graphs_count_where_indices_are_large() -> No
     spread = [3, 200, 7000, 9, 31_000]
     near = StatisticsModel.fit(graphs, wanted, 2, 2, seed=0)
     far = StatisticsModel.fit(renamed(graphs, spread), wanted, 2, 2, seed=0)
-    assert near.kinds.tolist() == [0, 1, 2, 3, 4] and far.kinds.tolist() == sorted(spread)
+    assert near.description.vocabulary.kinds.tolist() == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ] and far.description.vocabulary.kinds.tolist() == sorted(spread)
     assert len(far.processes[0].mean) < 400
     unknown = [renamed(random_graphs((7,) * 9), [*spread[:4], last]) for last in (4, 8000, 32_000)]
     first, *more = (far.predict(graphs) for graphs in unknown)
@@ -79,7 +85,9 @@ def test_absent_kinds_with_small_indices_count() -> None:
     graphs = replace(
         random_graphs((5, 6) * 8), ops=np.array([0, 1, 2, 6])[random_graphs((5, 6) * 8).ops % 4].astype("i2")
     )
-    assert StatisticsModel.fit(graphs, np.arange(16.0), 1, 0, seed=0).kinds.tolist() == list(range(7))
+    assert StatisticsModel.fit(graphs, np.arange(16.0), 1, 0, seed=0).description.vocabulary.kinds.tolist() == list(
+        range(7)
+    )
 
 
 def test_files_of_the_first_release_have_a_number_in_place_of_the_kinds() -> None:
@@ -110,3 +118,11 @@ def test_altered_tensors_are_refused(name: str, damage: Any) -> None:
     tensors = model.to_tensors()
     with pytest.raises((DataError, ValueError)):
         StatisticsModel.from_tensors({**tensors, name: damage(tensors[name])}, 2, 1)
+
+
+def test_a_few_graphs_are_predicted_as_among_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = random_graphs(tuple([4, 5, 6, 7] * 15))
+    model = StatisticsModel.fit(graphs, np.array([float(len(graph.edges)) for graph in graphs]), 2, 3, seed=0)
+    few = model.predict(graphs)
+    monkeypatch.setattr(module, "FEW", 0)
+    np.testing.assert_allclose(few, model.predict(graphs), rtol=1e-9)

@@ -11,7 +11,8 @@ from nas_core.predictor import ACCURACY_MODELS, kendall_tau, reader_for
 
 CELLS = "cells.jsonl"  # {"architecture": "|nor_conv_3x3~0|+|..", "target": 0.91} in each line: your trained networks
 READER = "nasbench201"  # of 'nas-ext predictor train --help': what the architectures are written in
-MODEL = os.environ.get("MODEL", "statistics")  # seconds; nn-former: minutes, and better from some hundred networks on
+MODEL = os.environ.get("MODEL", "statistics")  # nn-former: many minutes, better from hundreds of networks on
+SETTINGS = {"recipe": "best"} if MODEL == "nn-former" else {}  # the recipe whose predictions have a spread
 CANDIDATES = int(os.environ.get("CANDIDATES", "300"))  # untrained cells that are ranked
 
 with open(CELLS, encoding="utf-8") as lines:
@@ -19,7 +20,7 @@ with open(CELLS, encoding="utf-8") as lines:
 graphs = [reader_for(READER).read(cell["architecture"]) for cell in cells]
 accuracies = np.array([cell["target"] for cell in cells])
 half = len(cells) // 2  # one half is learned, the other judges
-model = ACCURACY_MODELS.get(MODEL)(seed=0).fit(graphs[:half], accuracies[:half])
+model = ACCURACY_MODELS.get(MODEL)(seed=0, **SETTINGS).fit(graphs[:half], accuracies[:half])
 mean, spread = model.predict_with_spread(graphs[half:])
 tau = kendall_tau(mean, accuracies[half:])
 baseline = kendall_tau([cell["parameters"] for cell in cells[half:]], accuracies[half:])
@@ -32,7 +33,6 @@ expected, unsure = model.predict_with_spread([reader_for(READER).read(cell) for 
 with open("ranking.csv", "w", encoding="utf-8") as file:
     file.write("accuracy,spread,architecture\n")
     file.writelines(f"{expected[i]:.4f},{unsure[i]:.4f},{candidates[i]}\n" for i in np.argsort(-expected))
-
 axes = (figure := Figure(figsize=(5, 5))).subplots()
 axes.errorbar(mean, accuracies[half:], xerr=spread, fmt="o", alpha=0.5)
 axes.set(xlabel="predicted accuracy, with its spread", ylabel="measured accuracy", title=f"Kendall's tau {tau:.2f}")

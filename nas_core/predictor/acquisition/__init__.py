@@ -1,0 +1,1 @@
+"""What a search makes of predictions and their spread."""

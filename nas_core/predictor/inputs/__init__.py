@@ -1,0 +1,1 @@
+"""What predictors read beside graphs, and graphs as a model can read them."""
