@@ -1,0 +1,17 @@
+"""A zero-cost proxy of a third party: norms of the weights, summed over layers."""
+
+from __future__ import annotations
+
+from nas_core.proxies import Proxy, Trial
+
+
+class L2Norm(Proxy):
+    name = "l2_norm"
+    purpose = "norms of the weights, summed over layers"
+
+    def score(self, trial: Trial) -> float:
+        return float(sum(weight.detach().norm() for weight in trial.weights(trial.tensors())))
+
+
+L2_NORM = L2Norm()
+"""Offered as ``l2_norm = "package.module:L2_NORM"`` in the entry-point group ``nas_ext.proxies``."""

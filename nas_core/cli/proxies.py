@@ -1,0 +1,138 @@
+"""``nas-ext proxies``: scores of untrained networks, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from tqdm import tqdm
+
+from nas_core.cli.workload import workload_settings
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.files import append_jsonl, read_jsonl
+from nas_core.graph import nasbench201_ops, nasbench201_string
+from nas_core.latency.by_genes.collect import planned_architectures
+from nas_core.locks import only_process
+from nas_core.models.kind import kind_of
+from nas_core.proxies import PROXIES, NasBench201Proxies, NetworkProxies, SpaceProxies
+from nas_core.space import Architecture, SearchSpace, get_space
+
+__all__ = ["command"]
+
+BENCHMARK = "nasbench201"
+"""What ``--space`` calls the cells of NAS-Bench-201, which are no search space of genes."""
+
+Read = Callable[[Any], tuple[Any, Any]]
+"""An architecture as JSON holds it to its one form there, and to what is scored."""
+
+
+def command(
+    space: Annotated[str, typer.Option(help=f"A space of 'space list', a YAML file, or {BENCHMARK}.")],
+    out: Annotated[Path, typer.Option(help="Scores (.jsonl); an existing file is continued.")],
+    samples: Annotated[int | None, typer.Option(min=1, help="Random architectures the file shall hold.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON Lines with an architecture in each record, instead of --samples; texts and numbers beside it are"
+            " kept."
+        ),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None, typer.Option(help=f"One of {', '.join(PROXIES.names())}; repeatable; default: all.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=2, help="Random inputs of each network.")] = 32,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of architectures, weights and inputs.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE of the space's workload; repeatable.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+) -> None:
+    """Build architectures with random weights and score them on a batch of random inputs. Run it again to go on."""
+    if out.suffix != ".jsonl":
+        raise ConfigError(f"output {out}: expected a name that ends in .jsonl")
+    if (samples is None) == (data is None):
+        raise ConfigError("expected either --samples or --data, which say what is scored")
+    if data is not None and data.resolve() == out.resolve():
+        raise ConfigError(f"output {out} is also an input, which is kept; give another name")
+    more: dict[str, Any] = {"batch": batch, "seed": seed, "device": device}
+    scores: NetworkProxies
+    read: Read
+    if space == BENCHMARK:
+        if settings:
+            raise ConfigError(f"--set {settings[0]}: cells of {BENCHMARK} have no workload; leave it out")
+        scores, read = NasBench201Proxies(proxy, **more), _cell
+        drawn: list[Any] = [] if samples is None else NasBench201Proxies.drawn(samples, seed)
+    else:
+        searched = get_space(space)
+        typed = workload_settings(kind_of(searched), settings or [], {}, "--set")
+        scores, read = SpaceProxies(searched, proxy, typed, **more), _reader(searched)
+        drawn = [] if samples is None else [each.to_dict() for each in planned_architectures(searched, samples, seed)]
+    planned = [(*read(each), {}) for each in drawn] if data is None else _given(data, read)
+    with only_process(out.with_name(f"{out.name}.lock"), f"is scoring into {out}", "give another file"):
+        before = _scored_before(out, scores)
+        rest = [one for one in planned if _key(one[0]) not in before]
+        for shown, each, beside in tqdm(rest, "scoring", unit="network", disable=None):
+            own = {"architecture": shown, "proxies": scores(each), "settings": scores.settings}
+            append_jsonl(out, {**beside, **own})
+    typer.echo(f"{len(planned)} networks of {space}, {len(planned) - len(rest)} of them scored before: {out}")
+
+
+def _cell(value: Any) -> tuple[Any, Any]:
+    text = nasbench201_string(nasbench201_ops(value) if isinstance(value, str) else value)
+    return text, text
+
+
+def _reader(space: SearchSpace) -> Read:
+    def read(value: Any) -> tuple[Any, Any]:
+        whole = isinstance(value, dict) and isinstance(value.get("genes"), dict)
+        architecture = space.validate(Architecture.from_json(value) if whole else Architecture(value))
+        return architecture.to_dict(), architecture
+
+    return read
+
+
+def _given(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """Architectures of a file, each once, with the texts and numbers beside it, such as a target."""
+    found: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
+    for number, record in enumerate(read_jsonl(path), 1):
+        if "architecture" not in record:
+            raise DataError(f"{path}, record {number}: no field 'architecture'; it has {', '.join(map(repr, record))}")
+        try:
+            shown, each = read(record["architecture"])
+        except NasExtError as error:
+            raise DataError(f"{path}, record {number}: {error}") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{path}, record {number}: the architecture cannot be read ({error})") from error
+        beside = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
+        found.setdefault(_key(shown), (shown, each, beside))
+    if not found:
+        raise DataError(f"{path} holds no records; expected one JSON object per line with an architecture")
+    return list(found.values())
+
+
+def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
+    """What the file holds.
+
+    Raises:
+        ConfigError: scores of other settings. DataError: something else.
+    """
+    if not out.exists():
+        return set()
+    found = read_jsonl(out)
+    wanted = json.loads(json.dumps(scores.settings))
+    for number, record in enumerate(found, 1):
+        if not {"architecture", "proxies", "settings"} <= record.keys():
+            raise DataError(f"{out}, record {number} holds no scores of proxies; give another file")
+        if record["settings"] != wanted or list(record["proxies"]) != scores.proxies:
+            raise ConfigError(
+                f"{out} holds scores of {', '.join(record['proxies'])} with {json.dumps(record['settings'])}; give the"
+                " same settings to go on, or another file"
+            )
+    return {_key(record["architecture"]) for record in found}
+
+
+def _key(shown: Any) -> str:
+    return json.dumps(shown, sort_keys=True)

@@ -1,0 +1,130 @@
+"""The network of NAS-Bench-201 around a cell, with random weights: what scores of untrained networks are computed on.
+
+Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020, section 2.1: a
+convolution, three stages of N = 5 cells with 16, 32 and 64 channels, between stages a basic residual block of stride 2,
+global average pooling and a classifier. Convolutions of a cell are ReLU, convolution, batch norm. Weights are those
+that torch draws by default, as in the authors' networks.
+
+Shapes: B batch, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError
+from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_graph, nasbench201_ops
+from nas_core.random_streams import own_streams
+
+__all__ = ["NasBench201Net", "nasbench201_network"]
+
+
+class _ConvBlock(nn.Sequential):
+    """ReLU, convolution, batch norm; the result is as large as the input over ``stride``."""
+
+    def __init__(self, before: int, after: int, kernel: int, stride: int = 1) -> None:
+        convolution = nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False)
+        super().__init__(nn.ReLU(), convolution, nn.BatchNorm2d(after))
+
+
+def _operation(name: str, channels: int) -> nn.Module | None:
+    """What stands on an edge; None where there is none."""
+    if name == "none":
+        return None
+    if name == "skip_connect":
+        return nn.Identity()
+    if name == "avg_pool_3x3":
+        return nn.AvgPool2d(3, 1, 1, count_include_pad=False)
+    return _ConvBlock(channels, channels, 1 if name == "nor_conv_1x1" else 3)
+
+
+class _Cell(nn.Module):
+    """Four states, of which each is the sum of what operations make of those before it; the last is the result."""
+
+    def __init__(self, operations: Sequence[int], channels: int) -> None:
+        super().__init__()
+        made = {edge: _operation(CHOICES[index], channels) for edge, index in zip(STATES, operations, strict=True)}
+        self.edges = nn.ModuleDict({f"{a}_{b}": each for (a, b), each in made.items() if each is not None})
+
+    def forward(self, x: Tensor) -> Tensor:
+        states = [x]
+        for target in (1, 2, 3):
+            found = [
+                self.edges[f"{source}_{target}"](states[source])
+                for source in range(target)
+                if f"{source}_{target}" in self.edges
+            ]
+            states.append(sum(found[1:], found[0]) if found else torch.zeros_like(x))
+        return states[3]
+
+
+class _Residual(nn.Module):
+    """The basic residual block between two stages; its shortcut is an average over 2x2 and a 1x1 convolution."""
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(_ConvBlock(before, after, 3, 2), _ConvBlock(after, after, 3))
+        self.shortcut = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(before, after, 1, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.body(x) + self.shortcut(x)
+        return found
+
+
+class NasBench201Net(nn.Module):
+    """Images ``(B, 3, height, width)`` to logits ``(B, classes)``, through ``3 * cells`` cells.
+
+    Args:
+        operations: six indices into :data:`nas_core.graph.nasbench201.CHOICES`, in the order of the official string.
+        channels: C of the first stage; each next one has twice as many.
+        cells: cells of each stage.
+        classes: of the classifier.
+    """
+
+    def __init__(self, operations: Sequence[int], channels: int = 16, cells: int = 5, classes: int = 10) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
+        widths = (channels, 2 * channels, 4 * channels)
+        layers: list[nn.Module] = []
+        for before, width in zip((None, *widths), widths, strict=False):
+            layers += [] if before is None else [_Residual(before, width)]
+            layers += [_Cell(operations, width) for _ in range(cells)]
+        self.layers = nn.Sequential(*layers)
+        self.last = nn.Sequential(nn.BatchNorm2d(widths[-1]), nn.ReLU())
+        self.classifier = nn.Linear(widths[-1], classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x: Tensor = self.last(self.layers(self.stem(images)))
+        return F.linear(x.mean((2, 3)), self.classifier.weight, self.classifier.bias)
+
+
+def nasbench201_network(
+    architecture: str | Sequence[int] | NDArray[Any],
+    *,
+    channels: int = 16,
+    cells: int = 5,
+    classes: int = 10,
+    seed: int = 0,
+) -> NasBench201Net:
+    """Build the network of a cell, with weights drawn by ``seed``; torch's own random streams stay where they are.
+
+    Args:
+        architecture: ``|nor_conv_3x3~0|+..``, or six indices into :data:`nas_core.graph.nasbench201.CHOICES`.
+
+    Raises:
+        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
+        ConfigError: a size below 1.
+    """
+    for name, size in (("channels", channels), ("cells", cells), ("classes", classes)):
+        if size < 1:
+            raise ConfigError(f"{name} is {size}; expected at least 1")
+    nasbench201_graph(architecture)
+    operations = nasbench201_ops(architecture) if isinstance(architecture, str) else [int(op) for op in architecture]
+    with own_streams(seed):
+        return NasBench201Net(operations, channels, cells, classes)

@@ -1,0 +1,97 @@
+"""``nas-ext proxies``: scores that are resumed, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.files import read_jsonl
+
+SPACE = """
+fixed: {image_size: 8, patch_size: 4, head_dim: 4, relative_clip: 1}
+choices:
+  layers: [1, 2]
+  embed_dim: [8, 12]
+  ffn_dim: {options: [8, 16], per: layers}
+  heads: {options: [1, 2], per: layers}
+"""
+CELL = "|nor_conv_1x1~0|+|none~0|none~1|+|skip_connect~0|none~1|none~2|"
+
+
+@pytest.fixture
+def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.yml").write_text(SPACE, encoding="utf-8")
+    return "tiny.yml"
+
+
+def proxies(*arguments: str) -> int:
+    return main(["proxies", "--batch", "2", "--proxy", "nwot", "--proxy", "params", *arguments])
+
+
+def test_more_samples_go_on_where_the_file_ends(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert proxies("--space", space, "--samples", "3", "--out", "a.jsonl") == 0
+    before = Path("a.jsonl").read_text(encoding="utf-8")
+    assert proxies("--space", space, "--samples", "5", "--out", "a.jsonl") == 0
+    assert Path("a.jsonl").read_text(encoding="utf-8").startswith(before)
+    records = read_jsonl("a.jsonl")
+    assert len({json.dumps(record["architecture"]) for record in records}) == len(records) == 5
+    assert all(list(record["proxies"]) == ["nwot", "params"] for record in records)
+    assert "5 networks of tiny.yml, 3 of them scored before: a.jsonl" in capsys.readouterr().out
+    assert proxies("--space", space, "--data", "a.jsonl", "--out", "b.jsonl") == 0
+    assert read_jsonl("b.jsonl") == records
+
+
+def test_other_settings_need_another_file(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert proxies("--space", space, "--samples", "2", "--out", "a.jsonl") == 0
+    before = Path("a.jsonl").read_bytes()
+    for more in (["--seed", "1"], ["--proxy", "flops"], ["--set", "classes=3"]):
+        assert proxies("--space", space, "--samples", "2", "--out", "a.jsonl", *more) == 2
+        assert "give the same settings to go on, or another file" in capsys.readouterr().err
+    Path("c.jsonl").write_text('{"architecture": 1}\n', encoding="utf-8")
+    assert proxies("--space", space, "--samples", "2", "--out", "c.jsonl") == 2
+    assert "c.jsonl, record 1 holds no scores" in capsys.readouterr().err
+    assert Path("a.jsonl").read_bytes() == before
+
+
+def test_cells_of_nasbench201(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cells.jsonl").write_text(
+        "".join(json.dumps({"architecture": each}) + "\n" for each in (CELL, [2, 0, 0, 1, 0, 0])), encoding="utf-8"
+    )
+    assert (
+        main(["proxies", "--space", "nasbench201", "--data", "cells.jsonl", "--proxy", "params", "--out", "o.jsonl"])
+        == 0
+    )
+    (record,) = read_jsonl("o.jsonl")  # both are the same cell
+    assert record["architecture"] == CELL and record["proxies"] == {"params": 101_306.0}
+    assert main(["proxies", "--space", "nasbench201", "--samples", "1", "--set", "x=1", "--out", "p.jsonl"]) == 2
+    assert "have no workload" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--out", "a.jsonl"], "either --samples or --data"),
+        (["--out", "a.jsonl", "--samples", "2", "--data", "in.jsonl"], "either --samples or --data"),
+        (["--out", "a.csv", "--samples", "2"], "ends in .jsonl"),
+        (["--out", "in.jsonl", "--data", "in.jsonl"], "also an input"),
+        (["--out", "a.jsonl", "--data", "in.jsonl"], "in.jsonl, record 1: no field 'architecture'; it has 'genes'"),
+        (["--out", "a.jsonl", "--data", "wrong.jsonl"], "wrong.jsonl, record 1: "),
+        (["--out", "a.jsonl", "--data", "list.jsonl"], "list.jsonl, record 1: the architecture cannot be read"),
+        (["--out", "a.jsonl", "--data", "none.jsonl"], "holds no records"),
+        (["--out", "a.jsonl", "--samples", "2", "--proxy", "accuracy"], "unknown zero-cost proxy 'accuracy'"),
+        (["--out", "a.jsonl", "--samples", "2", "--set", "beam=2"], "unknown setting of the workload of image"),
+        (["--out", "a.jsonl", "--samples", "2", "--device", "gpu"], "device 'gpu' is not usable"),
+    ],
+)
+def test_refused(space: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("in.jsonl").write_text('{"genes": {}}\n', encoding="utf-8")
+    Path("wrong.jsonl").write_text('{"architecture": {"layers": 9}}\n', encoding="utf-8")
+    Path("list.jsonl").write_text('{"architecture": 5}\n', encoding="utf-8")
+    Path("none.jsonl").write_text("\n", encoding="utf-8")
+    assert main(["proxies", "--space", space, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not Path("a.jsonl").exists()
