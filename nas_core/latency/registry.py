@@ -42,6 +42,7 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
         "flops-access": "nas_core.latency.by_graph.price_list:FlopsAccessModel",
         "graphsage": "nas_core.latency.by_graph.graphsage:GraphSageModel",
         "graphsage-priced": "nas_core.latency.by_graph.graphsage:GraphSagePricedModel",
+        "kernel-sum": "nas_core.latency.by_graph.kernel_sum:KernelSumModel",
         "nn-former": "nas_core.latency.by_graph.nn_former:NNFormerModel",
         "nn-former-global": "nas_core.latency.by_graph.nn_former:NNFormerGlobalModel",
         "nn-former-released": "nas_core.latency.by_graph.nn_former:NNFormerReleasedModel",

@@ -14,7 +14,7 @@ from nas_core.layers.attention.kinds import KINDS as ATTENTION
 from nas_core.models import kind_of
 from nas_core.models.memory import memory_numbers, state_numbers
 from nas_core.models.workload import OnePassWorkload
-from nas_core.space import SearchSpace, get_space, image_space, language_space, translation_space
+from nas_core.space import SearchSpace, bert_space, get_space, image_space, language_space, translation_space
 from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import with_attention
 
@@ -54,6 +54,11 @@ SIZES: dict[str, Any] = {
 }
 LANGUAGE = {name: language_space(name, **SIZES, context_length=700, attention=kinds) for name, kinds in PLACED.items()}
 MASKED = {name: masked_lm_space(name, **SIZES, sequence_length=40, attention=kinds) for name, kinds in PLACED.items()}
+SHAPED = bert_space(
+    "shaped", layers=(1, 2, 3), hidden_dims=(16, 48, 96), heads=(4, 2), ffn_dims=(64, 256), sequence_length=40,
+    outer_dim=128,
+)  # fmt: skip
+EQUAL = bert_space("equal", layers=(3,), hidden_dims=(48, 64), heads=(4, 2), ffn_ratios=(1.5, 4.0), sequence_length=40)
 WORDS = {"source_vocab": 200, "target_vocab": 200}
 
 
@@ -74,6 +79,9 @@ def both(space: SearchSpace, seed: int, settings: dict[str, Any]) -> tuple[Measu
         (LINEAR, {**WORDS, "source_length": 20, "target_length": 12, "beam": 3}),
         (IMAGE, {}),
         (IMAGE, {"batch": 8}),
+        (SHAPED, {"vocab": 100, "batch": 4, "classes": 3}),
+        (SHAPED, {"vocab": 2000}),
+        (EQUAL, {"vocab": 200, "batch": 2}),
     ],
 )
 def test_formulas_are_near_what_a_pass_takes(space: SearchSpace, settings: dict[str, Any], seed: int) -> None:

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from tqdm import tqdm
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
@@ -24,22 +23,22 @@ from nas_core.latency import (
     load_latency_model,
     parsed_model_settings,
 )
-from nas_core.latency.by_graph import NetworkLatencies
-from nas_core.latency.by_graph.base import Progress
-from nas_core.latency.by_graph.dataset import RUNTIMES
+from nas_core.latency.by_graph import NetworkLatencies, shipped_for, shipped_model
+from nas_core.latency.by_graph.dataset import RUNTIMES, NetworkSet
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
 from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.by_graph.predict import NetworkPrediction, predict_read
 from nas_core.latency.by_graph.quality import family_quality, family_table
-from nas_core.latency.by_graph.shipped import device_of, shipped_model
+from nas_core.latency.by_graph.shipped import device_of
 from nas_core.latency.by_graph.unseen import ranges_of
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
+from nas_core.predictor.training.bar import training_bar
 from nas_core.report.tables import Column, Table
 
 __all__ = ["predict", "train"]
 
-_RUNTIME = "Whose latencies. Of a folder of 'dataset': onnxruntime (default) or torch; of others only a note."
+_RUNTIME = "Whose latencies. Of a folder of 'dataset': onnxruntime (default, where measured), torch; else only a note."
 _COLUMNS = (
     Column("file", "file", ""),
     Column("latency_ms", "ms", ".3f"),
@@ -74,7 +73,8 @@ def train(
             f"--features {features} is for .npz files; the networks of folder {data} are read as corrected"
         )
     if runtime is None and (data / JOURNAL).exists():
-        runtime = RUNTIMES[0]
+        measured = NetworkSet.read(data).reference_ms
+        runtime = next(iter(measured)) if len(measured) == 1 else RUNTIMES[0]
     if threads is not None:
         torch.set_num_threads(threads)
     networks = load_networks(data, runtime or RUNTIMES[0])
@@ -102,6 +102,7 @@ def predict(
     files: Annotated[list[Path], typer.Argument(help="ONNX models, with or without weights.")],
     model: Annotated[Path | None, typer.Option(help="A model of 'train'; default: the one shipped.")] = None,
     runtime: Annotated[str | None, typer.Option(help="Runtime of the shipped model; default: onnxruntime.")] = None,
+    device: Annotated[str | None, typer.Option(help="Device of the shipped model, by the name it has there.")] = None,
     shapes: Annotated[
         list[str] | None,
         typer.Option(
@@ -116,11 +117,16 @@ def predict(
     """Milliseconds of each network, with their spread, FLOPs and parameters."""
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
-    if model is not None and runtime is not None:
-        raise ConfigError(f"--runtime {runtime} chooses among the shipped models, --model {model} is another; give one")
+    chosen = {"--model": model, "--device": device, "--runtime": runtime}
+    given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)}: --runtime and --device choose among the shipped models; give one")
     sizes = _shapes(shapes or [])
     here = str(describe_machine("cpu", 1)["device_name"])
-    used = shipped_model(runtime or RUNTIMES[0], here) if model is None else load_latency_model(model, "graph")
+    if model is not None:
+        used = load_latency_model(model, "graph")
+    else:
+        used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], here)
     read, broken = _read(files, used, sizes, batch)
     rows = [_row(one) for one in predict_read(read, used)]
     for network in read:
@@ -139,24 +145,12 @@ def predict(
 
 def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> GraphLatencyModel:
     start = time.perf_counter()
-    with tqdm(desc=f"training {model.name}", unit="step", disable=None) as bar:
-        model.fit(networks, seed=seed, progress=shown_in(bar))
+    with training_bar(f"training {model.name}") as told:
+        model.fit(networks, seed=seed, progress=told)
     model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
     model.info["learned"] = fingerprints(networks.graphs)
     model.info["fit_s"] = round(time.perf_counter() - start, 1)
     return model
-
-
-def shown_in(bar: Any) -> Progress:
-    """Progress of a fit, shown in a bar."""
-
-    def progress(step: int, steps: int, loss: float) -> None:
-        if bar.total is None or step <= bar.n:  # the first member, or the next
-            bar.reset(steps)
-        bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
-        bar.update(step - bar.n)
-
-    return progress
 
 
 def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:

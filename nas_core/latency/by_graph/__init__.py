@@ -4,6 +4,7 @@ from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel, GraphSagePricedModel
+from nas_core.latency.by_graph.kernel_sum import KernelSumConfig, KernelSumModel
 from nas_core.latency.by_graph.nn_former import (
     NNFormerGlobalModel,
     NNFormerModel,
@@ -13,7 +14,7 @@ from nas_core.latency.by_graph.nn_former import (
 from nas_core.latency.by_graph.nnlqp import read_nnlqp, read_nnlqp_table
 from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks
 from nas_core.latency.by_graph.price_list import CountsModel, FlopsAccessModel, FlopsModel
-from nas_core.latency.by_graph.shipped import shipped_model
+from nas_core.latency.by_graph.shipped import shipped_for, shipped_model
 from nas_core.latency.by_graph.trees import TreesModel
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "GraphLatencyModel",
     "GraphSageModel",
     "GraphSagePricedModel",
+    "KernelSumConfig",
+    "KernelSumModel",
     "NNFormerGlobalModel",
     "NNFormerModel",
     "NNFormerReleasedModel",
@@ -35,5 +38,6 @@ __all__ = [
     "predict_networks",
     "read_nnlqp",
     "read_nnlqp_table",
+    "shipped_for",
     "shipped_model",
 ]

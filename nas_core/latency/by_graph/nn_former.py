@@ -61,8 +61,7 @@ class NNFormerUnpricedModel(GraphLatencyModel):
             self._predictor = NNFormerPredictor.restored(*contents, device=str(self.device), unseen="ignore")
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        predicted, spread = self._predictor.predict_with_spread(graphs)
-        return predicted, spread if self._recipe.members > 1 else None
+        return self._predictor.predictions(graphs)
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         about, tensors = super().contents()

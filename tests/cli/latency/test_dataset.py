@@ -38,9 +38,23 @@ def test_a_set_of_real_families(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert sum(path.stat().st_size for path in (tmp_path / "set" / "onnx").iterdir()) < 600_000
 
 
+def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--out", tmp_path / "set", "--families", "alexnet", "--runtimes", "onnxruntime", *SHORT]
+    assert run(capsys, *arguments, "--networks", 2, "--most-batch", 4)[0] == 0
+    data, rows = read_dataset(tmp_path / "set"), NetworkSet.read(tmp_path / "set").rows
+    assert data.graphs.static is not None
+    assert data.graphs.static[:, 0].tolist() == [row["settings"]["batch"] for row in rows]
+    code, _, err = run(capsys, *arguments, "--networks", 2)
+    assert code == 2 and "was begun with setting most_batch = 4" in err
+    code, out, _ = run(capsys, "--out", tmp_path / "set", "--again", 1)
+    assert code == 0 and "1 networks differ by" in out
+
+
 def test_the_list_of_families(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--list")
-    assert code == 0 and {"alexnet", "vgg", "squeezenet", "googlenet", "nasbench201", "encoder"} <= set(out.split())
+    assert code == 0 and {"alexnet", "vgg", "squeezenet", "googlenet", "regnet", "nasbench201", "encoder"} <= set(
+        out.split()
+    )
 
 
 def test_wrong_inputs_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tqdm import tqdm
 
 from nas_core.cli import main
-from nas_core.cli.latency.networks import shown_in
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import load_latency_model
@@ -98,16 +95,6 @@ def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any
     assert code == 2 and "latency model 'ensemble' has no setting dim; it has: epochs" in err
 
 
-def test_the_bar_begins_anew_for_each_member() -> None:
-    written = io.StringIO()
-    with tqdm(file=written) as bar:
-        progress = shown_in(bar)
-        for steps in (3, 5):
-            for step in range(1, steps + 1):
-                progress(step, steps, 0.5)
-            assert (bar.n, bar.total) == (steps, steps)
-
-
 def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
     static = read_onnx(onnx_file).graph.static
     assert static is not None
@@ -159,6 +146,14 @@ def test_the_shipped_model_of_this_runtime_is_used(
     (tmp_path / "cpu.safetensors").write_bytes(trained.read_bytes())
     assert run(capsys, "predict", onnx_file)[0] == 0
     assert "no model is shipped for torch" in run(capsys, "predict", onnx_file, "--runtime", "torch")[2]
+    other = load_latency_model(trained, "graph")
+    other.info["machine"], other.info["runtime"] = {"device_name": "gpu"}, "torch"
+    other.save(tmp_path / "gpu.safetensors")
+    code, _, err = run(capsys, "predict", onnx_file, "--device", "gpu")
+    assert code == 0 and "in torch on gpu" in err
+    assert run(capsys, "predict", onnx_file, "--runtime", "torch")[0] == 0
+    code, _, err = run(capsys, "predict", onnx_file, "--device", "gpv")
+    assert code == 2 and "Did you mean 'gpu'?" in err and err.count("\n") == 1
 
 
 def test_nothing_is_written_where_no_file_can_be_read(trained: Path, tmp_path: Path, capsys: Any) -> None:
@@ -189,7 +184,7 @@ def test_wrong_inputs_are_one_line(networks: Path, trained: Path, onnx_file: Pat
         (("train", "--data", networks, "--out", out, "--features", "best"), "corrected or released"),
         (("train", "--data", tmp_path, "--out", out, "--features", "released"), "is for .npz files"),
         (("train", "--data", networks, "--out", out, "--model", "counts", "--set", "dim=2"), "it has: shrinkage"),
-        (("predict", onnx_file, "--model", trained, "--runtime", "torch"), "chooses among the shipped models"),
+        (("predict", onnx_file, "--model", trained, "--runtime", "torch"), "choose among the shipped models"),
         (("train", "--data", tmp_path / "absent.npz", "--out", out), "file not found"),
         (("train", "--data", tmp_path, "--out", out), "holds no networks"),
         (("train", "--data", text, "--out", out), "holds no networks"),

@@ -35,6 +35,16 @@ class TestGraphSagePriced(TestGraphSage):
     name = "graphsage-priced"
 
 
+class TestKernelSum(NetworkModelContract):
+    name = "kernel-sum"
+    settings = {"width": 16, "epochs": 30, "batch_size": 8, "members": 2}  # noqa: RUF012 - never changed
+
+    def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
+        predicted, spread = fitted.predict_with_spread(data.graphs)
+        assert np.array_equal(predicted, fitted.predict(data.graphs))
+        assert (spread >= predicted * fitted.relative_spread).all() and (spread > 0).all()
+
+
 class TestNNFormer(NetworkModelContract):
     name = "nn-former"
     settings = NN_FORMER

@@ -50,10 +50,13 @@ def measured_again(
         keep: add the second measurements to ``again.jsonl`` in the folder, for its report; they are never learned.
 
     Raises:
-        ConfigError: it was measured on another machine, another process measures it now, or a family is missing.
+        ConfigError: it was published, or measured on another machine, another process measures it now, or a family is
+        missing.
         DataError: no such folder, a damaged one, one with fewer networks, or one of which no network can be measured.
     """
     found = NetworkSet.read(path)
+    if source := found.settings.get("source"):
+        raise ConfigError(f"{path} has latencies that {source} published; measure a folder of your own again")
     config, timing = _settings(found)
     machine = {
         **describe_machine(timing.device, timing.threads),
@@ -121,7 +124,10 @@ def second_measurements(found: NetworkSet, runtime: str) -> dict[str, dict[str, 
 
 def _settings(found: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
     try:
-        given = {field.name: found.settings[field.name] for field in fields(NetworkSetConfig)}
+        given = {
+            field.name: found.settings[field.name] for field in fields(NetworkSetConfig) if field.name != "most_batch"
+        }
+        given["most_batch"] = found.settings.get("most_batch", 1)
         config = NetworkSetConfig(**{**given, "runtimes": tuple(given["runtimes"])})
         if not all(isinstance(number, int) for number in (config.visits, config.together)):
             raise TypeError("visits or together")

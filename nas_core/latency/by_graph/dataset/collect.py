@@ -74,13 +74,15 @@ def collect_networks(
         "opset": OPSET,
         "reference": {"family": GOOGLENET.name, **_REFERENCE},
     }
+    if config.most_batch == 1:  # as folders of earlier releases have it
+        del settings["most_batch"]
     machine = {**describe_machine(timing.device, timing.threads), **versions}
-    planned = planned_networks(families, count, config.seed)
+    planned = planned_networks(families, count, config.seed, config.most_batch)
     with alone(Path(path)):
         return _collected(Path(path), planned, settings, machine, timing, config, progress)
 
 
-def alone(folder: Path) -> AbstractContextManager[None]:
+def alone(folder: Path) -> AbstractContextManager[int]:
     """No other process measures the networks of the folder in this block.
 
     Raises:

@@ -28,26 +28,31 @@ class PlannedNetwork(NamedTuple):
     """Settings of the network, as JSON gives them back."""
 
 
-def planned_networks(families: Sequence[Family], count: int, seed: int) -> list[PlannedNetwork]:
+def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
     """The first ``count`` networks of the seed's list: one of each family in turn, so that drift of the machine is not
     taken for a property of a family, and any beginning of the list is a smaller data set.
+    Each has a ``batch`` from 1 to the most, drawn by chance, if that is
+    more than 1 and the family takes any.
 
     Raises:
         ConfigError: a family gave no other network in 50 draws, or no network is asked for.
     """
     if count < 1:
         raise ConfigError(f"{count} networks were asked for, expected at least 1")
-    drawn = [_networks(family, seed) for family in families]
+    drawn = [_networks(family, seed, most_batch) for family in families]
     return [next(drawn[index % len(drawn)]) for index in range(count)]
 
 
-def _networks(family: Family, seed: int) -> Iterator[PlannedNetwork]:
+def _networks(family: Family, seed: int, most_batch: int) -> Iterator[PlannedNetwork]:
     """Different networks of one family, which depend on the seed and the family's name alone."""
     rng = np.random.default_rng([seed, zlib.crc32(family.name.encode())])
     known: set[str] = set()
     while True:
         for _ in range(_MOST_DRAWS):
-            text = json.dumps(family.sample(rng), sort_keys=True)
+            settings = dict(family.sample(rng))
+            if most_batch > 1 and family.batched:
+                settings["batch"] = int(rng.integers(1, most_batch + 1))
+            text = json.dumps(settings, sort_keys=True)
             if text not in known:
                 break
         else:

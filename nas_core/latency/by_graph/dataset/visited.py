@@ -45,9 +45,11 @@ class NetworkSetConfig:
     leave it with cold caches; how much that costs depends on what else the machine does."""
     most_ms: float = 250.0
     """A network whose pass takes longer in any runtime is skipped."""
+    most_batch: int = 1
+    """Networks compute batches of 1 to so many, drawn by chance."""
 
     def __post_init__(self) -> None:
-        for name in ("visits", "together"):
+        for name in ("visits", "together", "most_batch"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
         for name in ("least_ms", "most_ms"):

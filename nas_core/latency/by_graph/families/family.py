@@ -31,11 +31,16 @@ class Family:
     """Random settings."""
     build: Callable[[Settings], Built]
     """The network of such settings, with random weights."""
+    batched: bool = True
+    """Whether the first dimension of every input is the batch, which may have any size."""
 
     def network(self, settings: Settings) -> Built:
-        """The same weights and inputs each time; the caller's random draws are untouched."""
+        """The same weights and inputs each time; the caller's random draws are untouched. Inputs are of as many as
+        the settings' ``batch`` says, each the same."""
         with own_streams(0):
             network, inputs = self.build(settings)
+        if (batch := int(settings.get("batch", 1))) > 1:
+            inputs = tuple(given.repeat(batch, *[1] * (given.ndim - 1)) for given in inputs)
         return network.eval().requires_grad_(False), inputs
 
 

@@ -14,6 +14,7 @@ from nas_core.latency.by_graph.families.branches import GOOGLENET, SQUEEZENET
 from nas_core.latency.by_graph.families.chains import ALEXNET, VGG
 from nas_core.latency.by_graph.families.encoder import ENCODER
 from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.grouped import REGNET
 from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
 from nas_core.latency.by_graph.families.translation import TRANSLATION
 from nas_core.registry import first_line
@@ -21,7 +22,7 @@ from nas_core.registry import first_line
 __all__ = ["CORE", "GROUP", "chosen_families", "network_families", "offered_families", "register_all"]
 
 GROUP = "nas_ext.network_families"
-CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, NASBENCH201, ENCODER, TRANSLATION)
+CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)
 """Families that need no host."""
 
 

@@ -108,4 +108,5 @@ TRANSLATION = Family(
     "exported encoders with padding mask and decoder steps with caches, softmax and linear attention; lengths, words",
     _sample,
     _build,
+    batched=False,
 )

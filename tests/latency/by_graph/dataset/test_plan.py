@@ -20,6 +20,16 @@ def test_families_alternate_and_a_longer_plan_begins_like_a_shorter_one() -> Non
     assert alone == [network for network in long if network.family is TWO], "whatever the other families are"
 
 
+def test_batches_are_drawn() -> None:
+    rigid = Family("rigid", "", TWO.sample, build, batched=False)
+    planned = planned_networks([ONE, rigid], 200, seed=3, most_batch=8)
+    assert {network.settings["batch"] for network in planned if network.family is ONE} == set(range(1, 9))
+    assert not any("batch" in network.settings for network in planned if network.family is rigid)
+    first = planned[0]
+    assert [x.shape[0] for x in first.family.network(first.settings)[1]] == [first.settings["batch"]]
+    assert "batch" not in planned_networks([ONE], 1, seed=3)[0].settings
+
+
 def test_an_exhausted_family_is_told() -> None:
     three = Family("three", "", lambda rng: {"width": int(rng.integers(3))}, build)
     assert len(planned_networks([three], 3, seed=0)) == 3

@@ -1,0 +1,128 @@
+"""Published latencies as a folder: filled, continued, read, learned; what cannot be exported is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.latency.by_graph import CountsModel
+from nas_core.latency.by_graph.dataset import NetworkSet, measured_again, read_dataset
+from nas_core.latency.by_graph.published import PublishedConfig, collect_published, exporting, read_published
+from nas_core.latency.by_graph.published.shared import MadeGraphs
+from nas_core.report.measured.reading import read_collection
+from tests.latency.by_graph.published.tiny import Source, build, table
+
+pytestmark = pytest.mark.onnx
+ROWS = [f"i7,conv{width},{16 + width % 3},{1 + width % 2},{1 + width / 10},,," for width in range(4, 16)]
+BROKEN = ["foreign", "greedy", "lost"]
+CONFIG = PublishedConfig(most_seconds=60)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve networks, of which four were made in a first call, and three that cannot be."""
+    path = tmp_path_factory.mktemp("published")
+    found = read_published(table(path / "t.csv", *ROWS, *(f"i7,{name},16,1,1,,," for name in BROKEN)))
+    collect_published(path / "set", found, Source(), count=4, config=CONFIG, progress=False)
+    first = (path / "set" / "dataset.jsonl").read_text()
+    assert len(first.splitlines()) == 5
+    collect_published(path / "set", found, Source(), config=CONFIG, progress=False)
+    assert (path / "set" / "dataset.jsonl").read_text().startswith(first)
+    return path
+
+
+def test_rows(folder: Path) -> None:
+    found = NetworkSet.read(folder / "set")
+    assert found.machine["device_name"] == "i7" and len(found.rows) == 15
+    names = [row["name"] for row in found.rows]
+    assert names != sorted(names, key=lambda name: name[4:]), "a sorted table would hold out the slowest"
+    errors = {row["settings"]["model"]: row["error"] for row in found.rows if "error" in row}
+    assert sorted(errors) == BROKEN
+    assert errors["lost"] == "there is no model 'lost' (tiny 1.0)"
+    assert errors["greedy"] == "it takes more memory than 8 GB (tiny 1.0)"
+    assert "linalg_eigvals" in errors["foreign"] and "\n" not in errors["foreign"]
+
+
+def test_what_models_learn(folder: Path) -> None:
+    data = read_dataset(folder / "set", "torch")
+    assert len(data) == 12 and data.family_names == ["conv"] and len(data.skipped) == 3
+    latency = dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True))
+    assert latency["conv6-16-b1"] == 1.6 and latency["conv5-18-b2"] == 1.5
+    batches = data.graphs.static[:, 0].tolist() if data.graphs.static is not None else []
+    assert batches == [float(name[-1]) for name in data.names]
+    assert (CountsModel().fit(data).predict(data.graphs) > 0).all()
+    shown = read_collection(folder / "set")
+    assert shown.runtime == "torch" and "reference" not in shown.facts
+
+
+def test_what_does_not_fit_the_folder(folder: Path) -> None:
+    found = read_published(folder / "t.csv")
+    with pytest.raises(ConfigError, match=r"99 networks were asked for; .* has 15 of i7"):
+        collect_published(folder / "set", found, Source(), count=99)
+    with pytest.raises(ConfigError, match="was begun with setting seed = 0, now it is 1"):
+        collect_published(folder / "set", found, Source(), config=PublishedConfig(seed=1))
+    other = read_published(table(folder / "other.csv", *ROWS[:3]))
+    with pytest.raises(ConfigError, match="was begun with setting table"):
+        collect_published(folder / "set", other, Source())
+    with pytest.raises(ConfigError, match="tiny published; measure a folder of your own"):
+        measured_again(folder / "set", (), 2)
+    with pytest.raises(ConfigError, match="max_nodes"):
+        PublishedConfig(max_nodes=0)
+
+
+def test_limits_of_one_network(tmp_path: Path) -> None:
+    item = {"name": "n", "img_size": 16, "batch_size": 1}
+    export = exporting(build, str(tmp_path), 1, None, 3)
+    assert export({**item, "model": "sleeper"}) == {"family": "sleeper", "error": "it takes longer than 1 s"}
+    patient = exporting(build, str(tmp_path), 60, None, 3)
+    assert "nodes, more than max_nodes = 3" in patient({**item, "model": "conv8"})["error"]
+    other = patient({**item, "model": "conv8", "params_m": 0.5})
+    assert "0.00 M parameters here, 0.5 M where it was measured" in other["error"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_shapes_that_follow_from_weights(tmp_path: Path, batch: int, capfd: pytest.CaptureFixture[str]) -> None:
+    export = exporting(build, str(tmp_path), 60, None, 99)
+    found = export({"name": "n", "model": "standardised", "img_size": 16, "batch_size": batch, "params_m": 0.0})
+    assert "error" not in found and found["flops_g"] > batch * 2 * 27 * 8 * 14 * 14 / 1e9
+    assert "error" in export({"name": "m", "model": "foreign", "img_size": 16, "batch_size": batch})
+    assert capfd.readouterr().out == "", "the exporter prints whole graphs"
+
+
+def test_graphs_of_another_device(folder: Path, tmp_path: Path) -> None:
+    """Only what the other folder lacks is built: a network that has no builder any more is there."""
+    wanted = ["conv8,18,64,1.5,,,", "conv9,16,64,2.5,,,", "conv9,17,64,2.5,,,", "conv10,17,3,2.5,0.5,,"]
+    found = read_published(table(tmp_path / "t.csv", *(f"gpu,{row}" for row in wanted)))
+    alone = collect_published(tmp_path / "alone", found, Source(), config=CONFIG, progress=False)
+    patient = PublishedConfig(most_seconds=60)
+    taken = collect_published(
+        tmp_path / "taken", found, Source(), config=patient, progress=False, graphs=folder / "set"
+    )
+    made = MadeGraphs(folder / "set", Source())
+    assert [made.of(network) is not None for network in found.devices["gpu"]] == [True, True, False, False]
+    for name in ("conv8-18-b64", "conv9-16-b64", "conv9-17-b64"):
+        assert taken.onnx_path(name).read_bytes() == alone.onnx_path(name).read_bytes()
+    rows = {row["name"]: row for row in taken.rows}
+    assert "another network of that name" in rows["conv10-17-b3"]["error"], "its parameters tell that it is another one"
+    assert {row["family"] for row in taken.rows} == {"conv"} and rows["conv8-18-b64"]["measured"]["torch"]
+
+
+def test_graphs_that_cannot_be_taken(folder: Path, tmp_path: Path) -> None:
+    found = read_published(folder / "t.csv")
+    other = type("Other", (Source,), {"name": "other"})()
+    with pytest.raises(ConfigError, match=r"has graphs of tiny, not of networks that other published"):
+        collect_published(tmp_path / "set", found, other, graphs=folder / "set")
+    with pytest.raises(DataError, match="not found"):
+        collect_published(tmp_path / "set", found, Source(), graphs=tmp_path / "none")
+    newer = type("Newer", (Source,), {"version": "1.1"})()
+    assert MadeGraphs(folder / "set", newer).of(found.devices["i7"][0]) is None
+    assert not (tmp_path / "set").exists()
+
+
+def test_nothing_that_can_be_exported(tmp_path: Path) -> None:
+    found = read_published(table(tmp_path / "t.csv", "i7,lost,16,1,1,,,"))
+    with pytest.raises(NasExtError, match="none of 1 networks can be exported; the last: there is no model 'lost'"):
+        collect_published(tmp_path / "set", found, Source(), config=CONFIG, progress=False)

@@ -1,0 +1,97 @@
+"""Operators of networks as kernels, and what is predicted beyond the sizes that were learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nas_core.errors import DataError
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.onnx.operators import CORRECTED, KINDS
+from nas_core.latency.by_graph import KernelSumModel, NetworkLatencies
+from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
+from nas_core.latency.by_graph.polynomial import log_costs, polynomial_fit, polynomial_of
+from tests.latency.by_graph.toy import batched, toy_networks
+
+CONV, RELU, RESHAPE = (CORRECTED.index(name) for name in ("conv", "relu", "reshape"))
+DEPTHWISE, GROUPED, ONE = (0, 3, 3, 1, 2, 1, 16, 1), (0, 3, 3, 1, 2, 1, 4, 4), (0, 1, 1, 1, 0, 1, 1, 16)
+SMALL = {"width": 8, "epochs": 10, "batch_size": 8, "members": 2}
+
+
+def chain(*operators: tuple[int, tuple[int, ...]]) -> Graph:
+    """An input, and these kinds with these attributes, one after another; only Reshape costs nothing."""
+    count = len(operators) + 1
+    ops = [0, *(kind for kind, _ in operators)]
+    busy = np.array([kind not in (0, RESHAPE) for kind in ops], np.float64)
+    return Graph(
+        ops,
+        [(i, i + 1) for i in range(count - 1)],
+        attributes=[(0,) * 8, *(attributes for _, attributes in operators)],
+        shapes=[(1, 16, 8, 8)] * count,
+        costs=busy[:, None] * (2e9, 100, 4e6),
+        static=[1, 2.0 * busy.sum(), 1, 1],
+    )
+
+
+def test_equal_operators_of_a_network_are_one_kernel() -> None:
+    none = (0,) * 8
+    repeated = [(CONV, ONE), (RELU, none)] * 3
+    graphs = Graphs.of([chain(*repeated, (RESHAPE, none)), chain((CONV, DEPTHWISE)), chain((RELU, none), (CONV, ONE))])
+    kernels = Kernels.of(graphs)
+    assert kernels.numbers.shape == (len(kernels.kinds), NUMBERS) and kernels.first.tolist() == [0, 4, 5, 7]
+    assert kernels.kinds[:4].tolist() == [CONV, RELU, CONV, RELU], "the first reads the input, the last a Reshape"
+    assert kernels.counts.tolist() == [1, 2, 2, 1, 1, 1, 1]
+    assert kernels.work[0].tolist() == [2, 4]
+    half = SURROUNDINGS // 2
+    assert np.flatnonzero(kernels.neighbours[2]).tolist() == [1, half + 1], "between two that go element by element"
+    assert np.flatnonzero(kernels.neighbours[0]).tolist() == [half - 1, half + 1]
+    rows, place = kernels.rows_of(np.array([2, 0]))
+    assert rows.tolist() == [5, 6, 0, 1, 2, 3] and place.tolist() == [0, 0, 1, 1, 1, 1]
+
+
+def test_kinds_of_convolutions_are_told() -> None:
+    kernels = Kernels.of(Graphs.of([chain((CONV, DEPTHWISE), (CONV, GROUPED), (CONV, ONE))]))
+    assert kernels.numbers[:, -5:].tolist() == [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 1, 1]]
+    with pytest.raises(GraphError, match=f"operation index {KINDS} in a graph"):
+        Kernels.of(Graphs.of([chain((KINDS, ONE))]))
+
+
+def test_beyond_the_training_costs_on_paper_go_on() -> None:
+    data = toy_networks(40)
+    model = KernelSumModel(**SMALL).fit(data)
+    large = [batched(data.graphs[index], 256) for index in range(5)]
+    larger = [batched(data.graphs[index], 1024) for index in range(5)]
+    assert np.all(model.predict(larger) > 1.5 * model.predict(large))
+
+
+def test_the_sum_and_the_whole() -> None:
+    data = toy_networks(40)
+    model = KernelSumModel(**SMALL).fit(data)
+    deviation = model.estimate(data.graphs)[1]
+    assert deviation is not None and (deviation > 0).all()
+    parts = [KernelSumModel(**{**SMALL, "share_of_whole": share}).fit(data).estimate(data.graphs) for share in (0, 1)]
+    assert all((spread == 0).all() for _, spread in parts)
+    both = parts[0][0] ** 0.6 * parts[1][0] ** 0.4
+    np.testing.assert_allclose(model.estimate(data.graphs)[0], both, rtol=1e-5)
+
+
+def test_the_polynomial_of_a_whole_network() -> None:
+    data = toy_networks(60)
+    costs = log_costs(data.graphs)
+    wanted = 0.3 + costs[:, 0] - 0.1 * costs[:, 3] ** 2
+    scale, weights = polynomial_fit(costs, wanted)
+    found = polynomial_of(costs, scale, weights)
+    assert np.corrcoef(found, wanted)[0, 1] > 0.99 and abs(found - wanted).mean() < 0.1 * wanted.std()
+    far = polynomial_of(costs + 100, scale, weights)
+    assert np.allclose(far, polynomial_of(costs + 1000, scale, weights)), "it does not bend back"
+
+
+def test_altered_contents_are_refused() -> None:
+    data: NetworkLatencies = toy_networks(30)
+    header, tensors = KernelSumModel(**SMALL).fit(data).contents()
+    for name, changed in (("0.prices", -1.0), ("1.scale", 0.0), ("1.out.bias", float("nan")), ("scale", 0.0)):
+        altered = {**tensors, name: tensors[name] * 0 + changed}
+        with pytest.raises(DataError):
+            KernelSumModel.restored(header, altered)
+    with pytest.raises(DataError, match="no member has"):
+        KernelSumModel.restored(header, {**tensors, "2.prices": tensors["0.prices"]})

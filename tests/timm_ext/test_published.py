@@ -1,0 +1,84 @@
+"""``nas-ext latency dataset --from-timm``: timm's smallest networks, and what cannot be taken."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.latency.by_graph.dataset import read_dataset
+from tests.latency.by_graph.published.tiny import table
+
+pytestmark = pytest.mark.onnx
+ROWS = (
+    "i7,test_byobnet,160,1,1.1,0.46,0.03,0.43",
+    "i7,test_vit,160,1,1.3,0.37,0.04,0.48",
+    "i7,test_resnet,160,1,1.5,9.99,0.04,0.48",
+    "i7,of_another_timm,160,1,1.5,0.5,0.04,0.48",
+    "gpu,test_vit,96,4,2.5,,,",
+    "gpu,test_byobnet,64,4,2.1,0.46,,",
+)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main(["latency", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    return table(tmp_path / "t.csv", *ROWS)
+
+
+def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = csv.with_name("set")
+    code, said, err = run(capsys, "dataset", "--out", out, "--from-timm", csv, "--device", "i7")
+    assert code == 0 and f"2 networks in {out}, as timm measured them on i7" in said
+    assert "1 skipped" in err and err.count("of_another_timm") == 1
+    assert re.search(r"^note: timm \S+ does not have the model of_another_timm; install the release", err, re.M)
+    assert "test_resnet-160-b1: it has 0.47 M parameters here, 9.99 M where it was measured" in err
+    data = read_dataset(out, "torch")
+    assert sorted(data.family_names) == ["byobnet", "vision_transformer"]
+    assert data.graphs.static is not None
+    assert 10 * data.graphs.static[:, 2] == pytest.approx(
+        [0.46 if f == "byobnet" else 0.37 for f in data.families], 0.03
+    )
+    train, test = data.out_of_domain("byobnet")
+    assert train.latency_ms.tolist() == [1.3] and test.latency_ms.tolist() == [1.1]
+    code, _, err = run(capsys, "train", "--data", out, "--out", csv.with_name("m.safetensors"), "--model", "flops")
+    assert code == 2 and "0 of 2 networks are held out" in err, "torch's latencies are taken unasked"
+
+
+def test_other_sizes_and_batches(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = csv.with_name("set")
+    assert run(capsys, "dataset", "--out", out, "--from-timm", csv, "--device", "gpu")[0] == 0
+    data = read_dataset(out, "torch")
+    static, shapes = data.graphs.static, data.graphs.shapes
+    assert static is not None and shapes is not None and static[:, 0].tolist() == [4, 4]
+    assert dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True)) == {
+        "test_vit-96-b4": 2.5, "test_byobnet-64-b4": 2.1
+    }  # fmt: skip
+
+
+def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = csv.with_name("set")
+    for arguments, message in [
+        (["--from-timm", csv], "needs --out FOLDER"),
+        (["--out", out, "--from-timm", csv], "has measurements of i7, gpu; give one with --device"),
+        (["--out", out, "--from-timm", csv, "--device", "i8"], "Did you mean 'i7'?"),
+        (["--out", out, "--from-timm", csv.with_name("no.csv")], "file not found"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--visits", 2], "--visits is for networks that are"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--again", 2], "leave it out with --from-timm"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--networks", 9], "9 networks were asked for"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--most-seconds", 0], "most_seconds"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--graphs", out], "file not found"),
+        (["--out", out, "--max-nodes", 9], "--max-nodes is for tables of --from-timm"),
+    ]:
+        code, said, err = run(capsys, "dataset", *arguments)
+        assert code == 2 and said == "", arguments
+        assert message in err and err.count("\n") == 1, (arguments, err)
+    assert not out.exists()
