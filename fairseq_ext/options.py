@@ -15,6 +15,7 @@ from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.positions import POSITIONS
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
+from nas_core.space.encoding import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
 SHARED: dict[str, dict[str, Any]] = {
@@ -29,6 +30,10 @@ SHARED: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "default": None,
         "help": "one router per linear where two could share one",
+    },
+    "mos-encoding": {
+        "choices": ENCODINGS,
+        "help": "what routers read of an architecture: layers averaged, each layer, or an indicator for each option",
     },
     "architecture-draw": {"choices": ("gene", "architecture"), "help": "draw each gene uniformly, or architectures"},
     "dropout": {"type": float, "metavar": "P", "help": "after embeddings and sublayers, scaled by the subnet's width"},
@@ -51,6 +56,7 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_router_layers": 2,
     "mos_router_dropout": 0.0,
     "mos_own_router": False,
+    "mos_encoding": "summary",
     "subnet": None,
     "architecture_draw": "gene",
     "dropout": 0.1,
@@ -153,6 +159,7 @@ def experts_config(args: Namespace, static: bool) -> MoSConfig:
         router_layers=args.mos_router_layers,
         router_dropout=args.mos_router_dropout,
         share_router=False if args.mos_own_router else None,
+        encoding=args.mos_encoding,
     )
 
 

@@ -18,7 +18,7 @@ from fairseq_ext.taught import without_teacher
 from nas_core.errors import ConfigError
 from nas_core.models.masked_lm import MaskedLMConfig
 from nas_core.space import Architecture
-from nas_core.space.stack import transformer_layers
+from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 
 __all__ = ["STATIC", "check_plain", "write_plain", "write_subnet"]
 
@@ -71,7 +71,9 @@ def check_plain(architecture: Architecture, config: MaskedLMConfig) -> None:
     Raises:
         ConfigError: a size differs between layers, heads do not fill the width, or a part is none of fairseq's.
     """
-    layers, width = transformer_layers(architecture), architecture.number("embed_dim")
+    if joint_sizes(architecture):
+        raise _not_plain("linear maps lie between its layers, in fairseq none")
+    layers, width = encoder_layers(architecture), network_width(architecture)
     for gene in ("ffn_dim", "heads"):
         values = [getattr(layer, gene) for layer in layers]
         if len(set(values)) > 1:
@@ -96,8 +98,8 @@ def _not_plain(reason: str) -> ConfigError:
 
 def _settings(args: Any, net: Any, architecture: Architecture) -> dict[str, Any]:
     """Options of fairseq's ``roberta``, as plain data."""
-    config, layers = net.config, transformer_layers(architecture)
-    width = architecture.number("embed_dim")
+    config, layers = net.config, encoder_layers(architecture)
+    width = network_width(architecture)
     share = width / int(net.reference_width)
     names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     return {

@@ -16,6 +16,7 @@ from fairseq_ext.training.supernet_model import SupernetModel, register_architec
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
 from nas_core.models.masked_lm.genes import length_limit
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.bert import network_width
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
@@ -53,8 +54,8 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
     """
 
     trained_by = (
-        "mos_roberta*, hat_roberta* or mformer_roberta*, or one of --arch roberta* that 'nas-ext elastic' has taken"
-        " over"
+        "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"
+        " elastic' has taken over"
     )
     inherited = INHERITED
 
@@ -78,7 +79,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
     ) -> MaskedLMModel:
         words = task.source_dictionary
         config = network_config(args, words.pad(), static)
-        return cls(args, MaskedLMNet(space, len(words), config, largest.number("embed_dim")), words)
+        return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)
 
     # -- fairseq's interface -------------------------------------------------------------------------------------------
 

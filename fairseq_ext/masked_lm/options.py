@@ -73,12 +73,20 @@ _DEFAULTS: dict[str, Any] = {
     "layer_order": None,
     "linear_max_length": None,
 }
+_BERT = {"mos_encoding": "layers"}
+"""Routers read the width of each layer (Mixture-of-Supernets, appendix A.3.1)."""
 _NAMES: dict[str, dict[str, Any]] = {
     "mos_roberta": {"mos": "neuron"},
     "hat_roberta": {"mos": "none"},
     "mos_roberta_small": {"mos": "neuron", "search_space": "roberta_small"},
     "hat_roberta_small": {"mos": "none", "search_space": "roberta_small"},
     "mformer_roberta_small": {"mos": "none", "search_space": "mformer_roberta_small"},
+    "mos_bert": {"mos": "neuron", "search_space": "mos_bert_homogeneous", **_BERT},
+    "hat_bert": {"mos": "none", "search_space": "mos_bert_homogeneous", **_BERT},
+    "supershaper_bert": {"mos": "none", "search_space": "supershaper_bert", **_BERT},
+    "mos_bert_small": {"mos": "neuron", "search_space": "mos_bert_homogeneous_small", **_BERT},
+    "hat_bert_small": {"mos": "none", "search_space": "mos_bert_homogeneous_small", **_BERT},
+    "supershaper_bert_small": {"mos": "none", "search_space": "supershaper_bert_small", **_BERT},
 }
 
 

@@ -22,8 +22,8 @@ class SupernetMaskedLMTask(SupernetTask, MaskedLMTask):  # type: ignore[misc]
 
     model_type = MaskedLMModel
     advice = (
-        "--task supernet_masked_lm needs --arch mos_roberta*, hat_roberta* or mformer_roberta*; use --task masked_lm"
-        " for other models"
+        "--task supernet_masked_lm needs --arch mos_roberta*, mos_bert*, supershaper_bert* or another of theirs; use"
+        " --task masked_lm for other models"
     )
 
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
 from fairseq_ext.masked_lm.checkpoint import write_plain, write_subnet
 from fairseq_ext.supernets.base import BITS, FairseqSupernet
+from nas_core.models import kind_of
+from nas_core.models.masked_lm import write_bert
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -22,9 +24,9 @@ __all__ = ["MaskedLMSupernet"]
 
 
 class MaskedLMSupernet(FairseqSupernet):
-    """A ``mos_/hat_roberta`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``. All are asked about the
-    same masked tokens, whatever seed they were trained with. ``loss`` is of each masked token, or of each sequence of a
-    classifier, whose ``accuracy`` is told too."""
+    """A ``mos_/hat_roberta`` or ``.._bert`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``. All are
+    asked about the same masked tokens, whatever seed they were trained with. ``loss`` is of each masked token, or of
+    each sequence of a classifier, whose ``accuracy`` is told too."""
 
     counted = "count"
     nothing = "has nothing to predict; evaluation needs at least one masked token"
@@ -43,7 +45,7 @@ class MaskedLMSupernet(FairseqSupernet):
     @property
     def task(self) -> dict[str, Any]:
         classes = int(self.fairseq_task.cfg.num_classes) if self.head else 0
-        return {"kind": "masked_lm", "vocab": len(self.fairseq_task.source_dictionary), "classes": classes}
+        return {"kind": kind_of(self.space).name, "vocab": len(self.fairseq_task.source_dictionary), "classes": classes}
 
     def _prepared(self, batch: dict[str, Any]) -> dict[str, Any]:
         return plain_batch(batch, self.fairseq_task.source_dictionary.pad(), self.device)
@@ -56,6 +58,12 @@ class MaskedLMSupernet(FairseqSupernet):
         if self._regression:
             return {"loss": loss}
         return {"loss": loss / BITS, **({"accuracy": right} if self.head else {})}
+
+    def extract_bert(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet in the layout of Hugging Face's BERT, with its dictionary; see
+        :func:`nas_core.models.masked_lm.write_bert`."""
+        words = self.fairseq_task.source_dictionary
+        return write_bert(self.model.net, self.space.validate(architecture), path, words.symbols, self.head)
 
     def exportable(self, architecture: Architecture) -> Exportable:
         """The subnet with its head, and its dictionary."""

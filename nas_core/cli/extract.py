@@ -21,10 +21,15 @@ def command(
     plain: Annotated[
         bool, typer.Option("--plain", help="As a model of the host's own, which needs nothing of this project.")
     ] = False,
+    hugging_face: Annotated[
+        bool, typer.Option("--hugging-face", help="As a folder in the layout of Hugging Face's BERT.")
+    ] = False,
 ) -> None:
     """Collapse the routers, slice the weights and save a static model of the subnet's own size."""
-    from nas_core.supernet.host import PlainSupernet, open_supernet
+    from nas_core.supernet.host import BertSupernet, PlainSupernet, open_supernet
 
+    if plain and hugging_face:
+        raise ConfigError("--plain and --hugging-face are two formats; give one of them")
     if out.resolve() in (checkpoint.resolve(), Path(arch).resolve()):
         raise ConfigError(f"--out {out} is one of the inputs; give another file")
     named = arch in ("smallest", "largest")
@@ -33,7 +38,11 @@ def command(
     if architecture is None:
         architecture = supernet.space.smallest() if arch == "smallest" else supernet.space.largest()
     architecture = supernet.space.validate(architecture)
-    if not plain:
+    if hugging_face:
+        if not isinstance(supernet, BertSupernet):
+            raise ConfigError(f"{checkpoint} holds no encoders of text; leave out --hugging-face")
+        saved = supernet.extract_bert(architecture, out)
+    elif not plain:
         saved = supernet.extract(architecture, out)
     elif isinstance(supernet, PlainSupernet):
         saved = supernet.extract_plain(architecture, out)

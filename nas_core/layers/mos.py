@@ -46,6 +46,9 @@ class MoSConfig:
     """Dropout after each hidden layer of the router, in training."""
     share_router: bool | None = None
     """One router for both linears of a feed-forward layer; default: where the kind of router can be shared."""
+    encoding: str = "summary"
+    """What routers read of an architecture: ``summary``, one number per choice with layers averaged, as for translation
+    in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
 
     def __post_init__(self) -> None:
         if self.kind == NONE:

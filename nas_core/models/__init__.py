@@ -2,6 +2,7 @@
 
 from nas_core.models.costs import flops_g, params_m
 from nas_core.models.kind import KINDS, ModelKind, OnePassKind, fitting_kind, kind_of, workload_of
+from nas_core.models.nasbench201 import NasBench201Net, nasbench201_network
 from nas_core.models.parts import SpacePart
 from nas_core.models.workload import Convertible, OnePassWorkload, Workload
 
@@ -9,6 +10,7 @@ __all__ = [
     "KINDS",
     "Convertible",
     "ModelKind",
+    "NasBench201Net",
     "OnePassKind",
     "OnePassWorkload",
     "SpacePart",
@@ -16,6 +18,7 @@ __all__ = [
     "fitting_kind",
     "flops_g",
     "kind_of",
+    "nasbench201_network",
     "params_m",
     "workload_of",
 ]

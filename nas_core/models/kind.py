@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -138,6 +138,17 @@ class ModelKind(ABC):
         """The networks of the workload with their inputs, each such that it can be exported to ONNX; errors as of
         :meth:`workload`."""
 
+    def training_pass(
+        self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
+    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        """The static network with random weights, as one module that gives the logits of training ``(B, .., classes)``,
+        alone or last, and ``batch`` inputs for it: what zero-cost proxies are computed on.
+
+        Raises:
+            ConfigError: this kind tells of no such pass, as by default. ArchitectureError: it lies outside the space.
+        """
+        raise ConfigError(f"{self.name} networks tell of no pass of training; proxies need training_pass of their kind")
+
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Side of the network -> gene -> a value per layer, as reports show them.
 
@@ -177,6 +188,15 @@ class OnePassKind(ModelKind):
         network = self.build(space, architecture, config).eval()
         return [SpacePart("network", network, self.inputs(architecture, config))]
 
+    def training_pass(
+        self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
+    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        """By default what is timed, with so many inputs; for that the settings of the workload have a ``batch``."""
+        if "batch" not in self.described(config):
+            return super().training_pass(space, architecture, config, batch)
+        architecture, config = space.validate(architecture), replace(config, batch=batch)
+        return self.build(space, architecture, config), self.inputs(architecture, config)
+
 
 KINDS: Registry[ModelKind] = Registry(
     "kind of network",
@@ -186,6 +206,7 @@ KINDS: Registry[ModelKind] = Registry(
         "image": "nas_core.models.image.kind:IMAGE",
         "language": "nas_core.models.language.kind:LANGUAGE",
         "masked_lm": "nas_core.models.masked_lm.kind:MASKED_LM",
+        "bert": "nas_core.models.masked_lm.kind:BERT",
     },
     ModelKind,
 )

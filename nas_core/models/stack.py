@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,9 +14,9 @@ from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import StoredPositions, positions_of
 from nas_core.layers.transformer import AttentionConfig, Dropouts, EncoderLayerWeights, LayerForm
-from nas_core.models.static import routed
+from nas_core.models.static import routed, routed_features
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.stack import transformer_layers
+from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 __all__ = ["TokenStack"]
 
@@ -44,20 +45,27 @@ class TokenStack(nn.Module):
     ) -> None:
         super().__init__()
         self.space, self.config = space, config
-        self.embed_dim = width = space.largest().number("embed_dim")
+        self.embed_dim = width = network_width(space.largest())
         self.register_buffer("reference_width", torch.tensor(reference_width or width))
         self.embedding = ElasticEmbedding(vocabulary, width, config.padding_idx)
         self.output = ElasticEmbedding(vocabulary, width, config.padding_idx) if own_output else None
         self.positions = positions_of(config.positions, reference_width or width, stored, width)
 
     def _build_layers(
-        self, widest: list[tuple[int, int]], attention: list[AttentionConfig], form: LayerForm, causal: bool = False
+        self,
+        widest: list[tuple[int, int]],
+        attention: list[AttentionConfig],
+        form: LayerForm,
+        causal: bool = False,
+        widths: Sequence[int] | None = None,
     ) -> None:
-        """Make the layers, each with its largest feed-forward width, width of queries, and its kinds of attention."""
-        features, mos = len(self.space.choices), self.config.mos
+        """Make the layers, each with its largest feed-forward width, width of queries, and its kinds of attention;
+        ``widths`` are their own, where these are not the network's."""
+        features, mos = routed_features(self.space, self.config.mos), self.config.mos
+        own = widths or [self.embed_dim] * len(widest)
         self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            ElasticEncoderLayer(self.embed_dim, ffn, qkv, features, mos, form, kinds, causal=causal)
-            for (ffn, qkv), kinds in zip(widest, attention, strict=True)
+            ElasticEncoderLayer(width, ffn, qkv, features, mos, form, kinds, causal=causal)
+            for width, (ffn, qkv), kinds in zip(own, widest, attention, strict=True)
         )
         check_order(self.config.layer_order, len(self.layers))
 
@@ -73,10 +81,10 @@ class TokenStack(nn.Module):
             ArchitectureError: the architecture lies outside the space.
         """
         encoding = routed(self.space, architecture, self.config.mos, self.reference_width.device)
-        width = architecture.number("embed_dim")
+        sizes = zip(layer_widths(architecture), encoder_layers(architecture), strict=True)
         return tuple(
             layer.select(width, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
-            for layer, genes in zip(self.kept_layers(architecture), transformer_layers(architecture), strict=True)
+            for layer, (width, genes) in zip(self.kept_layers(architecture), sizes, strict=True)
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:

@@ -11,17 +11,37 @@ from torch import Tensor, nn
 from nas_core.layers import MoSConfig
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["copied", "routed", "selected"]
+__all__ = ["StaticPass", "copied", "routed", "routed_features", "selected"]
+
+
+class StaticPass(nn.Module):
+    """A static network called with its inputs alone: the weights of its architecture are selected in each pass."""
+
+    def __init__(self, net: nn.Module, architecture: Architecture) -> None:
+        super().__init__()
+        self.net, self.architecture = net, architecture
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.net(self.net.select(self.architecture), *inputs)  # type: ignore[operator]
 
 
 def routed(space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str) -> Tensor | None:
     """The encoding of an architecture, from which routers mix experts; None where there are none.
 
     Raises:
-        ArchitectureError: the architecture lies outside the space.
+        ArchitectureError: the architecture lies outside the space. UnknownChoiceError: the settings name no encoding.
     """
-    encoding = torch.from_numpy(space.encode(architecture)[0])
+    encoding = torch.from_numpy(space.encode(architecture, mos.encoding)[0])
     return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
+
+
+def routed_features(space: SearchSpace, mos: MoSConfig) -> int:
+    """How many numbers :func:`routed` gives.
+
+    Raises:
+        UnknownChoiceError: the settings name no encoding.
+    """
+    return len(space.feature_names(mos.encoding))
 
 
 def selected(net: nn.Module, architecture: Architecture) -> Any:

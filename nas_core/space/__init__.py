@@ -1,6 +1,7 @@
 """What can be chosen: choices, search spaces, architectures, and the registered spaces."""
 
 from nas_core.space.architecture import Architecture, Gene, Option
+from nas_core.space.bert import bert_space
 from nas_core.space.choice import Choice
 from nas_core.space.files import load_space, save_space, space_from_dict, space_to_dict
 from nas_core.space.hat import hat_draw, hat_extremes, read_hat_yaml, translation_space
@@ -18,6 +19,7 @@ __all__ = [
     "Gene",
     "Option",
     "SearchSpace",
+    "bert_space",
     "found_translation",
     "get_space",
     "hat_draw",

@@ -26,22 +26,26 @@ class TransformerLayer(NamedTuple):
 
 
 def transformer_layers(
-    architecture: Architecture, ffn_dims: Sequence[int] | None = None
+    architecture: Architecture, ffn_dims: Sequence[int] | None = None, qkv_dims: Sequence[int] | None = None
 ) -> tuple[TransformerLayer, ...]:
     """The layers of an architecture, first to last.
 
     Args:
         ffn_dims: hidden units of each layer, where no gene ``ffn_dim`` has them.
+        qkv_dims: joint width of queries, of keys and of values in each layer, where no gene ``head_dim`` says it.
 
     Raises:
         ArchitectureError: a gene is missing, or has not one option per layer.
     """
-    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
+    depth = architecture.number("layers")
     ffn = per_layer(architecture, "ffn_dim", depth) if ffn_dims is None else ffn_dims
     heads = per_layer(architecture, "heads", depth)
     kinds = per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
-    layers = zip(ffn, heads, kinds, strict=True)
-    return tuple(TransformerLayer(int(f), int(h), int(h) * head_dim, str(kind)) for f, h, kind in layers)
+    if qkv_dims is None:
+        head_dim = architecture.number("head_dim")
+        qkv_dims = [int(number) * head_dim for number in heads]
+    layers = zip(ffn, heads, qkv_dims, kinds, strict=True)
+    return tuple(TransformerLayer(int(f), int(h), width, str(kind)) for f, h, width, kind in layers)
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:

@@ -123,3 +123,19 @@ def test_the_supernet_is_never_overwritten(
 def test_options_are_required(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["extract", "--arch", "largest"]) == 2
     assert "Missing option" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--hugging-face"], "holds no encoders of text; leave out --hugging-face"),
+        (["--plain"], "its host has no models of its own with such networks; leave out --plain"),
+        (["--plain", "--hugging-face"], "two formats; give one of them"),
+    ],
+)
+def test_formats_that_the_host_does_not_write(
+    options: list[str], said: str, extract: Extract, supernet: ToySupernet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert extract("smallest", *options) == 2
+    told = capsys.readouterr().err.strip()
+    assert said in told and "\n" not in told and supernet.extracted == []

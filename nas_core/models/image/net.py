@@ -28,7 +28,7 @@ from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, re
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.image.genes import attention_options, check_image_space, widest_layers
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
-from nas_core.models.static import copied, selected
+from nas_core.models.static import copied, routed_features, selected
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 
@@ -64,10 +64,10 @@ class VisionNet(nn.Module):
         self.registers = nn.Parameter(torch.randn(registers, self.embed_dim) * std) if registers else None
         self.positions = nn.Parameter(torch.randn(math.prod(self.grid) + self.prefix_tokens, self.embed_dim) * std)
         self.embedding_norm = ElasticLayerNorm(self.embed_dim, config.norm_eps) if config.norm_embedding else None
-        form = LayerForm(True, config.activation, config.norm_eps)
+        form, features = LayerForm(True, config.activation, config.norm_eps), routed_features(space, config.mos)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticVisionLayer(
-                self.embed_dim, ffn, qkv, len(space.choices), config.mos, [own.get(k, k) for k in kinds], relative, form
+                self.embed_dim, ffn, qkv, features, config.mos, [own.get(k, k) for k in kinds], relative, form
             )
             for (ffn, qkv), kinds in zip(widest_layers(space), attention_options(space), strict=True)
         )
@@ -88,7 +88,8 @@ class VisionNet(nn.Module):
         architecture = architecture if known else self.space.validate(architecture)
         encoding = None
         if self.config.mos.kind != "none":
-            encoding = torch.from_numpy(self.space.encode(architecture)[0]).to(self.positions.device, non_blocking=True)
+            numbers = torch.from_numpy(self.space.encode(architecture, self.config.mos.encoding)[0])
+            encoding = numbers.to(self.positions.device, non_blocking=True)
         width = architecture.number("embed_dim")
         return VisionSubnet(
             self.patch_embed.select(width),

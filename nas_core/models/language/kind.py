@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
 from nas_core.models.formulas import FormulaKind, Formulas
@@ -13,7 +14,8 @@ from nas_core.models.language.genes import GENES, check_language_space
 from nas_core.models.language.net import LanguageNet
 from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig, check_lengths
 from nas_core.models.parts import SpacePart
-from nas_core.models.workload import same_draws
+from nas_core.models.static import StaticPass
+from nas_core.models.workload import FIRST_WORD, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
@@ -60,6 +62,16 @@ class _LanguageKind(FormulaKind):
             SpacePart("prompt", prompt.module, part_inputs(prompt, config.prompt_length, config.batch, stream)),
             SpacePart("decoding", step.module, part_inputs(step, position, config.batch, stream), config.new_tokens),
         ]
+
+    def training_pass(
+        self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, batch: int
+    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        """Sequences as long as prompt and new tokens; the token after each is predicted at once."""
+        architecture = space.validate(architecture)
+        net = self.build(space, architecture, config)
+        check_lengths(net, config)
+        tokens = torch.randint(FIRST_WORD, config.vocab, (batch, config.prompt_length + config.new_tokens))
+        return StaticPass(net, architecture), (tokens,)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""

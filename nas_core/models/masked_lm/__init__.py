@@ -2,6 +2,7 @@
 
 from nas_core.models.masked_lm.costs import flops, parameters
 from nas_core.models.masked_lm.graph import masked_lm_graph
+from nas_core.models.masked_lm.hugging_face import write_bert
 from nas_core.models.masked_lm.net import MaskedLMNet
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
 from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
@@ -16,4 +17,5 @@ __all__ = [
     "flops",
     "masked_lm_graph",
     "parameters",
+    "write_bert",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.models.masked_lm.subnet import MaskedLMConfig
 from nas_core.space import Architecture
-from nas_core.space.stack import transformer_layers
+from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
 
 __all__ = ["flops", "flops_g", "parameters", "params_m"]
 
@@ -24,12 +24,13 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
         ArchitectureError: a gene of masked language models is missing.
     """
     config = config or MaskedLMConfig()
-    width = architecture.number("embed_dim")
+    width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
     total = width * width + width + norms * 2 * width
-    for layer in transformer_layers(architecture):
-        total += 4 * width * layer.qkv_dim + 3 * layer.qkv_dim + width
-        total += 2 * width * layer.ffn_dim + layer.ffn_dim + width + 4 * width
+    total += sum(into * out + out for into, out in joint_sizes(architecture))
+    for own, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
+        total += 4 * own * layer.qkv_dim + 3 * layer.qkv_dim + own
+        total += 2 * own * layer.ffn_dim + layer.ffn_dim + own + 4 * own
     for head in config.classification_heads:
         inner = min(head.inner, width)
         total += width * inner + inner + inner * head.classes + head.classes
@@ -55,10 +56,11 @@ def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> i
         ArchitectureError: a gene of masked language models is missing. UnknownChoiceError: no such kind of attention.
     """
     tokens = length or architecture.number("sequence_length")
-    width = architecture.number("embed_dim")
+    width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)
-    for layer in transformer_layers(architecture):
-        macs += tokens * (4 * width * layer.qkv_dim + 2 * width * layer.ffn_dim)
+    macs += tokens * sum(into * out for into, out in joint_sizes(architecture))
+    for own, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
+        macs += tokens * (4 * own * layer.qkv_dim + 2 * own * layer.ffn_dim)
         macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads)
     return 2 * macs
 

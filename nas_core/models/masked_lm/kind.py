@@ -11,12 +11,12 @@ from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.kind import OnePassKind
 from nas_core.models.masked_lm import costs, graph, memory
 from nas_core.models.masked_lm.export import MaskedLMModel
-from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
+from nas_core.models.masked_lm.genes import BERT_GENES, GENES, check_bert_space, check_masked_lm_space
 from nas_core.models.masked_lm.workload import HEAD, MaskedLMWorkload, MaskedLMWorkloadConfig, sequences, timed_net
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.stack import transformer_layers
+from nas_core.space.bert import encoder_layers, layer_widths
 
-__all__ = ["MASKED_LM"]
+__all__ = ["BERT", "MASKED_LM"]
 
 
 class _MaskedLMKind(FormulaKind, OnePassKind):
@@ -47,10 +47,27 @@ class _MaskedLMKind(FormulaKind, OnePassKind):
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
-        genes = transformer_layers(architecture)
+        genes = encoder_layers(architecture)
         return {
             "": {name: tuple(getattr(layer, name) for layer in genes) for name in ("ffn_dim", "heads", "attention")}
         }
 
 
+class _BertKind(_MaskedLMKind):
+    """Bidirectional encoders over the genes of :mod:`nas_core.space.bert`; costs without tables of tokens and
+    positions."""
+
+    name = "bert"
+    genes = BERT_GENES.names
+
+    def check(self, space: SearchSpace) -> None:
+        check_bert_space(space)
+
+    def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """Widths of layers are shown also where all have one."""
+        shown = super().layers(architecture)[""]
+        return {"": {"hidden_dim": layer_widths(architecture), **shown}}
+
+
 MASKED_LM = _MaskedLMKind()
+BERT = _BertKind()

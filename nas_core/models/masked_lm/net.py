@@ -16,27 +16,32 @@ from torch import Tensor, nn
 
 from nas_core.errors import unknown_choice
 from nas_core.layers import ElasticLayerNorm
+from nas_core.layers.bottleneck import ElasticBottlenecks, Joints
+from nas_core.layers.depth import kept_layers
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.modes import is_exporting
 from nas_core.layers.positions import StoredPositions
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.layers.weights import named_tensors
-from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space
+from nas_core.layers.weights import Affine, named_tensors
+from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space, widest_hidden, widest_layers
 from nas_core.models.masked_lm.heads import ElasticClassHead, ElasticTokenHead, class_logits, token_logits
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
 from nas_core.models.stack import TokenStack
 from nas_core.models.static import copied, selected
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
 __all__ = ["MaskedLMNet"]
 
 
 class MaskedLMNet(TokenStack):
-    """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm`.
+    """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm` or of
+    :mod:`nas_core.space.bert`.
 
     As fairseq's RoBERTa: tokens and learned positions, a layer norm, encoder layers that read all tokens but padding,
     and a head that predicts tokens. ``select(architecture)`` gives the weights of one architecture, mixing experts
-    once; ``encode``, ``predict`` and ``classify`` compute with them.
+    once; ``encode``, ``predict`` and ``classify`` compute with them. Where layers differ in width, linear maps lead
+    into each and out of it (:mod:`nas_core.layers.bottleneck`).
 
     Raises:
         SpaceError: the space lacks a gene that this network has.
@@ -59,7 +64,12 @@ class MaskedLMNet(TokenStack):
         self.embedding_norm = ElasticLayerNorm(width, config.norm_eps) if config.embedding_norm else None
         kinds = GENES.layer_attention(space, config.linear, config.linear_length)
         form = LayerForm(config.norm_first, config.activation, config.norm_eps)
-        self._build_layers(GENES.widest_layers(space), kinds, form)
+        hidden = widest_hidden(space)
+        self._build_layers(widest_layers(space), kinds, form, widths=hidden)
+        sizes = joint_sizes(space.largest())
+        self.joints: ElasticBottlenecks | Joints | None = None
+        if sizes:
+            self.joints = Joints(sizes) if config.joined else ElasticBottlenecks(width, hidden)
         self.norm = ElasticLayerNorm(width, config.norm_eps) if config.norm_first else None
         self.head = ElasticTokenHead(width, vocabulary, config.norm_eps)
         self.classification_heads: dict[str, ElasticClassHead] = nn.ModuleDict()  # type: ignore[assignment]
@@ -91,16 +101,23 @@ class MaskedLMNet(TokenStack):
         Raises:
             ArchitectureError: the architecture lies outside the space.
         """
-        layers, width = self._select_layers(architecture), architecture.number("embed_dim")
+        layers, width = self._select_layers(architecture), network_width(architecture)
         return Subnet(
             *self._select_tables(width),
             None if self.embedding_norm is None else self.embedding_norm.select(width),
+            self._select_joints(architecture),
             layers,
             None if self.norm is None else self.norm.select(width),
             self.head.select(width),
             {name: head.select(width) for name, head in self.classification_heads.items()},
             architecture,
         )
+
+    def _select_joints(self, architecture: Architecture) -> tuple[Affine, ...]:
+        if self.joints is None:
+            return ()
+        kept = kept_layers(range(len(self.layers)), architecture.number("layers"), self.config.layer_order)
+        return self.joints.select(kept, layer_widths(architecture))
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
@@ -148,8 +165,10 @@ class MaskedLMNet(TokenStack):
         if mask is not None:
             x = x.masked_fill(~mask[..., None], 0)
         keys = None if mask is None else mask[:, None, None]
-        for layer, weights in zip(self.layers, subnet.layers, strict=False):
+        for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):
+            x = F.linear(x, *subnet.joints[index]) if subnet.joints else x
             x = layer(x, weights, keys, drop)
+        x = F.linear(x, *subnet.joints[-1]) if subnet.joints else x
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def predict(self, subnet: Subnet, features: Tensor) -> Tensor:

@@ -78,6 +78,9 @@ class MaskedLMConfig:
     """Function of their hidden units."""
     pooler_dropout: float = 0.0
     """On what they read and on their hidden units; not scaled."""
+    joined: bool = False
+    """Layers of unequal width have one matrix between two of them, as in a static network, not a map out of the one and
+    one into the other."""
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
@@ -86,8 +89,9 @@ class MaskedLMConfig:
     """M of linear attention, and of any that is scaled; None: each sequence's own length."""
 
     def static(self) -> MaskedLMConfig:
-        """The settings of a static network: no experts, and layers that were put in order when it was taken out."""
-        return replace(self, mos=MoSConfig(), layer_order=())
+        """The settings of a static network: no experts, one matrix between layers, and layers that were put in order
+        when it was taken out."""
+        return replace(self, mos=MoSConfig(), layer_order=(), joined=True)
 
 
 class TokenHeadWeights(NamedTuple):
@@ -117,6 +121,8 @@ class Subnet(NamedTuple):
     output: Tensor
     """(V, C): the same table where it is shared."""
     embedding_norm: NormWeights | None
+    joints: tuple[Affine, ...]
+    """Before, between and behind layers of unequal width; none where all are as wide as the network."""
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights | None
     head: TokenHeadWeights

@@ -16,6 +16,7 @@ from nas_core.models.masked_lm.net import MaskedLMNet
 from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig
 from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.bert import network_width
 
 __all__ = [
     "HEAD",
@@ -88,9 +89,9 @@ def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWo
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
     """The settings of that network: it stores positions for the sequences, and has the head that is timed."""
-    heads = (ClassHead(HEAD, config.classes, architecture.number("embed_dim")),) if config.classes else ()
+    heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
     longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
-    return MaskedLMConfig(stored_positions=longest, classification_heads=heads)
+    return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()
 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
 from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.kind import layered_genes
 from nas_core.models.parts import SpacePart
+from nas_core.models.static import StaticPass
 from nas_core.models.translation import costs, graph, memory
 from nas_core.models.translation.genes import GENES, check_translation_space
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.workload import FIRST_WORD
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 
@@ -63,6 +66,15 @@ class _TranslationKind(FormulaKind):
             SpacePart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
             SpacePart("decoder", step.module, part_inputs(step, *lengths, config.beam, stream), config.target_length),
         ]
+
+    def training_pass(
+        self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, batch: int
+    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        """Pairs of sentences without padding, as long as the workload's; all target words are predicted at once."""
+        architecture = space.validate(architecture)
+        source = torch.randint(FIRST_WORD, config.source_vocab, (batch, config.source_length))
+        target = torch.randint(FIRST_WORD, config.target_vocab, (batch, config.target_length))
+        return StaticPass(self.build(space, architecture, config), architecture), (source, target)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """HAT's numbers for what a decoder layer reads are shown as numbers of encoder layers."""

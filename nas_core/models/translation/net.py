@@ -21,7 +21,7 @@ from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncode
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.models.static import routed
+from nas_core.models.static import routed, routed_features
 from nas_core.models.translation.attention import decoder_attention, encoder_attention
 from nas_core.models.translation.genes import check_translation_space, widest_queries
 from nas_core.models.translation.static import static_state
@@ -69,7 +69,8 @@ class TranslationNet(nn.Module):
         kind, (longest_source, longest_target) = config.positions, config.stored_positions
         self.source_positions = positions_of(kind, widths[0], longest_source, source)
         self.target_positions = positions_of(kind, widths[1], longest_target, target)
-        features, mos, form = len(space.choices), config.mos, LayerForm(config.norm_first, config.activation)
+        mos, form = config.mos, LayerForm(config.norm_first, config.activation)
+        features = routed_features(space, mos)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(source, ffn, width, features, mos, form, attention)
             for ffn, width, attention in zip(

@@ -1,0 +1,171 @@
+"""A static encoder as a folder in the layout of Hugging Face's BERT, which ``transformers`` loads.
+
+Written are ``config.json``, ``model.safetensors`` and ``vocab.txt``, one token a line in the order of their numbers; no
+tokenizer, which is that of whoever made the data. With a classification head the network is a
+``BertForSequenceClassification``, without one a ``BertForMaskedLM``. Our networks know no segments: the vectors of both
+are zeros. Positions count from the first column, so padding stands on the right and is hidden by ``attention_mask``.
+
+Shapes: C channels, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.files import atomic_output, make_folder, write_atomic, write_json
+from nas_core.layers.weights import named_tensors
+from nas_core.models.masked_lm.net import MaskedLMNet
+from nas_core.models.masked_lm.subnet import Subnet
+from nas_core.models.static import copied, selected
+from nas_core.space import Architecture
+from nas_core.space.bert import encoder_layers, joint_sizes, network_width
+
+__all__ = ["bert_config", "bert_state", "check_bert_layout", "write_bert"]
+
+_ACTIVATIONS = {"gelu_tanh": "gelu_pytorch_tanh"}
+"""Those that have another name there."""
+_SEGMENTS = 2
+_LAYER = {
+    "self_attn.out_proj": "attention.output.dense",
+    "self_attn_norm": "attention.output.LayerNorm",
+    "ffn.fc1": "intermediate.dense",
+    "ffn.fc2": "output.dense",
+    "ffn_norm": "output.LayerNorm",
+}
+
+
+def write_bert(
+    net: MaskedLMNet,
+    architecture: Architecture,
+    folder: str | Path,
+    tokens: Sequence[str] = (),
+    head: str | None = None,
+) -> int:
+    """Write the subnet of an architecture, experts mixed; the number of its parameters.
+
+    Args:
+        tokens: V of them, for ``vocab.txt``; none, no such file.
+        head: the classification head that becomes pooler and classifier; None: the head that predicts tokens.
+
+    Raises:
+        ConfigError: BERT has no such network, or ``folder`` is a file. ArchitectureError: outside the space.
+        UnknownChoiceError: no such head.
+    """
+    check_bert_layout(net, architecture, head)
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; expected a folder, give another name")
+    state = bert_state(net, selected(net, architecture), head)
+    make_folder(folder)
+    with atomic_output(folder / "model.safetensors") as beside:
+        save_file(state, beside, metadata={"format": "pt"})
+    write_json(folder / "config.json", bert_config(net, architecture, head))
+    if tokens:
+        write_atomic(folder / "vocab.txt", "".join(f"{token}\n" for token in tokens))
+    return sum(tensor.numel() for tensor in state.values())
+
+
+def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
+    """Check that Hugging Face's BERT has such a network.
+
+    Raises:
+        ConfigError: a size differs between layers, or a part is none of BERT's; it is named.
+        UnknownChoiceError: no such classification head.
+    """
+    config, layers, width = net.config, encoder_layers(architecture), network_width(architecture)
+    if head is not None and head not in net.classification_heads:
+        raise unknown_choice("classification head", head, net.classification_heads)
+    for gene in ("ffn_dim", "heads", "attention"):
+        values = [getattr(layer, gene) for layer in layers]
+        if len(set(values)) > 1:
+            raise _unlike(f"{gene} is {', '.join(map(str, values))}, there all layers are equal")
+    inner = 0 if head is None else min(net.classification_heads[head].inner, width)
+    reasons = {
+        "linear maps lie between its layers": bool(joint_sizes(architecture)),
+        f"queries are {layers[0].qkv_dim} wide, channels {width}": layers[0].qkv_dim != width,
+        f"attention is {layers[0].attention}": layers[0].attention != "softmax",
+        f"positions are {config.positions}": config.positions != "learned" or config.first_position != 0,
+        "layer norms stand before sublayers": config.norm_first,
+        "no layer norm follows the embedding": not config.embedding_norm,
+        "embeddings are scaled": net.embedding_scale(net.embedding.weight[:, :width]) != 1.0,
+        f"its classifier has {inner} hidden units, channels {width}": head is not None and inner != width,
+        f"the function of its classifier is {config.pooler_activation}": head is not None
+        and config.pooler_activation != "tanh",
+    }
+    for reason, found in reasons.items():
+        if found:
+            raise _unlike(reason)
+
+
+def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> dict[str, Any]:
+    """What stands in ``config.json``."""
+    layers, width, config = encoder_layers(architecture), network_width(architecture), net.config
+    share = width / net.positions.width
+    classes = {} if head is None else {"num_labels": net.classification_heads[head].classes}
+    return {
+        "model_type": "bert",
+        "architectures": ["BertForMaskedLM" if head is None else "BertForSequenceClassification"],
+        "vocab_size": len(net.embedding.weight),
+        "hidden_size": width,
+        "num_hidden_layers": len(layers),
+        "num_attention_heads": layers[0].heads,
+        "intermediate_size": layers[0].ffn_dim,
+        "hidden_act": _ACTIVATIONS.get(config.activation, config.activation),
+        "hidden_dropout_prob": config.dropout * share,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "max_position_embeddings": len(net.positions.table),
+        "type_vocab_size": _SEGMENTS,
+        "layer_norm_eps": config.norm_eps,
+        "pad_token_id": config.padding_idx,
+        "tie_word_embeddings": config.share_embeddings,
+        "torch_dtype": "float32",
+        **classes,
+    }
+
+
+def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dict[str, Tensor]:
+    """The tensors of ``model.safetensors`` by name; a table that is shared stands there once."""
+    width = subnet.embedding.shape[1]
+    embeddings = {
+        "word_embeddings.weight": subnet.embedding,
+        "position_embeddings.weight": net.positions.table[:, :width],
+        "token_type_embeddings.weight": subnet.embedding.new_zeros(_SEGMENTS, width),
+        **{f"LayerNorm.{kind}": tensor for kind, tensor in named_tensors(subnet.embedding_norm)},
+    }
+    named = [(f"bert.embeddings.{name}", tensor) for name, tensor in embeddings.items()]
+    named += _layers(subnet)
+    parts: dict[str, Any]
+    if head is not None:
+        dense, out = subnet.classification_heads[head]
+        parts = {"bert.pooler.dense": dense, "classifier": out}
+    else:
+        at = "cls.predictions"
+        parts = {f"{at}.transform.dense": subnet.head.dense, f"{at}.transform.LayerNorm": subnet.head.norm}
+        named.append((f"{at}.bias", subnet.head.bias))
+        if not net.config.share_embeddings:
+            named += [(f"{at}.decoder.weight", subnet.output), (f"{at}.decoder.bias", subnet.head.bias)]
+    named += [(f"{name}.{kind}", tensor) for name, part in parts.items() for kind, tensor in named_tensors(part)]
+    return copied((name, tensor.float()) for name, tensor in named)
+
+
+def _layers(subnet: Subnet) -> Iterator[tuple[str, Tensor]]:
+    for index, layer in enumerate(subnet.layers):
+        prefix = f"bert.encoder.layer.{index}"
+        for name, tensor in named_tensors(layer):
+            owner, kind = name.rsplit(".", 1)
+            if owner == "self_attn.in_proj":
+                names = (f"{prefix}.attention.self.{part}.{kind}" for part in ("query", "key", "value"))
+                yield from zip(names, torch.chunk(tensor, 3), strict=True)
+            else:
+                yield f"{prefix}.{_LAYER[owner]}.{kind}", tensor
+
+
+def _unlike(reason: str) -> ConfigError:
+    return ConfigError(f"this subnet is no BERT of Hugging Face's: {reason}; leave out --hugging-face")

@@ -1,0 +1,164 @@
+"""BERT encoders: their genes, the spaces of Mixture-of-Supernets (section 4), and what a layer of an architecture is.
+
+Genes of the network: ``layers`` and ``sequence_length``, the tokens for which costs are counted. Genes of the network
+or of each layer: ``hidden_dim``, the width of a layer, which is also that of its queries, keys and values; ``heads``,
+which divide it; ``ffn_dim``, or ``ffn_ratio`` in units of ``hidden_dim``. Where layers differ in width there is
+``outer_dim``, the width of the embedding and of the linear maps that lead into each layer and out of it, as in
+SuperShaper (Ganesan et al. 2021, "SuperShaper: Task-Agnostic Super Pre-training of BERT Models with Variable Hidden
+Dimensions"); without it the embedding is as wide as all layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nas_core.errors import ArchitectureError
+from nas_core.space.architecture import Architecture, Option
+from nas_core.space.choice import Choice
+from nas_core.space.registry import register_space
+from nas_core.space.space import SearchSpace
+from nas_core.space.stack import TransformerLayer, per_layer, transformer_layers
+
+__all__ = ["bert_space", "encoder_layers", "ffn_width", "joint_sizes", "layer_widths", "network_width"]
+
+OUTER, RATIO = "outer_dim", "ffn_ratio"
+
+
+def bert_space(
+    name: str,
+    *,
+    layers: Sequence[int],
+    hidden_dims: Sequence[Any],
+    heads: Sequence[int],
+    ffn_dims: Sequence[int] = (),
+    ffn_ratios: Sequence[float] = (),
+    sequence_length: int,
+    outer_dim: int = 0,
+) -> SearchSpace:
+    """A space of BERT encoders.
+
+    With ``outer_dim`` each layer has a width of its own, from one list for all layers or a list for each; without it
+    all layers have one. A single option of heads or of ``ffn_dims`` becomes a fixed gene, several a choice for all
+    layers alike, as in the paper.
+
+    Args:
+        ffn_dims: hidden units of feed-forward layers. ffn_ratios: the same in units of the layer's width, rounded down;
+            give one of both.
+    """
+    fixed: dict[str, Option] = {"sequence_length": sequence_length, **({OUTER: outer_dim} if outer_dim else {})}
+    per = ("layers", max(layers)) if outer_dim else ()
+    choices = [Choice.make("layers", layers), Choice.make("hidden_dim", hidden_dims, *per)]
+    for gene, options in (("ffn_dim", ffn_dims), (RATIO, ffn_ratios), ("heads", heads)):
+        if len(options) == 1:
+            fixed[gene] = options[0]
+        elif options:
+            choices.append(Choice.make(gene, options))
+    return SearchSpace(name, choices, fixed)
+
+
+def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
+    """The layers of a masked language model, first to last: of these genes, or of those of
+    :mod:`nas_core.space.masked_lm`.
+
+    Raises:
+        ArchitectureError: a gene is missing, has not one option per layer, or heads do not divide a layer's width.
+    """
+    if "hidden_dim" not in architecture:
+        return transformer_layers(architecture)
+    widths = layer_widths(architecture)
+    gene = "ffn_dim" if "ffn_dim" in architecture else RATIO
+    sizes = zip(per_layer(architecture, gene, len(widths)), widths, strict=True)
+    ffn = [ffn_width(size, width) if gene == RATIO else int(size) for size, width in sizes]
+    layers = transformer_layers(architecture, ffn, widths)
+    for layer in layers:
+        if layer.heads < 1 or layer.qkv_dim % layer.heads:
+            raise ArchitectureError(
+                f"a layer is {layer.qkv_dim} wide, which its {layer.heads} heads cannot share; take a multiple of them"
+            )
+    return layers
+
+
+def ffn_width(ratio: float, width: int) -> int:
+    """The hidden units of a feed-forward layer that are so many times its width, rounded down."""
+    return int(float(ratio) * width)
+
+
+def layer_widths(architecture: Architecture) -> tuple[int, ...]:
+    """C of each layer."""
+    depth = architecture.number("layers")
+    if "hidden_dim" not in architecture:
+        return (architecture.number("embed_dim"),) * depth
+    return tuple(int(width) for width in per_layer(architecture, "hidden_dim", depth))
+
+
+def network_width(architecture: Architecture) -> int:
+    """C of the embedding and of the features."""
+    if "hidden_dim" not in architecture:
+        return architecture.number("embed_dim")
+    return architecture.number(OUTER if OUTER in architecture else "hidden_dim")
+
+
+def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
+    """Input and output width of the linear maps of a static network before, between and behind its layers; none where
+    all have one width."""
+    if OUTER not in architecture:
+        return ()
+    widths, outer = layer_widths(architecture), network_width(architecture)
+    return tuple(zip((outer, *widths), (*widths, outer), strict=True))
+
+
+@register_space
+def supershaper_bert() -> SearchSpace:
+    """SuperShaper's space (Mixture-of-Supernets, section 4.2): BERT's base network, the largest architecture, with a
+    width for each of its 12 layers; 7^12 architectures."""
+    return bert_space(
+        "supershaper_bert",
+        layers=(12,),
+        hidden_dims=(120, 240, 360, 480, 540, 600, 768),
+        heads=(12,),
+        ffn_dims=(3072,),
+        sequence_length=128,
+        outer_dim=768,
+    )
+
+
+@register_space
+def mos_bert_homogeneous() -> SearchSpace:
+    """BERT encoders of 12 equal layers (Mixture-of-Supernets, section 4.3): 550 architectures, each encoded by the four
+    numbers of appendix A.3.1."""
+    return bert_space(
+        "mos_bert_homogeneous",
+        layers=(12,),
+        hidden_dims=tuple(range(768, 119, -12)),
+        heads=(12, 6),
+        ffn_ratios=(4.0, 3.5, 3.0, 2.5, 2.0),
+        sequence_length=128,
+    )
+
+
+@register_space
+def supershaper_bert_small() -> SearchSpace:
+    """SuperShaper's shape at a size that two processor cores train in minutes: 4 layers of at most 128 channels."""
+    return bert_space(
+        "supershaper_bert_small",
+        layers=(4,),
+        hidden_dims=(128, 96, 64, 32),
+        heads=(4,),
+        ffn_dims=(512,),
+        sequence_length=128,
+        outer_dim=128,
+    )
+
+
+@register_space
+def mos_bert_homogeneous_small() -> SearchSpace:
+    """Four equal layers of 48 to 128 channels, for two processor cores."""
+    return bert_space(
+        "mos_bert_homogeneous_small",
+        layers=(4,),
+        hidden_dims=tuple(range(128, 47, -16)),
+        heads=(4, 2),
+        ffn_ratios=(4.0, 3.0, 2.0),
+        sequence_length=128,
+    )

@@ -1,0 +1,176 @@
+"""Supernets of BERT encoders: trained by fairseq's own trainer, searched, extracted, exported, and trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fairseq_ext.checkpoint import read_state
+from fairseq_ext.host import HOST
+from nas_core.cli import main
+from nas_core.files import read_json
+from nas_core.models import kind_of
+from nas_core.space import SearchSpace, bert_space, save_space
+from nas_core.supernet import open_supernet
+from tests.contracts.host import HostContract
+from tests.fairseq_ext.masked_lm.training import COMMON, MASKED
+from tests.fairseq_ext.running import run
+
+SPACES = {
+    "shaped": bert_space(
+        "shaped",
+        layers=(2, 1),
+        hidden_dims=(24, 16, 12, 8),
+        heads=(2,),
+        ffn_dims=(32,),
+        sequence_length=12,
+        outer_dim=24,
+    ),
+    "equal": bert_space(
+        "equal", layers=(2,), hidden_dims=(24, 16), heads=(4, 2), ffn_ratios=(2.0, 1.5), sequence_length=12
+    ),
+}
+TRAINED = [("shaped", "none", "sandwich"), ("shaped", "neuron", "spos"), ("equal", "layer", "sandwich")]
+Supernet = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def bert(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Supernet:
+    """``bert(space, experts)``: the checkpoint of a supernet that was trained a little."""
+    made: dict[tuple[str, str], Path] = {}
+    how = {(space, mos): sampling for space, mos, sampling in TRAINED}
+
+    def checkpoint(space: str, mos: str) -> Path:
+        if (space, mos) not in made:
+            folder = tmp_path_factory.mktemp(f"{space}-{mos}")
+            save_space(SPACES[space], folder / "space.yml")
+            arch = "mos_bert" if space == "equal" else "supershaper_bert"
+            done = run("train", text, *COMMON, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
+                       "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 60,
+                       "--save-dir", folder)  # fmt: skip
+            assert done.code == 0, done.err
+            made[space, mos] = folder / "checkpoint_last.pt"
+        return made[space, mos]
+
+    return checkpoint
+
+
+class TestBertHost(HostContract):
+    host = "fairseq"
+
+    @pytest.fixture
+    def checkpoint(self, bert: Supernet) -> Path:
+        return bert("shaped", "neuron")
+
+
+def middle(space: SearchSpace) -> object:
+    """An architecture that is neither the smallest nor the largest."""
+    genes = {**space.largest().to_dict(), "hidden_dim": [16, 8] if space.name == "shaped" else 16}
+    return type(space.largest())(genes)
+
+
+@pytest.mark.parametrize(("space", "mos", "sampling"), TRAINED)
+def test_a_supernet_learns_and_its_static_networks_are_its_subnets(
+    bert: Supernet, space: str, mos: str, sampling: str, tmp_path: Path
+) -> None:
+    supernet = HOST.open(bert(space, mos))
+    assert supernet.space == SPACES[space] and supernet.task["kind"] == "bert"
+    for index, architecture in enumerate((supernet.space.smallest(), middle(SPACES[space]), supernet.space.largest())):
+        expected = supernet.evaluate(architecture)  # type: ignore[arg-type]
+        assert expected["loss"] < 3.9, "fewer than 15 words are as likely"
+        count = supernet.extract(architecture, tmp_path / f"{index}.pt")  # type: ignore[arg-type]
+        static = HOST.open(tmp_path / f"{index}.pt")
+        assert static.space.cardinality() == 1 and static.space.largest() == architecture
+        assert static.evaluate(static.space.largest())["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+        assert count == sum(parameter.numel() for parameter in static.model.parameters())  # type: ignore[attr-defined]
+
+
+def test_routers_read_each_layer(bert: Supernet) -> None:
+    state = read_state(bert("shaped", "neuron"))["model"]
+    assert state["net.layers.0.ffn.routers.0.hidden.0.weight"].shape == (8, 3), "the depth and two widths"
+    state = read_state(bert("equal", "layer"))["model"]
+    assert state["net.layers.0.ffn.routers.0.hidden.0.weight"].shape == (8, 4)
+
+
+def test_names_of_architectures(text: Path, tmp_path: Path) -> None:
+    options = [*COMMON, *MASKED, "--task", "supernet_masked_lm", "--max-update", 1]
+    done = run("train", text, *options, "--arch", "mos_bert_small", "--save-dir", tmp_path)
+    assert done.code == 0, done.err
+    assert HOST.open(tmp_path / "checkpoint_last.pt").space.name == "mos_bert_homogeneous_small"
+    done = run("train", text, *options, "--arch", "mos_transformer", "--save-dir", tmp_path / "other")
+    assert done.code != 0 and "mos_bert*, supershaper_bert* or another of theirs" in done.err
+
+
+def test_search_under_limits_on_parameters_and_milliseconds(bert: Supernet, tmp_path: Path) -> None:
+    checkpoint, space = bert("shaped", "none"), SPACES["shaped"]
+    save_space(space, tmp_path / "space.yml")
+    data, model = tmp_path / "l.jsonl", tmp_path / "l.json"
+    timed = ["latency", "collect", "--space", tmp_path / "space.yml", "--out", data, "--samples", 16, "--repeats", 2]
+    assert main([*map(str, timed), "--vocab", "40", "--set", "length=6"]) == 0
+    assert main(["latency", "fit", "--data", str(data), "--out", str(model), "--model", "linear"]) == 0
+    kind = kind_of(space)
+    most = (kind.params_m(space.smallest()) + kind.params_m(space.largest())) / 2
+    search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--evaluations", 4, "--finalists", 1]
+    for name, limit in (("params", ["--max-params-m", most]), ("ms", ["--limit-ms", 1000, "--latency-model", model])):
+        assert main([*map(str, [*search, "--out", tmp_path / name, *limit])]) == 0
+        (found,) = (tmp_path / name / "finalists").glob("*.json")
+        architecture = type(space.largest()).load(found)
+        assert architecture in space
+        assert name == "ms" or kind.params_m(architecture) <= most
+
+
+def test_a_static_encoder_learns_to_tell_sentences_apart(bert: Supernet, labelled: Path, tmp_path: Path) -> None:
+    static = tmp_path / "static.pt"
+    assert main(["extract", "--checkpoint", str(bert("shaped", "neuron")), "--arch", "smallest", "--out",
+                 str(static)]) == 0  # fmt: skip
+    options = [*COMMON, "--task", "sentence_prediction", "--criterion", "sentence_prediction", "--num-classes", 2]
+    options += ["--init-token", 0, "--max-positions", 12, "--arch", "hat_bert", "--finetune-from-model", static]
+    done = run("train", labelled, *options, "--max-update", 60, "--save-dir", tmp_path / "a")
+    assert done.code == 0, done.err
+    classifier = open_supernet(tmp_path / "a" / "checkpoint_last.pt", valid_subset="valid")
+    assert classifier.space.cardinality() == 1 and classifier.space.largest() == SPACES["shaped"].smallest()
+    assert classifier.evaluate(classifier.space.largest())["accuracy"] > 0.8
+
+
+def test_fairseqs_roberta_and_hugging_faces_bert(
+    bert: Supernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extract = ["extract", "--checkpoint", str(bert("equal", "layer")), "--arch", "smallest"]
+    assert main([*extract, "--out", str(tmp_path / "plain.pt"), "--plain"]) == 0
+    state = torch.load(tmp_path / "plain.pt", weights_only=True)["model"]
+    assert state["encoder.sentence_encoder.layers.1.fc1.weight"].shape == (24, 16)
+    assert main([*extract, "--out", str(tmp_path / "bert"), "--hugging-face"]) == 0
+    config = read_json(tmp_path / "bert" / "config.json")
+    assert (config["hidden_size"], config["num_hidden_layers"], config["intermediate_size"]) == (16, 2, 24)
+    words = (tmp_path / "bert" / "vocab.txt").read_text().split()
+    assert len(words) == config["vocab_size"] and words[config["pad_token_id"]] == "<pad>" and words[-1] == "<mask>"
+    own = load_file(tmp_path / "bert" / "model.safetensors")
+    assert own["bert.encoder.layer.1.intermediate.dense.weight"].equal(
+        state["encoder.sentence_encoder.layers.1.fc1.weight"]
+    )
+    capsys.readouterr()
+    for checkpoint, option, said in (
+        (bert("shaped", "none"), ["--plain"], "linear maps lie between its layers, in fairseq none"),
+        (bert("shaped", "none"), ["--hugging-face"], "linear maps lie between its layers; leave out --hugging-face"),
+        (bert("equal", "layer"), ["--plain", "--hugging-face"], "two formats; give one of them"),
+    ):
+        command = ["extract", "--checkpoint", str(checkpoint), "--arch", "largest", "--out", str(tmp_path / "no")]
+        assert main([*command, *option]) == 2
+        told = capsys.readouterr().err.strip()
+        assert said in told and "\n" not in told and not (tmp_path / "no").exists()
+
+
+@pytest.mark.onnx
+def test_export_to_onnx(bert: Supernet, tmp_path: Path) -> None:
+    for module in ("onnxruntime", "onnxscript"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    out = tmp_path / "out"
+    command = ["export", "--checkpoint", bert("shaped", "neuron"), "--arch", "smallest", "--out", out]
+    assert main([*map(str, command)]) == 0
+    info = read_json(out / "model.json")
+    assert info["kind"] == "masked_lm" and info["architecture"]["hidden_dim"] == [8]
+    assert (out / "encoder.onnx").is_file() and (out / "dict.txt").is_file()

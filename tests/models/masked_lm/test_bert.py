@@ -1,0 +1,224 @@
+"""BERT encoders as a kind of network, against a plain reading, extracted, counted, and as large as the paper says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas_core.errors import SpaceError, UnknownChoiceError
+from nas_core.layers import MoSConfig
+from nas_core.layers.bottleneck import ElasticBottlenecks
+from nas_core.layers.weights import named_tensors
+from nas_core.models import kind_of
+from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet, Subnet, flops, masked_lm_graph, parameters
+from nas_core.models.static import routed
+from nas_core.space import Architecture, Choice, SearchSpace, bert_space, get_space
+from tests.contracts.network_kind import NetworkKindContract
+from tests.models.masked_lm.tiny import MIXTURES, PAD, VOCAB, architectures, build, close, extract, sentences
+
+SHAPED = bert_space(
+    "shaped",
+    layers=(3, 2),
+    hidden_dims=((16, 12), (20, 8), (12, 4)),
+    heads=(4, 2),
+    ffn_dims=(24,),
+    sequence_length=12,
+    outer_dim=16,
+)
+EQUAL = bert_space(
+    "equal", layers=(2,), hidden_dims=(16, 12, 8), heads=(4, 2), ffn_ratios=(2.5, 1.5), sequence_length=12
+)
+SPACES = {"shaped": SHAPED, "equal": EQUAL}
+TABLE_9 = [
+    (120, 2.0, 6, 5.14),
+    (180, 3.5, 6, 9.92),
+    (372, 2.5, 6, 26.68),
+    (384, 3.0, 6, 29.82),
+    (504, 3.5, 12, 49.50),
+    (768, 4.0, 12, 109.48),
+]
+"""Hidden size, ratio and heads of the networks of 12 layers in Table 9, and their parameters in millions."""
+
+
+class TestShaped(NetworkKindContract):
+    name = "bert"
+    settings = {"vocab": 30, "batch": 2}  # noqa: RUF012
+
+    def space(self) -> SearchSpace:
+        return SHAPED
+
+    def counted(self, network: nn.Module) -> int:
+        left_out = ("net.embedding.weight", "positions.table", "net.head.bias")
+        return sum(p.numel() for name, p in network.named_parameters() if not name.endswith(left_out))
+
+
+class TestEqual(TestShaped):
+    def space(self) -> SearchSpace:
+        return EQUAL
+
+
+def of(net: MaskedLMNet, subnet: Subnet, architecture: Architecture, sentence: Tensor) -> Tensor:
+    """Features (T, C) of one sentence without padding, through both maps of each layer of a supernet."""
+    x = subnet.embedding[sentence] + net.positions.table[: len(sentence), : subnet.embedding.shape[1]]
+    x = F.layer_norm(x, x.shape[-1:], *subnet.embedding_norm[:2])  # type: ignore[index]
+    for index, layer in enumerate(subnet.layers):
+        width = len(layer.ffn.fc2.bias)
+        if isinstance(net.joints, ElasticBottlenecks):
+            x = F.linear(x, net.joints.enter[index].weight[:width], net.joints.enter[index].bias[:width])
+        q, k, v = F.linear(x, *layer.self_attn.in_proj).view(len(x), 3, layer.self_attn.heads, -1).permute(1, 2, 0, 3)
+        read = ((q @ k.mT) * q.shape[-1] ** -0.5).softmax(-1) @ v
+        x = F.layer_norm(x + F.linear(read.transpose(0, 1).flatten(1), *layer.self_attn.out_proj), (width,),
+                         *layer.self_attn_norm[:2])  # fmt: skip
+        hidden = F.gelu(F.linear(x, *layer.ffn.fc1))
+        x = F.layer_norm(x + F.linear(hidden, *layer.ffn.fc2), (width,), *layer.ffn_norm[:2])
+        if isinstance(net.joints, ElasticBottlenecks):
+            x = F.linear(x, net.joints.leave[index].weight[:, :width], net.joints.leave[index].bias)
+    return x
+
+
+@pytest.mark.parametrize("name", SPACES)
+@torch.no_grad()
+def test_features_are_those_of_the_plain_reading(name: str) -> None:
+    net, tokens = build(space=SPACES[name], mos="neuron"), sentences()
+    for architecture in architectures(SPACES[name]).values():
+        subnet = net.select(architecture)
+        features = net.encode(subnet, tokens)
+        for row, sentence in enumerate(tokens):
+            close(features[row, sentence != PAD], of(net, subnet, architecture, sentence[sentence != PAD]), 1e-4)
+
+
+@pytest.mark.parametrize("mos", MIXTURES)
+@pytest.mark.parametrize("name", SPACES)
+def test_extracted_equals_the_active_subnet_with_gradients(name: str, mos: str) -> None:
+    net, tokens = build("untied", SPACES[name], mos), sentences()
+    for architecture in architectures(SPACES[name]).values():
+        net.zero_grad()
+        static = extract(net, architecture)
+        subnet, own = net.select(architecture), static.select(architecture)
+        selected = dict(named_tensors(subnet))
+        for tensor in selected.values():
+            tensor.retain_grad()
+        outputs = [model(weights, tokens) for model, weights in ((net, subnet), (static, own))]
+        close(*outputs)
+        for output in outputs:
+            torch.manual_seed(1)
+            (output * torch.randn(output.shape)).sum().backward()
+        gradients = {parameter: tensor.grad for parameter, tensor in static.named_parameters()}
+        moved = [key for key in gradients if key.startswith(("layers.", "joints."))]
+        assert len([key for key in moved if key.startswith("joints.")]) == (
+            2 * (1 + architecture.number("layers")) if name == "shaped" else 0
+        )
+        for key in moved:
+            close(selected[key].grad, gradients[key], 1e-4, key)  # type: ignore[arg-type]
+        assert sum(p.numel() for p in static.parameters()) == parameters(architecture, VOCAB, static.config)
+
+
+def test_every_map_of_a_supernet_learns() -> None:
+    net = build(space=SHAPED, mos="layer", layer_order=(2, 0, 1))
+    net(net.select(SHAPED.largest()), sentences()).square().mean().backward()
+    assert isinstance(net.joints, ElasticBottlenecks)
+    for parameter in (*net.joints.parameters(), *net.layers[1].ffn.parameters()):
+        assert parameter.grad is not None and parameter.grad.any()
+
+
+def test_routers_that_read_each_layer_tell_networks_of_one_average_apart() -> None:
+    sizes: dict[str, Any] = {"heads": (4,), "ffn_dims": (8,), "sequence_length": 12, "outer_dim": 16}
+    space = bert_space("two", layers=(2,), hidden_dims=(16, 8), **sizes)
+    genes = ({**space.largest().to_dict(), "hidden_dim": widths} for widths in ([16, 8], [8, 16]))
+    pair = [Architecture(each) for each in genes]
+    for encoding, same in (("summary", True), ("layers", False), ("onehot", False)):
+        net = MaskedLMNet(space, VOCAB, MaskedLMConfig(mos=MoSConfig(kind="layer", encoding=encoding)))
+        numbers = [routed(space, architecture, net.config.mos, "cpu") for architecture in pair]
+        first, second = (net.layers[0].ffn.routing(8, 8, each)[0] for each in numbers)
+        assert first.equal(second) is same
+    with pytest.raises(UnknownChoiceError, match="encoding 'other'"):
+        MaskedLMNet(space, VOCAB, MaskedLMConfig(mos=MoSConfig(kind="layer", encoding="other")))
+
+
+def test_layers_in_another_order_keep_their_maps() -> None:
+    sizes: dict[str, Any] = {"heads": (4,), "ffn_dims": (24,), "sequence_length": 12, "outer_dim": 16}
+    space = bert_space("ordered", layers=(3, 2), hidden_dims=(16, 12), **sizes)
+    net = build(space=space, layer_order=(1, 2, 0))
+    genes = {**space.largest().to_dict(), "layers": 2, "hidden_dim": [12, 16]}
+    first, *_, last = net.select(Architecture(genes)).joints
+    assert isinstance(net.joints, ElasticBottlenecks)
+    assert first.weight.equal(net.joints.enter[1].weight[:12]) and last.weight.equal(net.joints.leave[2].weight)
+    static = extract(net, Architecture(genes))
+    with torch.no_grad():
+        subnets = net.select(Architecture(genes)), static.select(Architecture(genes))
+        close(net(subnets[0], sentences()), static(subnets[1], sentences()))
+
+
+@pytest.mark.parametrize("name", SPACES)
+@torch.no_grad()
+def test_flops_are_those_that_torch_counts(name: str) -> None:
+    for architecture in architectures(SPACES[name]).values():
+        net, tokens = extract(build(space=SPACES[name]), architecture), sentences()[3:4]
+        subnet = net.select(architecture)
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            net(subnet, tokens)
+        assert counter.get_total_flops() == flops(architecture, tokens.shape[1], VOCAB)
+
+
+@pytest.mark.parametrize(("hidden", "ratio", "heads", "millions"), TABLE_9)
+def test_parameters_are_those_of_table_9(hidden: int, ratio: float, heads: int, millions: float) -> None:
+    """With the table of 30,522 tokens, 512 positions and the head that predicts tokens, but not its bias for each
+    token; BERT's two vectors of segments, which change no digit, are none of this network's."""
+    space, tokens = get_space("mos_bert_homogeneous"), 30522
+    genes = {"layers": 12, "hidden_dim": hidden, "ffn_ratio": ratio, "heads": heads}
+    found = parameters(space.validate(Architecture(genes)), tokens, MaskedLMConfig(stored_positions=512))
+    assert round((found - tokens) / 1e6, 2) == millions
+
+
+def test_one_matrix_between_layers_is_counted() -> None:
+    """Every layer at 120 or at 768 channels, with the 30,522 tokens and 512 positions of BERT's base network."""
+    space, config = get_space("supershaper_bert"), MaskedLMConfig(stored_positions=512)
+    found = [parameters(each, 30522, config) / 1e6 for each in (space.smallest(), space.largest())]
+    assert found == pytest.approx([34.4, 117.2], abs=0.05)
+
+
+def test_widths_of_layers_are_in_the_graph_and_in_the_layers() -> None:
+    graph, kind = masked_lm_graph(SHAPED.smallest()), kind_of(SHAPED)
+    assert graph.attributes is not None
+    widths = (graph.attributes[:, 0] * 768).round().astype(int).tolist()
+    assert widths == [16, 12, 12, 8, 8, 16]
+    assert kind.layers(SHAPED.smallest())[""]["hidden_dim"] == (12, 8)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"hidden_dim": [0, 8]}, "hidden_dim = 0; expected an integer above 0"),
+        ({"hidden_dim": [10]}, "hidden_dim = 10, which 4 heads cannot share"),
+        ({"sequence_length": [8, 9]}, r"searches sequence_length \[8, 9\]; expected one value"),
+        ({"outer_dim": [8, 16]}, r"searches outer_dim \[8, 16\]; expected one value"),
+        ({"ffn_dim": [8]}, "has ffn_dim and ffn_ratio; expected ffn_dim or ffn_ratio"),
+        ({"ffn_ratio": None}, "has no ffn_dim; expected ffn_dim or ffn_ratio"),
+        ({"ffn_ratio": ["wide"]}, "ffn_ratio = 'wide'; expected a number"),
+        ({"attention": ["fast"]}, "attention = 'fast'; expected one of"),
+    ],
+)
+def test_wrong_options_are_told_by_the_kind(changed: dict[str, Any], said: str) -> None:
+    genes: dict[str, Any] = {
+        "layers": [2],
+        "hidden_dim": [16],
+        "heads": [4],
+        "ffn_ratio": [2.0],
+        "sequence_length": [8],
+    }
+    choices = [Choice.make(gene, options) for gene, options in {**genes, **changed}.items() if options]
+    with pytest.raises(SpaceError, match=said):
+        kind_of(SearchSpace("wrong", choices))
+
+
+def test_layers_of_unequal_width_need_a_width_between_them() -> None:
+    choices = [Choice.make("layers", [2]), Choice.make("hidden_dim", [16, 8], "layers", 2)]
+    fixed = {"heads": 4, "ffn_dim": 8, "sequence_length": 8}
+    with pytest.raises(SpaceError, match="no outer_dim, the width between layers; add it"):
+        kind_of(SearchSpace("wrong", choices, fixed))
