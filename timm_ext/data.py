@@ -26,6 +26,7 @@ __all__ = [
     "JpegFile",
     "Source",
     "has_training_images",
+    "is_training_data",
     "open_images",
     "open_splits",
     "open_subset",
@@ -154,6 +155,17 @@ def open_images(path: str | Path, split: str = "train") -> Source:
 def has_training_images(path: Path) -> bool:
     """Whether it is a folder with a training split of its own."""
     return path.is_dir() and _own_folder(path, "train") is not None
+
+
+def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
+    """Whether ``data`` is what a run without validation data of its own was trained on, perhaps moved, rather than
+    images to evaluate only.
+
+    Args:
+        trained_on: where the run read it.
+        held_out: how many images the run was told to hold out of it.
+    """
+    return bool(held_out) or data.resolve().name == trained_on.resolve().name or has_training_images(data)
 
 
 def open_subset(places: Sequence[Path], name: str) -> Source:

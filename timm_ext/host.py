@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,11 +15,13 @@ from nas_core.files import DAMAGED_ARCHIVE
 from nas_core.precision import check_precision
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report, Supernet
+from timm_ext.studied.supernet import StudiedSupernet
 from timm_ext.training_log import training_curves, training_logs
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
     from nas_core.supernet.elastic.take_over import Trained
+    from timm_ext.published import TimmNetworks
 
 __all__ = ["HOST", "ImageSupernet", "TimmHost", "place_of"]
 
@@ -33,7 +35,7 @@ _SHARE = 4
 _LARGEST_HEADER = 2**24
 
 
-class ImageSupernet:
+class ImageSupernet(StudiedSupernet):
     """A checkpoint of ``timm_ext.train`` or of timm's own trainer, whose moving averages are used where there are any.
 
     Evaluates on the images that the run validated on: those of its validation data, or those that it held out of its
@@ -70,47 +72,62 @@ class ImageSupernet:
         if (activation := self._model.net.config.activation) != "relu":
             self.task["activation"] = activation  # what latency is measured with, unless it says otherwise
 
-    def _validation(self) -> Any:
-        from timm.data import create_loader, resolve_data_config
-
-        from timm_ext.data import ImageSet
-
+    def evaluated(self) -> Any:
+        """The images that are evaluated (B, 3, height, width) with their labels (B,), in batches in the order of the
+        folders; read once where they are kept."""
         if self._batches is None:
-            images = self.validation_set()
-            if self._images is not None and self._images < len(images):
-                chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
-                images = ImageSet(images.source, images.indices[chosen])
-            if images.source.classes != self._model.num_classes:
-                raise DataError(
-                    f"the images have {images.source.classes} classes, {self.path} {self._model.num_classes};"
-                    " give the data it was trained on"
-                )
-            height, width = self.task["height"], self.task["width"]
-            config = resolve_data_config(
-                {"input_size": (self._model.in_chans, height, width)}, pretrained_cfg=self._statistics()
-            )
-            wanted = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
-            chosen_config = {name: config[name] for name in wanted}
-            size = 4 * len(images) * self._model.in_chans * height * width
+            images = self._chosen_images()
+            size = 4 * len(images) * self._model.in_chans * self.task["height"] * self.task["width"]
             where = place_of(size, _free_memory(self.device))
-            loader = create_loader(
-                images,
-                batch_size=256,
-                num_workers=0,
-                pin_memory=self.device.type == "cuda" and where != "device",
-                use_prefetcher=False,
-                persistent_workers=False,
-                **chosen_config,
-            )
+            loader = self._loader(images, pinned=where != "device")
             if where == "device":
                 self._batches = [tuple(tensor.to(self.device) for tensor in batch) for batch in loader]
             else:
                 self._batches = list(loader) if where == "host" else loader
         return self._batches
 
+    def batches(self) -> Iterator[Any]:
+        """The images of :meth:`evaluated` in a random order, the same each time, so that each batch has all classes;
+        read when they are asked for."""
+        from timm_ext.data import ImageSet
+
+        images = self._chosen_images()
+        mixed = np.random.default_rng(0).permutation(images.indices)
+        yield from self._loader(ImageSet(images.source, mixed), pinned=True)
+
+    def _chosen_images(self) -> Any:
+        from timm_ext.data import ImageSet
+
+        images = self.validation_set()
+        if self._images is not None and self._images < len(images):
+            chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
+            images = ImageSet(images.source, images.indices[chosen])
+        if images.source.classes != self._model.num_classes:
+            raise DataError(
+                f"the images have {images.source.classes} classes, {self.path} {self._model.num_classes};"
+                " give the data it was trained on"
+            )
+        return images
+
+    def _loader(self, images: Any, pinned: bool) -> Any:
+        from timm.data import create_loader, resolve_data_config
+
+        size = (self._model.in_chans, self.task["height"], self.task["width"])
+        config = resolve_data_config({"input_size": size}, pretrained_cfg=self._statistics())
+        wanted = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
+        return create_loader(
+            images,
+            batch_size=256,
+            num_workers=0,
+            pin_memory=pinned and self.device.type == "cuda",
+            use_prefetcher=False,
+            persistent_workers=False,
+            **{name: config[name] for name in wanted},
+        )
+
     def validation_set(self) -> Any:
         """The images that are evaluated, before a smaller number of them is chosen."""
-        from timm_ext.data import ImageSet, has_training_images, open_images, open_splits, open_subset
+        from timm_ext.data import ImageSet, is_training_data, open_images, open_splits, open_subset
 
         run = self._state.get("train") or {}
         trained_on = Path(run["data"]) if run else None
@@ -120,8 +137,7 @@ class ImageSupernet:
         if trained_on and not run["val_data"]:
             data = Path(self._data or trained_on)
             # A training set may have been moved: its held-out images must not be mixed with those it was trained on.
-            moved = data.resolve().name == trained_on.resolve().name
-            if run["val_count"] or moved or has_training_images(data):
+            if is_training_data(data, trained_on, run["val_count"]):
                 return open_splits(data, None, run["val_count"], run["seed"])[1]
             return ImageSet(open_images(data, "validation"))
         if path := self._data or run.get("val_data"):
@@ -138,7 +154,7 @@ class ImageSupernet:
         """``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
         from timm_ext.evaluation import evaluate
 
-        batches = self._validation()
+        batches = self.evaluated()
 
         def after_batch(index: int, metrics: Mapping[str, dict[str, float]]) -> None:
             assert report is not None
@@ -219,6 +235,13 @@ class TimmHost:
     name = "timm"
     training_logs = staticmethod(training_logs)
     training_curves = staticmethod(training_curves)
+
+    @property
+    def networks(self) -> TimmNetworks:
+        """What builds timm's networks by name."""
+        from timm_ext.published import NETWORKS
+
+        return NETWORKS
 
     def recognises(self, checkpoint: Path) -> bool:
         """torch's zip format with our settings or timm's keys, also of timm's own vision transformers; only the

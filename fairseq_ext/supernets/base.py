@@ -5,8 +5,9 @@ Shapes: B batch, T length, C channels, V vocabulary.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +19,7 @@ from torch import Tensor
 from fairseq_ext.checkpoint import load_network, read_checkpoint
 from fairseq_ext.criterion import label_smoothing
 from fairseq_ext.data import on_device, options_of, split_of
+from fairseq_ext.supernets.standalone import SETTINGS, digest, standalone_settings
 from nas_core.device import usable_device
 from nas_core.errors import DataError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -65,7 +67,7 @@ class FairseqSupernet(ABC):
         device: str = "cpu",
         precision: str = "fp32",
     ) -> None:
-        self.path, self._subset, self._sentences = path, valid_subset, valid_sentences
+        self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_sentences
         self.device = usable_device(device)
         self.precision = check_precision(precision, self.device)
         self._state = read_checkpoint(path)
@@ -79,6 +81,12 @@ class FairseqSupernet(ABC):
     @abstractmethod
     def task(self) -> dict[str, Any]:
         """What the networks are for, as plain data."""
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """What holds the weights; see :class:`nas_core.supernet.host.Differentiable`."""
+        net: torch.nn.Module = self.model.net
+        return net
 
     # -- validation data -----------------------------------------------------------------------------------------------
 
@@ -147,6 +155,19 @@ class FairseqSupernet(ABC):
                     report(index / len(batches), self._means(sums, count))
         return self._means(sums, count)
 
+    def batches(self) -> list[dict[str, Any]]:
+        """The same as :meth:`validation`."""
+        return self.validation()
+
+    def training_loss(self, architecture: Architecture, batch: dict[str, Any]) -> Tensor:
+        """The mean loss of a batch's predictions, in nats, with its gradient; without dropout."""
+        with (
+            torch.enable_grad(),
+            computing_in(self.precision, self.device),
+            self.model.using(self.space.validate(architecture)),
+        ):
+            return self._sums(batch)[0] / batch[self.counted]
+
     def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """The two sums over a batch that :meth:`_metrics` is of: of the losses with the label smoothing of the
         training, and without."""
@@ -183,6 +204,27 @@ class FairseqSupernet(ABC):
             ConfigError: its layers are not all alike, or not such as fairseq's are.
         """
         return self.write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
+
+    # -- standalone training -------------------------------------------------------------------------------------------
+
+    def examples_key(self) -> str:
+        """A digest of the batches that are evaluated."""
+        return digest(self.validation())
+
+    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
+        """fairseq's trainer with the settings of the supernet's; see :mod:`fairseq_ext.supernets.standalone`."""
+        self.write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
+        data = str(options_of(self.fairseq_task).data)
+        standalone_settings(folder, data, changes)  # a setting that there is not is said before anything runs
+        told = [f"{name}={value}" for name, value in changes.items()]
+        return [sys.executable, "-m", "fairseq_ext.supernets.standalone", str(folder), data, *told]
+
+    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
+        """Metrics after the last update, on the same split."""
+        trained = type(self)(
+            folder / "checkpoint_last.pt", self._data, self._subset, self._sentences, str(self.device), self.precision
+        )
+        return trained.evaluate(trained.space.largest()), trained.examples_key()
 
     @abstractmethod
     def exportable(self, architecture: Architecture) -> Exportable:

@@ -2,12 +2,23 @@
 
 from nas_core.supernet.active import SubnetHolder
 from nas_core.supernet.exportable import open_exportable
-from nas_core.supernet.host import Host, PlainSupernet, Supernet, open_supernet
+from nas_core.supernet.host import (
+    BertSupernet,
+    Differentiable,
+    Host,
+    PlainSupernet,
+    StandaloneTraining,
+    Supernet,
+    open_supernet,
+)
 from nas_core.supernet.sampling import draw, sandwich, validation_set
 
 __all__ = [
+    "BertSupernet",
+    "Differentiable",
     "Host",
     "PlainSupernet",
+    "StandaloneTraining",
     "SubnetHolder",
     "Supernet",
     "draw",

@@ -6,17 +6,33 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError
 from nas_core.precision import check_precision
 from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["GROUP", "Host", "PlainSupernet", "Report", "Supernet", "each_host", "host_of", "hosts", "open_supernet"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "GROUP",
+    "BertSupernet",
+    "Differentiable",
+    "Host",
+    "PlainSupernet",
+    "Report",
+    "StandaloneTraining",
+    "Supernet",
+    "each_host",
+    "host_of",
+    "hosts",
+    "open_supernet",
+]
 
 GROUP = "nas_ext.hosts"
 
@@ -54,6 +70,74 @@ class PlainSupernet(Protocol):
 
         Raises:
             ConfigError: the host's own models have no such network; what differs is said.
+        """
+        ...
+
+
+@runtime_checkable
+class Differentiable(Protocol):
+    """A :class:`Supernet` whose weights can be looked at, and whose training loss can be differentiated by them."""
+
+    network: Any
+    """The module (``torch.nn.Module``) that holds the weights of all subnets; ``network.select(architecture)`` gives
+    those of one."""
+
+    def batches(self) -> Iterable[Any]:
+        """The examples that :meth:`Supernet.evaluate` takes, in batches, the same each time: a list, from
+        whose whole length a study takes some; or read one by one, in a random order of the examples.
+
+        Raises:
+            DataError: there is no such split, or nothing in it.
+        """
+        ...
+
+    def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
+        """The loss that training minimises (label smoothing included) of a subnet, as mean over a batch of
+        :meth:`batches`, in nats: a number with a gradient. Dropout and augmentation are off, so that it repeats itself.
+        """
+        ...
+
+
+@runtime_checkable
+class StandaloneTraining(Protocol):
+    """A :class:`Supernet` whose host can train its architectures from scratch, each as a static network."""
+
+    def examples_key(self) -> str:
+        """A text that is equal for supernets and standalone networks that are evaluated on equal examples."""
+        ...
+
+    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
+        """The command that trains an architecture by the host's own trainer with the settings of the supernet's
+        training; started again, it goes on from what an interrupted run left in the folder.
+
+        Args:
+            folder: where the run lies; it is there.
+            changes: settings that are others than the supernet's, by the host's names.
+
+        Raises:
+            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
+        """
+        ...
+
+    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
+        """Metrics of the network that the command has trained in a folder, by the names of :meth:`Supernet.evaluate`,
+        and the :meth:`examples_key` of what it was evaluated on.
+
+        Raises:
+            CheckpointError, DataError: the run has left no network.
+        """
+        ...
+
+
+@runtime_checkable
+class BertSupernet(Protocol):
+    """A :class:`Supernet` of encoders of text, some of whose subnets are Hugging Face's BERT."""
+
+    def extract_bert(self, architecture: Architecture, path: Path) -> int:
+        """Save the subnet as a folder that ``transformers`` loads; its parameter count.
+
+        Raises:
+            ConfigError: BERT has no such network; what differs is said.
         """
         ...
 

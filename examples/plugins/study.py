@@ -1,0 +1,40 @@
+"""A study of a third party: what the space between the smallest and the largest network is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nas_core.studies import Bars, Measure, Study, StudyResult, Subject
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndsConfig:
+    """Settings; each is an option of the command."""
+
+    metric: str = "loss"
+    """What is compared, by the name that the host gives it."""
+
+
+class Ends(Study):
+    name = "ends"
+    purpose = "How far the smallest is from the largest network."
+    about = "A metric with inherited weights of both. Near 0, there is nothing to search for."
+    config = EndsConfig
+
+    def run(self, subjects: Sequence[Subject], config: EndsConfig, folder: Path) -> StudyResult:
+        rows = []
+        for subject in subjects:
+            space = subject.supernet.space
+            ends = {"smallest": space.smallest(), "largest": space.largest()}
+            found = {name: subject.supernet.evaluate(each)[config.metric] for name, each in ends.items()}
+            rows.append({"supernet": subject.name, **found, "apart": found["smallest"] - found["largest"]})
+        columns = [Measure("supernet", "supernet"), *(Measure(name, name, ".4f") for name in ("smallest", "largest"))]
+        picture = Bars({row["supernet"]: {"apart": row["apart"]} for row in rows}, f"difference in {config.metric}")
+        apart = [Measure("supernet", "supernet"), Measure("apart", "apart", ".4f")]
+        return StudyResult(columns, rows, apart, rows, picture, (self.about,))
+
+
+ENDS = Ends()
+"""Offered as ``ends = "package.module:ENDS"`` in the entry-point group ``nas_ext.studies``."""

@@ -1,0 +1,173 @@
+"""``python -m fairseq_ext.supernets.standalone FOLDER DATA [NAME=VALUE ..]``: fairseq's trainer for one architecture of
+a supernet, with the settings of the supernet's training.
+
+The folder holds a checkpoint without weights, whose settings are those of the static network. Its training begins from
+scratch, or from ``checkpoint_last.pt`` of an interrupted run. One process trains, also where several trained the
+supernet: an update then adds up the gradients of as many batches as all of them read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf, open_dict
+from torch import Tensor
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.weights import named_tensors
+
+__all__ = ["SETTINGS", "digest", "main", "standalone_settings"]
+
+SETTINGS = "settings.pt"
+"""The file of settings in a run's folder."""
+_OF_THE_STUDY = ("data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch")
+_OF_A_SUPERNET = ("subnet", "subnet_json", "search_space", "search_space_json", "architecture_draw", "extremes")
+"""Options of models that say which network it is, or how a supernet draws."""
+_FRESH = {
+    "restore_file": "checkpoint_last.pt",
+    "finetune_from_model": None,
+    "no_epoch_checkpoints": True,
+    "no_last_checkpoints": False,
+    "no_save": False,
+    "tensorboard_logdir": None,
+    "wandb_project": None,
+    "distributed_world_size": 1,
+    "distributed_rank": 0,
+    "distributed_init_method": None,
+    "distributed_port": -1,
+    "distributed_no_spawn": False,
+    "device_id": 0,
+    **{f"reset_{what}": False for what in ("dataloader", "lr_scheduler", "meters", "optimizer")},
+}
+"""Settings that are of one run, by their names in fairseq."""
+
+
+def standalone_settings(folder: Path, data: str, changes: Mapping[str, str]) -> DictConfig:
+    """fairseq's settings of a standalone training.
+
+    Args:
+        data: the folder of ``fairseq-preprocess``.
+        changes: others than the supernet's, by fairseq's names (``max_update``); values as YAML.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a setting that the study sets itself, that chooses a class of fairseq's, or
+            that there is not; or a value of another kind than the supernet's.
+    """
+    from fairseq_ext.checkpoint import TASK_OPTIONS, read_state
+
+    groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
+    options = [_values(group) for group in groups.values()]
+    known = sorted({name for group in options for name in group if not name.startswith("_")})
+    typed = {}
+    for name, text in changes.items():
+        if name in _OF_THE_STUDY or name.startswith("distributed_"):
+            raise ConfigError(f"setting {name} of standalone training is set by the study; leave it out")
+        if name in _OF_A_SUPERNET or name in TASK_OPTIONS or name.startswith("mos"):
+            raise ConfigError(f"setting {name} is of a supernet, not of its standalone networks; leave it out")
+        if name in groups:
+            raise ConfigError(
+                f"setting {name} chooses a class of fairseq with options of its own; standalone networks have that of"
+                " the supernet, leave it out"
+            )
+        if name not in known:
+            raise unknown_choice("setting of fairseq-train", name, known)
+        typed[name] = _typed(name, text, [group[name] for group in options if name in group])
+    if "update_freq" not in changes:
+        typed |= _same_batch(groups)
+    for group in options:
+        for name, value in {**_FRESH, "data": data, "save_dir": str(folder), **typed}.items():
+            if name in group:
+                group[name] = value
+        if Path(str(group.get("user_dir"))).name == __package__.partition(".")[0]:
+            group["user_dir"] = None  # which is this package, imported already
+    made = OmegaConf.create({**groups, "model": None}, flags={"allow_objects": True})
+    with open_dict(made):
+        made.model = groups["model"]
+    return made
+
+
+def _values(group: Any) -> dict[str, Any]:
+    """The options of a group of settings, as a dictionary that can be changed."""
+    if isinstance(group, Namespace):
+        return vars(group)
+    return group if isinstance(group, dict) else {}
+
+
+def _same_batch(groups: Mapping[str, Any]) -> dict[str, Any]:
+    """How many batches one process reads for an update, so that it is of as many examples as the supernet's."""
+    processes = _values(groups.get("distributed_training")).get("distributed_world_size") or 1
+    given = _values(groups.get("optimization")).get("update_freq") or [1]
+    return {"update_freq": [each * processes for each in given]}
+
+
+def _typed(name: str, text: str, now: Sequence[Any]) -> Any:
+    """A value as YAML says it, a list where there is one now, and a text where there is one.
+
+    Raises:
+        ConfigError: it is no YAML, or of another kind than all that there is now.
+    """
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"setting {name} is {text!r}; expected a number, a text, or a list such as [0.1]") from None
+    lists = [each for each in now if isinstance(each, list | tuple)]
+    single = [one for each in lists for one in each] if lists else [each for each in now if each is not None]
+    if not lists and any(isinstance(each, str) for each in single):
+        return text
+    given = value if lists and isinstance(value, list) else [value]
+    read = [_number(each, single) for each in given]
+    if any(isinstance(each, int | float) for each in single):
+        wrong = [each for each in read if not isinstance(each, int | float) and (lists or each is not None)]
+        if wrong:
+            own = next(each for each in now if each is not None)
+            raise ConfigError(f"setting {name} is {text!r}; expected a value such as the supernet's, {own!r}")
+    return read if lists else read[0]
+
+
+def _number(value: Any, now: Sequence[Any]) -> Any:
+    """The number of a text, such as 1e-3, which YAML takes for one without a point; a whole one where none of those
+    that there are now is a fraction. Other values as they are."""
+    if not isinstance(value, str) or any(isinstance(each, str) for each in now):
+        return value
+    with suppress(ValueError):
+        number = float(value)
+        if math.isfinite(number):
+            whole = number.is_integer() and not any(isinstance(each, float) for each in now)
+            return int(number) if whole else number
+    return value
+
+
+def digest(batches: Sequence[Any]) -> str:
+    """A digest of all tensors of batches: whether two networks are evaluated on the same."""
+    found = hashlib.sha256()
+    for batch in batches:
+        for name, tensor in named_tensors(batch):
+            found.update(name.encode())
+            found.update(_bytes(tensor))
+    return found.hexdigest()[:16]
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return bytes(tensor.detach().cpu().contiguous().numpy().tobytes())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train; the arguments are those of :meth:`fairseq_ext.supernets.base.FairseqSupernet.standalone_command`."""
+    folder, data, *changed = list(sys.argv[1:] if arguments is None else arguments)
+    from fairseq.distributed import utils
+    from fairseq_cli import train
+
+    changes = dict(text.partition("=")[::2] for text in changed)
+    utils.call_main(standalone_settings(Path(folder), data, changes), train.main)
+
+
+if __name__ == "__main__":
+    main()

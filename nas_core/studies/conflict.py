@@ -1,0 +1,190 @@
+"""How far the gradients of subnets pull the weights that they share in other directions than the supernet's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.layers.weights import named_tensors
+from nas_core.space import Architecture, SearchSpace
+from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
+from nas_core.studies.base import Study, Subject, learned_weights, one_space, same_examples, some_batches
+from nas_core.studies.result import Bars, Measure, StudyResult
+from nas_core.supernet.host import Differentiable
+from nas_core.supernet.sampling import draw, sandwich
+
+__all__ = ["AGAINST", "CONFLICT", "ConflictConfig", "Gradient", "gradient_cosine", "gradient_of", "used_weights"]
+
+AGAINST = ("largest", "sandwich")
+"""Whose gradient is the supernet's: the largest network's, or the mean of a sandwich's three."""
+
+Gradient = list[Tensor]
+"""A tensor for each parameter of the network."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConflictConfig(ArchitecturesConfig):
+    """What is compared with what.
+
+    Raises:
+        ConfigError: a number out of range.
+    """
+
+    against: str = field(default="largest", metadata={"choices": AGAINST})
+    """The supernet's gradient: that of the largest network, or the mean of a random, the largest and the smallest"""
+    batches: int = 8
+    """Batches of the data at most, from all over it; a cosine is taken on each of them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batches < 1:
+            raise ConfigError(f"batches {self.batches}; expected at least 1")
+
+
+def gradient_of(supernet: Differentiable, architecture: Architecture, batch: Any) -> Gradient:
+    """The gradient of the training loss of a subnet on a batch by all weights of the supernet; zeros where the subnet
+    has none."""
+    parameters = learned_weights(supernet.network)
+    loss = supernet.training_loss(architecture, batch)
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    return [torch.zeros_like(own) if one is None else one for own, one in zip(parameters, found, strict=True)]
+
+
+def used_weights(network: Any, architecture: Architecture) -> Gradient:
+    """Which elements of each parameter enter the weights of a subnet: masks of the parameters' shapes.
+
+    They are found by the gradient of a random weighted sum of the selected weights, so that slices, mixed experts and
+    routers need no case of their own.
+    """
+    parameters = learned_weights(network)
+    stream = torch.Generator().manual_seed(0)
+    with torch.enable_grad():
+        selected = [tensor for _, tensor in named_tensors(network.select(architecture)) if tensor.requires_grad]
+        probes = [torch.randn(tensor.shape, generator=stream).to(tensor) for tensor in selected]
+        found = torch.autograd.grad(selected, parameters, probes, allow_unused=True)
+    return [
+        torch.zeros_like(own, dtype=torch.bool) if one is None else one != 0
+        for own, one in zip(parameters, found, strict=True)
+    ]
+
+
+def gradient_cosine(first: Gradient, second: Gradient, masks: Gradient | None = None) -> float:
+    """The cosine of two gradients over all elements, or over those of the masks; 0 where one of them vanishes."""
+    dot = one = other = 0.0
+    for index, (a, b) in enumerate(zip(first, second, strict=True)):
+        if masks is not None:
+            a, b = a * masks[index], b * masks[index]
+        a, b = a.double(), b.double()
+        dot, one, other = dot + float((a * b).sum()), one + float((a * a).sum()), other + float((b * b).sum())
+    return dot / (one * other) ** 0.5 if one and other else 0.0
+
+
+class _Conflict(Study):
+    name = "conflict"
+    purpose = "Whether subnets pull shared weights as their supernet does (Mixture-of-Supernets, Table 8)."
+    about = (
+        "Cosine between the gradient of a subnet's training loss and that of the supernet's on the same batch: 1 where"
+        " both pull alike, below 0 where one undoes the other. The paper names no formula; as in NASViT (Gong et al."
+        " 2022), after which it measures, the supernet's gradient is that of the largest network, and the cosine is"
+        " over the weights that both share. The cosine over all weights counts the others as zeros of the subnet's"
+        " gradient. Dropout is off."
+    )
+    config = ConflictConfig
+
+    def run(self, subjects: Sequence[Subject], config: ConflictConfig, folder: Path) -> StudyResult:
+        """Differentiate each supernet on the same batches."""
+        space = one_space(subjects)
+        same_examples(subjects)
+        architectures = chosen(space, config)
+        sizes = params_m(space, architectures)
+        rows = [
+            {"supernet": subject.name, "architecture": name, "params_m": sizes.get(name), **figures}
+            for subject in subjects
+            for name, figures in _measured(subject, space, architectures, config).items()
+        ]
+        series: dict[str, dict[str, float]] = {}
+        for row in rows:
+            series.setdefault(row["supernet"], {})[row["architecture"]] = row["cosine"]
+        smaller = [name for name, architecture in architectures.items() if architecture != space.largest()]
+        summary = [
+            {
+                "supernet": name,
+                "smallest": found.get("smallest"),
+                "mean": float(np.mean([found[each] for each in smaller])) if smaller else None,
+                "against": config.against,
+            }
+            for name, found in series.items()
+        ]
+        return StudyResult(
+            (
+                Measure("supernet", "supernet"),
+                Measure("architecture", "architecture"),
+                Measure("params_m", "M parameters", ".2f"),
+                Measure("cosine", "cosine", ".3f"),
+                Measure("deviation", "deviation of batches", ".3f"),
+                Measure("opposed", "batches below 0", ".0%"),
+                Measure("cosine_all", "over all weights", ".3f"),
+                Measure("shared", "weights used", ".0%"),
+                Measure("batches", "batches", "d"),
+            ),
+            rows,
+            (
+                Measure("supernet", "supernet"),
+                Measure("against", "gradient of"),
+                Measure("smallest", "smallest network", ".3f"),
+                Measure("mean", "mean but the largest", ".3f"),
+            ),
+            summary,
+            Bars(series, f"cosine with the gradient of the {config.against}"),
+            (self.about,),
+            {"architectures": {name: one.to_dict() for name, one in architectures.items()}},
+        )
+
+
+def _measured(
+    subject: Subject, space: SearchSpace, architectures: dict[str, Architecture], config: ConflictConfig
+) -> dict[str, dict[str, Any]]:
+    """The figures of each architecture of one supernet."""
+    supernet = subject.supernet
+    if not isinstance(supernet, Differentiable):
+        raise ConfigError(f"{subject.path}: its host gives no gradients; conflict needs a host that does")
+    network = supernet.network
+    masks = {name: used_weights(network, architecture) for name, architecture in architectures.items()}
+    shared: dict[str, list[float]] = {name: [] for name in architectures}
+    whole: dict[str, list[float]] = {name: [] for name in architectures}
+    for index, batch in enumerate(some_batches(supernet, config.batches)):
+        reference = [space.largest()]
+        if config.against == "sandwich":
+            reference = list(sandwich(space, draw(space, index, config.seed)).values())
+        parts = [gradient_of(supernet, architecture, batch) for architecture in reference]
+        of_supernet = [torch.stack(tensors).mean(0) for tensors in zip(*parts, strict=True)]
+        for name, architecture in architectures.items():
+            own = gradient_of(supernet, architecture, batch)
+            if not all(bool(torch.isfinite(tensor).all()) for tensor in own):
+                raise DataError(f"{subject.path}: the gradient of {name} is not finite; the supernet has diverged")
+            # Parameters that no selected weight shows, but the loss reads, are used too.
+            used = [mask | (gradient != 0) for mask, gradient in zip(masks[name], own, strict=True)]
+            shared[name].append(gradient_cosine(of_supernet, own, used))
+            whole[name].append(gradient_cosine(of_supernet, own))
+    total = sum(parameter.numel() for parameter in learned_weights(network))
+    return {
+        name: {
+            "cosine": float(np.mean(shared[name])),
+            "deviation": float(np.std(shared[name])),
+            "opposed": float(np.mean(np.array(shared[name]) < 0)),
+            "cosine_all": float(np.mean(whole[name])),
+            "shared": sum(int(mask.sum()) for mask in masks[name]) / total,
+            "batches": len(shared[name]),
+        }
+        for name in architectures
+    }
+
+
+CONFLICT = _Conflict()

@@ -1,0 +1,270 @@
+"""What experts cost: time and memory of a training step with them and without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError
+from nas_core.layers.feed_forward import ElasticFeedForward
+from nas_core.layers.linear import ElasticLinear
+from nas_core.layers.mos import MoSLinear
+from nas_core.space import Architecture
+from nas_core.studies.architectures import ArchitecturesConfig, chosen
+from nas_core.studies.base import Study, Subject, learned_weights, one_space, some_batches
+from nas_core.studies.result import Bars, Measure, StudyResult
+from nas_core.supernet.host import Differentiable
+
+__all__ = ["OVERHEAD", "OverheadConfig", "held_bytes", "without_experts"]
+
+_ADAM = 4
+"""Numbers that Adam keeps of each parameter: itself, its gradient and two moments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverheadConfig(ArchitecturesConfig):
+    """What is measured.
+
+    Raises:
+        ConfigError: a number out of range.
+    """
+
+    random: int = 1
+    """Random architectures, beside the smallest, the middle and the largest of the space."""
+    repeats: int = 10
+    """Steps of each kind, by turns; the median is told."""
+    warmup: int = 2
+    """Steps before them that are not counted."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.repeats < 1 or self.warmup < 0:
+            raise ConfigError(f"repeats {self.repeats}, warmup {self.warmup}; expected at least 1, and 0 or more")
+
+
+@contextmanager
+def without_experts(network: nn.Module) -> Iterator[int]:
+    """Let a network be a supernet of plain weight sharing inside the block: each layer has its first expert alone, and
+    no router. Outside, it is what it was.
+
+    The block gets the bytes of the experts and routers, which stay on their device meanwhile.
+    """
+    whole = _sizes(network)
+    layers = [module for module in network.modules() if isinstance(module, ElasticFeedForward) and len(module.routers)]
+    before = [(layer.fc1, layer.fc2, layer.routers) for layer in layers]
+    try:
+        for layer in layers:
+            layer.fc1, layer.fc2, layer.routers = _first(layer.fc1), _first(layer.fc2), nn.ModuleList()
+        yield sum(whole[name] for name in whole.keys() - _sizes(network).keys())
+    finally:
+        for layer, (first, second, routers) in zip(layers, before, strict=True):
+            layer.fc1, layer.fc2, layer.routers = first, second, routers
+
+
+def _sizes(network: nn.Module) -> dict[int, int]:
+    """Bytes of each parameter and buffer, by its identity."""
+    return {id(tensor): tensor.nbytes for tensor in (*network.parameters(), *network.buffers())}
+
+
+def _first(linear: ElasticLinear | MoSLinear) -> ElasticLinear:
+    if not isinstance(linear, MoSLinear):
+        return linear
+    _, out_features, in_features = linear.weight.shape
+    plain = ElasticLinear(in_features, out_features).to(linear.weight)
+    with torch.no_grad():
+        plain.weight.copy_(linear.weight[0])
+        plain.bias.copy_(linear.bias[0])
+    return plain
+
+
+def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
+    """Bytes that a forward pass keeps for its backward pass, beside the parameters: activations and mixed weights."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+    held: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            held[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        kept = loss()  # what is freed may be counted as something else
+    del kept
+    return sum(held.values())
+
+
+class _Overhead(Study):
+    name = "overhead"
+    purpose = "Time and memory of a step with experts against without (Mixture-of-Supernets, Table 16)."
+    about = (
+        "The same supernet with its experts, and with the first expert of each layer alone and no router, on the same"
+        " batch by turns. A step is forward, backward and an update by Adam of one architecture; a pass is forward"
+        " alone, as in a search, with experts mixed anew. Memory is what Adam keeps of every parameter and what the"
+        " forward pass keeps for the backward pass, counted by tensors; on CUDA the measured peak is told too. The"
+        " paper's Table 16 tells hours of whole trainings instead."
+    )
+    config = OverheadConfig
+
+    def run(self, subjects: Sequence[Subject], config: OverheadConfig, folder: Path) -> StudyResult:
+        """Measure on one batch of the data. The weights stay what they are."""
+        space = one_space(subjects)
+        architectures = chosen(space, config)
+        rows: list[dict[str, Any]] = [
+            {"supernet": subject.name, "architecture": name, **figures}
+            for subject in subjects
+            for name, figures in _measured(subject, architectures, config).items()
+        ]
+        series: dict[str, dict[str, float]] = {}
+        summary = []
+        for subject in subjects:
+            own = [row for row in rows if row["supernet"] == subject.name]
+            series[subject.name] = {row["architecture"]: row["step_ms"] / row["plain_step_ms"] for row in own}
+            summary.append(
+                {
+                    "supernet": subject.name,
+                    "parameters_m": own[0]["parameters_m"],
+                    "plain_parameters_m": own[0]["plain_parameters_m"],
+                    **{
+                        f"{what}_more": float(np.mean([row[what] / row[f"plain_{what}"] for row in own])) - 1
+                        for what in ("step_ms", "pass_ms", "memory_mb")
+                    },
+                }
+            )
+        both = (
+            ("step_ms", "step (ms)", ".2f"),
+            ("pass_ms", "pass (ms)", ".2f"),
+            ("memory_mb", "memory (MB)", ".2f"),
+            ("peak_mb", "measured peak (MB)", ".1f"),
+        )
+        columns = [Measure("supernet", "supernet"), Measure("architecture", "architecture")]
+        for key, header, spec in both:
+            columns += [Measure(key, header, spec), Measure(f"plain_{key}", "without experts", spec)]
+        return StudyResult(
+            columns,
+            rows,
+            (
+                Measure("supernet", "supernet"),
+                Measure("parameters_m", "M parameters in all", ".3f"),
+                Measure("plain_parameters_m", "without experts", ".3f"),
+                Measure("step_ms_more", "step, more", "+.1%"),
+                Measure("pass_ms_more", "pass, more", "+.1%"),
+                Measure("memory_mb_more", "memory, more", "+.1%"),
+            ),
+            summary,
+            Bars(series, "time of a step with experts over that without"),
+            (self.about,),
+            {"architectures": {name: one.to_dict() for name, one in architectures.items()}},
+        )
+
+
+def _measured(
+    subject: Subject, architectures: dict[str, Architecture], config: OverheadConfig
+) -> dict[str, dict[str, float]]:
+    supernet = subject.supernet
+    if not isinstance(supernet, Differentiable):
+        raise ConfigError(f"{subject.path}: its host gives no gradients; overhead needs a host that does")
+    network = supernet.network
+    if not any(isinstance(module, MoSLinear) for module in network.modules()):
+        raise ConfigError(
+            f"{subject.path} has no experts whose cost could be told; overhead needs a supernet that was trained with"
+            " --mos"
+        )
+    (batch,) = some_batches(supernet, 1)
+    return {
+        name: _with_and_without(supernet, network, architecture, batch, config)
+        for name, architecture in architectures.items()
+    }
+
+
+def _with_and_without(
+    supernet: Differentiable, network: Any, architecture: Architecture, batch: Any, config: OverheadConfig
+) -> dict[str, float]:
+    kinds: dict[str, Callable[[], Any]] = {"": _unchanged, "plain_": lambda: without_experts(network)}
+    device = next(iter(network.parameters())).device
+    found: dict[str, dict[str, list[float]]] = {prefix: {"step_ms": [], "pass_ms": []} for prefix in kinds}
+    figures: dict[str, float] = {}
+    for turn in range(config.warmup + config.repeats):
+        for prefix, kind in kinds.items():
+            with kind() as aside:
+                step = _Step(supernet, network, architecture, batch, device)
+                times = step.times()
+                if turn >= config.warmup:
+                    for what, value in times.items():
+                        found[prefix][what].append(value)
+                if not turn:
+                    figures |= {f"{prefix}{what}": value for what, value in step.sizes(aside).items()}
+    medians = {
+        f"{prefix}{what}": float(np.median(values)) for prefix, each in found.items() for what, values in each.items()
+    }
+    return {**figures, **medians}
+
+
+@contextmanager
+def _unchanged() -> Iterator[int]:
+    yield 0
+
+
+class _Step:
+    """A training step of one architecture that leaves the weights as they are: the learning rate is 0."""
+
+    def __init__(
+        self, supernet: Differentiable, network: Any, architecture: Architecture, batch: Any, device: torch.device
+    ) -> None:
+        self.supernet, self.network, self.architecture, self.batch = supernet, network, architecture, batch
+        self.device = device
+        self.parameters = learned_weights(network)
+        self.optimizer = torch.optim.Adam(self.parameters, lr=0.0)
+
+    def loss(self) -> Tensor:
+        return self.supernet.training_loss(self.architecture, self.batch)
+
+    def times(self) -> dict[str, float]:
+        """Milliseconds of a step, whose optimizer has its moments, and of a pass without gradients."""
+        torch.autograd.backward(self.loss())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        begin = self._now()
+        torch.autograd.backward(self.loss())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        middle = self._now()
+        for parameter in self.parameters:
+            parameter.requires_grad_(False)
+        try:
+            self.loss()
+        finally:
+            for parameter in self.parameters:
+                parameter.requires_grad_(True)
+        return {"step_ms": 1e3 * (middle - begin), "pass_ms": 1e3 * (self._now() - middle)}
+
+    def sizes(self, aside: int) -> dict[str, float]:
+        """Parameters, and memory in 10^6 bytes, without what is on the device but set aside."""
+        count = sum(parameter.numel() for parameter in self.parameters)
+        kept = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
+        found = {
+            "parameters_m": count / 1e6,
+            "memory_mb": (kept + held_bytes(self.network, self.loss)) / 1e6,
+        }
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            torch.autograd.backward(self.loss())
+            found["peak_mb"] = (torch.cuda.max_memory_allocated(self.device) - aside) / 1e6
+            self.optimizer.zero_grad()
+        return found
+
+    def _now(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+
+OVERHEAD = _Overhead()

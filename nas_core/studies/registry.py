@@ -1,0 +1,23 @@
+"""Studies by name."""
+
+from __future__ import annotations
+
+from nas_core.registry import Registry
+from nas_core.studies.base import Study
+
+__all__ = ["STUDIES"]
+
+STUDIES: Registry[Study] = Registry(
+    "study",
+    "nas_ext.studies",
+    {
+        "gap": "nas_core.studies.gap.study:GAP",
+        "routing": "nas_core.studies.routing:ROUTING",
+        "conflict": "nas_core.studies.conflict:CONFLICT",
+        "stability": "nas_core.studies.stability:STABILITY",
+        "overhead": "nas_core.studies.overhead:OVERHEAD",
+    },
+    Study,
+)
+"""A new one is a file of its own and a line here; another distribution offers an entry point of the group
+``nas_ext.studies``."""

@@ -1,0 +1,172 @@
+"""How differently the routers of a Mixture-of-Supernets mix experts for different architectures.
+
+Shapes: M experts, R mixtures (rows) of a router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import rel_entr
+from scipy.stats import spearmanr
+from torch import Tensor, nn, no_grad
+
+from nas_core.errors import ConfigError
+from nas_core.layers.routers import Router
+from nas_core.space import Architecture
+from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
+from nas_core.studies.base import Study, Subject, one_space
+from nas_core.studies.result import Measure, Squares, StudyResult
+from nas_core.supernet.host import Differentiable
+
+__all__ = ["ROUTING", "Mixtures", "mixture_distance", "mixtures_of", "shannon_distance"]
+
+Mixtures = dict[str, NDArray[np.float64]]
+"""Router -> its mixtures for one architecture, (R, M)."""
+
+
+def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+    """The Jensen-Shannon distance of distributions ``(.., M)``: ``(..)``, from 0 to sqrt(ln 2) = 0.8326.
+
+    It is the square root of ``KL(p || m) / 2 + KL(q || m) / 2`` with ``m = (p + q) / 2`` and natural logarithms (Lin
+    1991; a metric: Endres and Schindelin 2003), as scipy's ``jensenshannon`` computes by default. Mixture-of-Supernets
+    (appendix A.1.1) names the distance without a formula or a base; with logarithms of base 2 all values are 1.2011
+    times as large.
+    """
+    first, second = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    middle = (first + second) / 2
+    divergence: NDArray[np.float64] = (rel_entr(first, middle) + rel_entr(second, middle)).sum(-1) / 2
+    return np.sqrt(np.maximum(divergence, 0.0))
+
+
+def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
+    """What each router of a network gives for an architecture; of layers that the architecture lacks, nothing.
+
+    Args:
+        network: as :attr:`nas_core.supernet.Differentiable.network`, in evaluation mode.
+    """
+    found: Mixtures = {}
+
+    def noted(name: str) -> Any:
+        def note(_: nn.Module, __: Any, coefficients: Tensor) -> None:
+            values = coefficients.detach().double().cpu().numpy()
+            found[name] = values.reshape(-1, values.shape[-1])
+
+        return note
+
+    hooks = [
+        module.register_forward_hook(noted(name))
+        for name, module in network.named_modules()
+        if isinstance(module, Router)
+    ]
+    try:
+        with no_grad():
+            network.select(architecture)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
+
+
+def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
+    """Router -> the mean Jensen-Shannon distance over the mixtures that both architectures have; routers of layers
+    that one of them lacks are left out."""
+    distances = {}
+    for name in first.keys() & second.keys():
+        rows = min(len(first[name]), len(second[name]))
+        distances[name] = float(shannon_distance(first[name][:rows], second[name][:rows]).mean())
+    return {name: distances[name] for name in first if name in distances}
+
+
+class _Routing(Study):
+    name = "routing"
+    purpose = "How differently experts are mixed for different architectures (Mixture-of-Supernets, Table 7)."
+    about = (
+        "Jensen-Shannon distance between the mixtures that routers give for two architectures, with natural logarithms:"
+        " 0 where both get the same weights, 0.833 where they share none. Layer-wise, of the one mixture of a layer;"
+        " neuron-wise, the mean over the rows that both architectures have. The mean is over the routers that both use."
+        " After Table 7 of Mixture-of-Supernets."
+    )
+    config = ArchitecturesConfig
+
+    def run(self, subjects: Sequence[Subject], config: ArchitecturesConfig, folder: Path) -> StudyResult:
+        """Look at the routers alone: no data is read."""
+        networks = {subject.name: _routed(subject) for subject in subjects}
+        space = one_space(subjects)
+        architectures = chosen(space, config, at_least=2)
+        sizes = params_m(space, architectures)
+        rows: list[dict[str, Any]] = []
+        summary, panels, routers = [], {}, {}
+        for name, network in networks.items():
+            mixed = {each: mixtures_of(network, architecture) for each, architecture in architectures.items()}
+            pairs = {pair: mixture_distance(mixed[pair[0]], mixed[pair[1]]) for pair in combinations(architectures, 2)}
+            means = {pair: float(np.mean(list(each.values()))) for pair, each in pairs.items()}
+            for (one, other), each in pairs.items():
+                rows.append(
+                    {
+                        "supernet": name,
+                        "first": one,
+                        "second": other,
+                        "first_m": sizes.get(one),
+                        "second_m": sizes.get(other),
+                        "distance": means[one, other],
+                        "least": min(each.values()),
+                        "most": max(each.values()),
+                    }
+                )
+            panels[name] = [[means.get((a, b), means.get((b, a), 0.0)) for b in architectures] for a in architectures]
+            routers[name] = {f"{one} / {other}": each for (one, other), each in pairs.items()}
+            summary.append({"supernet": name, **_summary(means, sizes)})
+        return StudyResult(
+            (
+                Measure("supernet", "supernet"),
+                Measure("first", "first"),
+                Measure("second", "second"),
+                Measure("first_m", "first (M parameters)", ".2f"),
+                Measure("second_m", "second", ".2f"),
+                Measure("distance", "distance", ".4f"),
+                Measure("least", "least router", ".4f"),
+                Measure("most", "most router", ".4f"),
+            ),
+            rows,
+            (
+                Measure("supernet", "supernet"),
+                Measure("extremes", "smallest to largest", ".4f"),
+                Measure("mean", "all pairs, mean", ".4f"),
+                Measure("by_size", "correlation with the difference in parameters", ".2f"),
+            ),
+            summary,
+            Squares(list(architectures), panels, "Jensen-Shannon distance"),
+            (self.about,),
+            {"architectures": {each: one.to_dict() for each, one in architectures.items()}, "routers": routers},
+        )
+
+
+def _routed(subject: Subject) -> Any:
+    if not isinstance(subject.supernet, Differentiable):
+        raise ConfigError(f"{subject.path}: its host shows no weights of a supernet; routing needs a host that does")
+    network = subject.supernet.network
+    if not any(isinstance(module, Router) for module in network.modules()):
+        raise ConfigError(
+            f"{subject.path} has no experts and so no router; routing needs a supernet that was trained with --mos"
+        )
+    return network
+
+
+def _summary(means: Mapping[tuple[str, str], float], sizes: Mapping[str, float]) -> dict[str, float | None]:
+    apart = [abs(sizes[one] - sizes[other]) for one, other in means] if sizes else []
+    values = list(means.values())
+    varied = len(values) > 2 and len(set(apart)) > 1 and len(set(values)) > 1
+    return {
+        "extremes": means.get(("smallest", "largest")),
+        "mean": float(np.mean(values)),
+        "by_size": float(spearmanr(apart, values).statistic) if varied else None,
+    }
+
+
+ROUTING = _Routing()

@@ -1,0 +1,172 @@
+"""How much of what a search finds on a supernet is chance: the same search with several seeds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import os_errors
+from nas_core.latency import load_latency_model
+from nas_core.search import STRATEGIES, Strategy, search
+from nas_core.search.constraints import Constraint
+from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
+from nas_core.search.registry import config_of, strategy_options
+from nas_core.space import Architecture, SearchSpace
+from nas_core.studies.base import Study, Subject, examples_of, one_space, same_examples
+from nas_core.studies.result import Measure, Pairs, StudyResult
+
+__all__ = ["STABILITY", "StabilityStudyConfig"]
+
+_COSTS = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)"}
+"""What the picture is drawn over, the first that is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilityStudyConfig:
+    """The search that is repeated.
+
+    Raises:
+        ConfigError: fewer than two seeds, or options that need each other.
+    """
+
+    seeds: int = 3
+    """Searches, with seeds from 1 on (paper: 3)"""
+    strategy: str = "evolution"
+    """What searches, by a name of 'nas-ext search --help'"""
+    set: dict[str, str] = field(default_factory=dict)
+    """Option of the strategy, such as iterations=10; repeatable"""
+    max_params_m: float | None = None
+    """Limit in millions of parameters"""
+    max_flops_g: float | None = None
+    """Limit in billions of FLOPs"""
+    latency_model: Path | None = None
+    """A model of 'nas-ext latency fit', for a limit in milliseconds"""
+    limit_ms: float | None = None
+    """Latency limit"""
+
+    def __post_init__(self) -> None:
+        if self.seeds < 2:
+            raise ConfigError(f"seeds is {self.seeds}; expected at least 2, which can be compared")
+        if (self.limit_ms is None) != (self.latency_model is None):
+            raise ConfigError("limit_ms and latency_model need each other; give both or none")
+
+
+class _Stability(Study):
+    name = "stability"
+    purpose = "How much what a search finds depends on its seed (Mixture-of-Supernets, Table 12)."
+    about = (
+        "The same search on the same supernet with several seeds: the loss with inherited weights of the best network"
+        " that each finds within the limits, and its cost. The deviation is over the seeds (with n - 1). Evaluations"
+        " are shared by the seeds, which changes their time alone. After Table 12 of Mixture-of-Supernets."
+    )
+    config = StabilityStudyConfig
+
+    def run(self, subjects: Sequence[Subject], config: StabilityStudyConfig, folder: Path) -> StudyResult:
+        """Search each supernet; an interrupted study goes on when it is started again."""
+        space = one_space(subjects)
+        same_examples(subjects)
+        model = None if config.latency_model is None else load_latency_model(config.latency_model, "genes", space)
+        limits = cost_limits(space, {"params_m": config.max_params_m, "flops_g": config.max_flops_g})
+        if model is not None and config.limit_ms is not None:
+            limits = [latency_limit(model, config.limit_ms), *limits]
+        costs: dict[str, Any] = dict(costs_on_paper(space))
+        if model is not None:
+            costs["latency_ms"] = lambda architecture: float(model.predict(architecture)[0])
+        cost = next((name for name in _COSTS if name in costs), "seed")
+        rows: list[dict[str, Any]] = []
+        summary, series = [], {}
+        for number, subject in enumerate(subjects, start=1):
+            best = _searched(subject, space, config, limits, folder / f"search-{number}")
+            losses = list(best.values())
+            found = {
+                seed: {"loss": loss, **{name: cost(architecture) for name, cost in costs.items()}}
+                for seed, (architecture, loss) in best.items()
+            }
+            rows += [
+                {"supernet": subject.name, "seed": seed, "key": best[seed][0].key, **figures}
+                for seed, figures in found.items()
+            ]
+            values = np.array([loss for _, loss in losses])
+            x = [figures.get(cost, float(seed)) for seed, figures in found.items()]
+            series[subject.name] = (x, [figures["loss"] for figures in found.values()])
+            summary.append(
+                {
+                    "supernet": subject.name,
+                    "mean": float(values.mean()),
+                    "deviation": float(values.std(ddof=1)),
+                    "range": float(values.max() - values.min()),
+                    "networks": len({architecture for architecture, _ in losses}),
+                    "seeds": len(losses),
+                }
+            )
+        return StudyResult(
+            (
+                Measure("supernet", "supernet"),
+                Measure("seed", "seed", "d"),
+                Measure("key", "best network"),
+                Measure("loss", "loss", ".4f"),
+                Measure("latency_ms", "latency (ms)", ".3f"),
+                Measure("params_m", "M parameters", ".3f"),
+                Measure("flops_g", "GFLOPs", ".4f"),
+            ),
+            rows,
+            (
+                Measure("supernet", "supernet"),
+                Measure("seeds", "seeds", "d"),
+                Measure("mean", "loss, mean", ".4f"),
+                Measure("deviation", "deviation", ".4f"),
+                Measure("range", "range", ".4f"),
+                Measure("networks", "different networks", "d"),
+            ),
+            summary,
+            Pairs(series, _COSTS.get(cost, cost), "loss of the best network", equal=False),
+            (self.about,),
+        )
+
+
+def _searched(
+    subject: Subject,
+    space: SearchSpace,
+    config: StabilityStudyConfig,
+    limits: Sequence[Constraint],
+    folder: Path,
+) -> dict[int, tuple[Architecture, float]]:
+    """Seed -> the best network that the search with this seed has found, and its loss."""
+    kind = STRATEGIES.get(config.strategy)
+    if kind.weighs_several:
+        raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")
+    known = {option.name: option for option in strategy_options(config.strategy)}
+    read = {name: known[name].read(text) if name in known else text for name, text in config.set.items()}
+    settings = config_of(config.strategy, read)
+    strategies: dict[str, Strategy] = {
+        f"seed {seed}": kind.made(space, list(limits), settings, objectives=["loss"], seed=seed)
+        for seed in range(1, config.seeds + 1)
+    }
+    with os_errors("read", subject.path), subject.path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    search(
+        strategies,
+        subject.supernet.evaluate,
+        folder,
+        objectives=["loss"],
+        settings={"checkpoint_sha256": digest, "evaluated_on": examples_of(subject)},
+        progress=False,
+    )
+    found = {}
+    for seed, strategy in enumerate(strategies.values(), start=1):
+        best = strategy.best()
+        if best is None:
+            raise NasExtError(
+                f"{subject.path}: the search with seed {seed} found no network that could be evaluated; see {folder}"
+            )
+        found[seed] = best
+    return found
+
+
+STABILITY = _Stability()

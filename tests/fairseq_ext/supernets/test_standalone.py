@@ -1,0 +1,89 @@
+"""fairseq's settings of standalone trainings: values as people type them, and an update of as many examples."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_ext.supernets.standalone import SETTINGS, standalone_settings
+from nas_core.errors import ConfigError
+
+GROUPS: dict[str, Any] = {
+    "distributed_training": {"_name": None, "distributed_world_size": 1, "device_id": 0},
+    "dataset": {"_name": None, "max_tokens": None, "train_subset": "train"},
+    "optimization": {"_name": None, "max_update": 120, "update_freq": [2, 1], "lr": [0.02]},
+    "optimizer": {"_name": "adam", "adam_betas": [0.9, 0.999], "weight_decay": 0.0, "lr": [0.02]},
+    "lr_scheduler": {"_name": "inverse_sqrt", "warmup_updates": 20, "lr": [0.02]},
+    "bpe": None,
+}
+"""Some of the groups of a checkpoint; a model's options are those of all groups and its own."""
+OF_MODEL = {
+    "optimizer": "adam",
+    "lr_scheduler": "inverse_sqrt",
+    "bpe": None,
+    "dropout": 0.1,
+    "mos": "none",
+    "mos_experts": 2,
+    "subnet": None,
+    "search_space": "tiny",
+    "valid_random": 2,
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[..., Any]:
+    """``settings(processes, name=text, ..)`` of a supernet that so many processes trained."""
+
+    def made(processes: int = 1, **changes: str) -> Any:
+        groups = {name: dict(group) if group else None for name, group in GROUPS.items()}
+        groups["distributed_training"]["distributed_world_size"] = processes
+        every = {name: value for group in groups.values() for name, value in (group or {}).items()}
+        groups["model"] = Namespace(**{**every, **OF_MODEL, "_name": "hat_transformer"})
+        torch.save({"cfg": groups, "model": {}}, tmp_path / SETTINGS)
+        return standalone_settings(tmp_path, "bin", changes)
+
+    return made
+
+
+@pytest.mark.parametrize("text", ["1e-3", "0.001", "[1e-3]"])
+def test_numbers_may_be_written_without_a_point(settings: Callable[..., Any], text: str) -> None:
+    found = settings(lr=text, weight_decay="1e-4", max_update="2e3", max_tokens="4e3", dropout="1e-1")
+    assert [found[group].lr for group in ("optimization", "optimizer", "lr_scheduler")] == [[0.001]] * 3
+    assert (found.optimizer.weight_decay, found.model.dropout) == (1e-4, 0.1)
+    for value, expected in ((found.optimization.max_update, 2000), (found.dataset.max_tokens, 4000)):
+        assert value == expected and isinstance(value, int)
+
+
+def test_values_of_another_kind_are_refused(settings: Callable[..., Any]) -> None:
+    for name, text in (("lr", "fast"), ("adam_betas", "(0.9, 0.98)"), ("max_update", "[1]"), ("weight_decay", "x")):
+        with pytest.raises(ConfigError, match=f"setting {name} is .* expected a value such as"):
+            settings(**{name: text})
+    assert settings(adam_betas="[0.9, 98e-2]").optimizer.adam_betas == [0.9, 0.98]
+    assert settings(train_subset="1e-3").dataset.train_subset == "1e-3"
+
+
+@pytest.mark.parametrize("name", ["optimizer", "lr_scheduler", "bpe"])
+def test_a_class_with_options_of_its_own_is_not_changed(settings: Callable[..., Any], name: str) -> None:
+    with pytest.raises(ConfigError, match=f"setting {name} chooses a class"):
+        settings(**{name: "other"})
+
+
+@pytest.mark.parametrize("name", ["mos", "mos_experts", "subnet", "search_space", "valid_random"])
+def test_a_standalone_network_has_no_settings_of_a_supernet(settings: Callable[..., Any], name: str) -> None:
+    with pytest.raises(ConfigError, match=f"setting {name} is of a supernet"):
+        settings(**{name: "3"})
+
+
+def test_one_process_reads_as_many_batches_for_an_update_as_all_of_the_supernet(settings: Callable[..., Any]) -> None:
+    found = settings(4)
+    assert found.distributed_training.distributed_world_size == 1
+    assert found.optimization.update_freq == [8, 4] == found.model.update_freq
+    assert settings(4, update_freq="3").optimization.update_freq == [3]
+    assert settings().optimization.update_freq == [2, 1]
+    with pytest.raises(ConfigError, match="is set by the study"):
+        settings(4, distributed_world_size="4")

@@ -1,0 +1,132 @@
+"""Studies of supernets of translation: their routers and gradients."""
+
+import pytest
+import torch
+
+from nas_core.cli import main
+from nas_core.files import read_json, read_jsonl
+from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
+from nas_core.supernet import Differentiable, open_supernet
+from tests.fairseq_ext.running import SPACE
+
+
+@pytest.fixture(scope="module")
+def supernet(trained):
+    return open_supernet(trained("neuron"), valid_sentences=20)
+
+
+def study(name, out, *arguments):
+    return main(["study", name, "--out", str(out), *map(str, arguments)])
+
+
+@pytest.mark.parametrize("mos", ["layer", "neuron"])
+def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys, mos):
+    assert study("routing", tmp_path, "--checkpoint", trained(mos), "--random", 2) == 0
+    found = read_json(tmp_path / "routing.json")
+    distances = {(row["first"], row["second"]): row["distance"] for row in found["rows"]}
+    assert len(distances) == 10 and all(0 <= distance <= 0.8326 for distance in distances.values())
+    assert distances["smallest", "largest"] == found["summary"][0]["extremes"] > 0
+    assert all((tmp_path / f"routing.{suffix}").stat().st_size for suffix in ("png", "html"))
+    assert "smallest" in capsys.readouterr().out
+
+
+def test_a_supernet_without_experts_has_no_routing(trained, tmp_path, capsys):
+    assert study("routing", tmp_path, "--checkpoint", trained("none")) == 2
+    assert "has no experts" in capsys.readouterr().err
+
+
+def test_conflict_of_several_supernets(trained, tmp_path):
+    both = ["--checkpoint", trained("none"), "--checkpoint", trained("neuron")]
+    assert study("conflict", tmp_path, *both, "--random", 1, "--batches", 1, "--valid-sentences", 20) == 0
+    found = read_json(tmp_path / "conflict.json")
+    cosines = {(row["supernet"], row["architecture"]): row["cosine"] for row in found["rows"]}
+    assert len(cosines) == 8 and len(found["summary"]) == 2
+    assert all(-1 <= cosine <= 1 for cosine in cosines.values())
+    largest = [cosine for (_, architecture), cosine in cosines.items() if architecture == "largest"]
+    assert largest == pytest.approx([1.0, 1.0])
+
+
+def test_the_gradient_is_that_of_the_loss_which_training_minimises(supernet):
+    assert isinstance(supernet, Differentiable)
+    largest, (batch, *_) = SPACE.largest(), supernet.batches()
+    model, task = supernet.model, supernet.fairseq_task
+    with model.using(largest):
+        logits, _ = model(**batch["net_input"])
+    log_probs = torch.log_softmax(logits.flatten(0, 1), -1)
+    target = batch["target"].flatten()
+    keep = target != task.target_dictionary.pad()
+    smoothing, words = 0.1, log_probs.shape[1]
+    spread = smoothing / (words - 1)
+    nll = -log_probs.gather(1, target[:, None])[:, 0]
+    loss = ((1 - smoothing - spread) * nll - spread * log_probs.sum(-1))[keep].sum() / keep.sum()
+    assert float(supernet.training_loss(largest, batch).detach()) == pytest.approx(float(loss), rel=1e-5)
+    names, parameters = zip(*supernet.network.named_parameters(), strict=True)
+    by_hand = torch.autograd.grad(loss, parameters, allow_unused=True)
+    for name, ours, theirs in zip(names, gradient_of(supernet, largest, batch), by_hand, strict=True):
+        torch.testing.assert_close(ours, torch.zeros_like(ours) if theirs is None else theirs, msg=name)
+
+
+def test_used_weights_are_those_of_the_subnet(supernet):
+    smallest = SPACE.smallest()
+    masks = used_weights(supernet.network, smallest)
+    gradient = gradient_of(supernet, smallest, supernet.batches()[0])
+    assert not any(bool((one[~mask] != 0).any()) for one, mask in zip(gradient, masks, strict=True))
+    names = [name for name, _ in supernet.network.named_parameters()]
+    tables = [mask for name, mask in zip(names, masks, strict=True) if "embedding" in name]
+    assert tables and all(mask[:, :12].all() and not mask[:, 12:].any() for mask in tables)
+    assert gradient_cosine(gradient, gradient, masks) == pytest.approx(1.0)
+
+
+def test_gap_trains_standalone_networks_once_for_several_supernets(trained, tmp_path, capsys):
+    given = ["--checkpoint", trained("neuron"), "--architectures", 3, "--train", "max_update=4", "--train", "lr=0.005"]
+    both = [*given, "--checkpoint", trained("none"), "--jobs", 2]
+    assert study("gap", tmp_path, *both) == 0
+    records = read_jsonl(tmp_path / "standalone.jsonl")
+    assert len(records) == 3 and len({record["examples"] for record in records}) == 1
+    found = read_json(tmp_path / "gap.json")
+    alone = {row["key"]: row["standalone"] for row in found["rows"]}
+    assert len(found["rows"]) == 6 and len(found["summary"]) == 2
+    for figures in found["summary"]:
+        rows = [row for row in found["rows"] if row["supernet"] == figures["supernet"]]
+        assert figures["error"] == pytest.approx(sum(abs(row["difference"]) for row in rows) / 3)
+        assert all(row["standalone"] == alone[row["key"]] for row in rows)
+    networks = {path.name for path in (tmp_path / "standalone").iterdir()}
+    assert networks == set(alone)
+    state = torch.load(tmp_path / "standalone" / networks.pop() / "checkpoint_last.pt", weights_only=False)
+    assert state["cfg"]["optimization"]["max_update"] == 4 and state["cfg"]["optimization"]["lr"] == [0.005]
+    assert not any("routers" in name for name in state["model"])
+
+    again = tmp_path / "standalone.jsonl"
+    capsys.readouterr()
+    other = ["--standalone", again, "--checkpoint", trained("none")]
+    assert study("gap", tmp_path / "others", *other) == 0
+    assert not (tmp_path / "others" / "standalone").exists()
+    assert study("gap", tmp_path / "others", *other, "--valid-subset", "test") == 2
+    assert "of another test set" in capsys.readouterr().err
+    assert study("gap", tmp_path, *given[:-1], "lr=0.1", "--architectures", 4) == 2
+    assert "of other settings" in capsys.readouterr().err
+
+
+def test_settings_of_standalone_training_that_there_are_not(trained, tmp_path, capsys):
+    given = ["--checkpoint", trained("none"), "--train"]
+    assert study("gap", tmp_path, *given, "max_updates=4") == 2
+    assert "Did you mean 'max_update'" in capsys.readouterr().err
+    assert study("gap", tmp_path / "b", *given, "save_dir=elsewhere") == 2
+    assert "is set by the study" in capsys.readouterr().err
+
+
+def test_overhead_and_stability(trained, tmp_path):
+    given = ["--checkpoint", trained("layer"), "--valid-sentences", 10]
+    before = torch.load(trained("layer"), weights_only=False)["model"]
+    assert study("overhead", tmp_path, *given, "--random", 0, "--repeats", 1, "--warmup", 0) == 0
+    (cost,) = read_json(tmp_path / "overhead.json")["summary"]
+    experts = sum(tensor[1:].numel() for name, tensor in before.items() if ".ffn.fc" in name)
+    routers = sum(tensor.numel() for name, tensor in before.items() if ".routers." in name)
+    assert cost["parameters_m"] - cost["plain_parameters_m"] == pytest.approx((experts + routers) / 1e6)
+    assert cost["memory_mb_more"] > 0
+    small = ["--set", "iterations=1", "--set", "population=4", "--set", "parents=2"]
+    assert (
+        study("stability", tmp_path, *given, "--seeds", 2, *small, "--set", "mutations=1", "--set", "crossovers=1") == 0
+    )
+    rows = read_json(tmp_path / "stability.json")["rows"]
+    assert [row["seed"] for row in rows] == [1, 2]

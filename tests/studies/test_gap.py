@@ -1,0 +1,278 @@
+"""Error and tau against values computed by hand, and standalone runs: finished, unfinished, twice."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
+from nas_core.locks import held
+from nas_core.space import Architecture
+from nas_core.studies import STUDIES, Subject
+from nas_core.studies.gap import agreement, read_runs, train_standalone
+from nas_core.studies.gap.study import GapConfig
+from tests.studies.supernets import SPACE
+from tests.toys import ROOT, ToySupernet
+
+EVERY = [Architecture({"width": width}) for width in (1, 2, 3)]
+
+
+def test_identical_qualities_have_no_error_and_full_rank() -> None:
+    found = agreement([3.0, 1.0, 2.0], [3.0, 1.0, 2.0])
+    assert (found.error, found.tau, found.bias) == (0.0, pytest.approx(1.0), 0.0)
+
+
+def test_figures_by_hand() -> None:
+    found = agreement([5.0, 4.0, 3.0, 4.5], [4.0, 4.5, 2.0, 3.5])
+    assert found.error == pytest.approx((1 + 0.5 + 1 + 1) / 4) and found.bias == pytest.approx(2.5 / 4)
+    assert found.tau == pytest.approx((4 - 2) / 6)  # of six pairs two are in another order
+
+
+@pytest.mark.parametrize(
+    ("inherited", "standalone", "said"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], "2 architectures; expected at least 3"),
+        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "all 3 inherited qualities are 1"),
+        ([1.0, 2.0, 3.0], [2.0, 2.0, 2.0], "all 3 standalone qualities are 2"),
+        ([1.0, 2.0, float("nan")], [1.0, 2.0, 3.0], "inherited quality is nan"),
+    ],
+)
+def test_what_has_no_figures(inherited: list[float], standalone: list[float], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        agreement(inherited, standalone)
+
+
+class Trainer(ToySupernet):
+    """Its trainer writes a file; the loss of a network is its width, or what the setting ``loss`` says."""
+
+    def __init__(self, fails: int = 0, key: str = "valid") -> None:
+        super().__init__(SPACE, lambda architecture: {"loss": 10.0 - architecture.number("width")})
+        self.fails, self.key, self.trained = fails, key, 0
+
+    def examples_key(self) -> str:
+        return self.key
+
+    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
+        self.trained += 1
+        width = architecture.number("width")
+        if width == self.fails:
+            return [sys.executable, "-c", "raise SystemExit('Error: out of memory')"]
+        loss = changes.get("loss", str(9 - width))
+        return [sys.executable, "-S", "-c", f"open({str(folder / 'loss')!r}, 'w').write({loss!r})"]
+
+    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
+        return {"loss": float((folder / "loss").read_text())}, self.key
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    path = tmp_path / "supernet.pt"
+    path.write_bytes(b"weights")
+    return path
+
+
+def test_finished_runs_are_kept_and_others_done_again(checkpoint: Path, tmp_path: Path) -> None:
+    failing = Trainer(fails=3)
+    with pytest.raises(DataError, match="exit code 1: Error: out of memory"):
+        train_standalone(failing, checkpoint, SPACE, EVERY, tmp_path, {})
+    assert [record["architecture"]["width"] for record in read_jsonl(tmp_path / "standalone.jsonl")] == [1, 2]
+    mended = Trainer()
+    runs = train_standalone(mended, checkpoint, SPACE, EVERY, tmp_path, {})
+    assert mended.trained == 1
+    assert [(run.architecture.number("width"), run.metrics["loss"]) for run in runs] == [(1, 8.0), (2, 7.0), (3, 6.0)]
+    assert [run.architecture for run in train_standalone(mended, checkpoint, SPACE, EVERY[::-1], tmp_path, {})] == (
+        EVERY[::-1]
+    )
+
+
+def test_several_are_trained_at_the_same_time(checkpoint: Path, tmp_path: Path) -> None:
+    assert len(train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {}, jobs=3)) == 3
+
+
+def test_a_folder_has_runs_of_one_setting(checkpoint: Path, tmp_path: Path) -> None:
+    train_standalone(Trainer(), checkpoint, SPACE, EVERY[:2], tmp_path, {"loss": "4"})
+    with pytest.raises(ConfigError, match="of other settings"):
+        train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "5"})
+
+
+def test_the_study_compares_several_supernets_with_one_set_of_runs(checkpoint: Path, tmp_path: Path) -> None:
+    one, same = Trainer(), Trainer()
+    same.score = lambda architecture: {"loss": 9.0 - architecture.number("width")}
+    subjects = [Subject("one", checkpoint, one), Subject("same", checkpoint, same)]
+    result = STUDIES.get("gap").run(subjects, GapConfig(architectures=3), tmp_path)
+    first, second = result.summary
+    assert (first["error"], first["tau"], first["bias"]) == (1.0, pytest.approx(1.0), 1.0)
+    assert (second["error"], second["better"]) == (0.0, 1.0)
+    assert (one.trained, same.trained) == (3, 0)
+
+
+def records(path: Path, *more: Mapping[str, object], examples: str = "valid") -> Path:
+    for architecture in EVERY:
+        own = {"architecture": architecture.to_dict(), "metrics": {"loss": 2.0 * architecture.number("width")}}
+        append_jsonl(path, {**own, **({"examples": examples} if examples else {})})
+    for record in more:
+        append_jsonl(path, record)
+    return path
+
+
+def test_results_that_are_there_already_train_nothing(checkpoint: Path, tmp_path: Path) -> None:
+    trainer = Trainer()
+    given = GapConfig(standalone=records(tmp_path / "runs.jsonl"))
+    result = STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], given, tmp_path)
+    assert trainer.trained == 0 and result.summary[0]["tau"] == pytest.approx(-1.0) and len(result.notes) == 1
+    silent = GapConfig(standalone=records(tmp_path / "silent.jsonl", examples=""))
+    assert "not checked" in STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"architecture": {"width": 2}, "metrics": {"loss": 1.0}}, "record 4 is of the same architecture as record 2"),
+        ({"architecture": {"width": 3}, "metrics": None}, "record 4 has no metrics: its training has not ended"),
+        ({"architecture": {"width": 3}}, "record 4 has no metrics"),
+        ({"architecture": {"width": 9}, "metrics": {"loss": 1.0}}, "record 4 does not belong to the supernet"),
+        ({"loss": 1.0}, "record 4: no field 'architecture'"),
+        ({"architecture": {"width": 3}, "metrics": {"loss": True}}, "record 4 has no metrics"),
+        ({"architecture": {"width": 3}, "metrics": {"loss": math.nan}}, "record 4: loss is nan, so .* has diverged"),
+    ],
+)
+def test_runs_that_cannot_be_taken(tmp_path: Path, record: Mapping[str, object], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        read_runs(records(tmp_path / "runs.jsonl", record), SPACE)
+
+
+def test_results_of_another_test_set_are_refused(checkpoint: Path, tmp_path: Path) -> None:
+    given = GapConfig(standalone=records(tmp_path / "runs.jsonl", examples="other"))
+    with pytest.raises(DataError, match="3 of 3 standalone results are of another test set"):
+        STUDIES.get("gap").run([Subject("one", checkpoint, Trainer())], given, tmp_path)
+
+
+def test_a_metric_that_there_is_not_is_said_before_anything_is_trained(checkpoint: Path, tmp_path: Path) -> None:
+    trainer = Trainer()
+    with pytest.raises(DataError, match="no metric 'bleu', there are loss"):
+        STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], GapConfig(metric="bleu"), tmp_path)
+    assert trainer.trained == 0
+
+
+def test_another_test_set_is_said_before_more_is_trained(checkpoint: Path, tmp_path: Path) -> None:
+    train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], tmp_path, {})
+    other = Trainer(key="other")
+    with pytest.raises(DataError, match="1 of 1 standalone results are of another test set"):
+        STUDIES.get("gap").run([Subject("one", checkpoint, other)], GapConfig(architectures=3), tmp_path)
+    two = [Subject("one", checkpoint, Trainer()), Subject("other", tmp_path / "other.pt", other)]
+    with pytest.raises(DataError, match=r"evaluated on different examples.* with --data"):
+        STUDIES.get("gap").run(two, GapConfig(architectures=3), tmp_path / "b")
+    assert other.trained == 0 and not (tmp_path / "b").exists()
+
+
+def test_a_diverged_training_is_named_and_leaves_no_record(checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"{EVERY[0].key} has diverged: loss is nan"):
+        train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], tmp_path, {"loss": "nan"})
+    assert not (tmp_path / "standalone.jsonl").exists()
+
+
+def test_options_that_contradict_each_other(checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="train with standalone"):
+        GapConfig(standalone=tmp_path / "runs.jsonl", train={"loss": "1"})
+    with pytest.raises(ConfigError, match="architectures is 2"):
+        GapConfig(architectures=2)
+    with pytest.raises(ConfigError, match="trains no standalone networks"):
+        STUDIES.get("gap").run([Subject("toy", checkpoint, ToySupernet(SPACE))], GapConfig(), tmp_path)
+
+
+def test_a_note_of_the_settings_is_plain(checkpoint: Path, tmp_path: Path) -> None:
+    train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "4"})
+    assert read_json(tmp_path / "standalone.json")["changes"] == {"loss": "4"}
+    write_json(tmp_path / "standalone.json", json.dumps("something else"))
+    with pytest.raises(ConfigError, match="train: something else"):
+        train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "4"})
+
+
+def test_settings_are_compared_also_where_nothing_is_left_to_train(checkpoint: Path, tmp_path: Path) -> None:
+    train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {})
+    with pytest.raises(ConfigError, match="of other settings"):
+        train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "99999"})
+    checkpoint.write_bytes(b"other weights")
+    with pytest.raises(ConfigError, match="give the same checkpoint first"):
+        train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {})
+
+
+def test_a_mistyped_setting_does_not_bind_the_folder(checkpoint: Path, tmp_path: Path) -> None:
+    class Strict(Trainer):
+        def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
+            if "los" in changes and architecture == EVERY[-1]:
+                raise ConfigError("no setting los")
+            return super().standalone_command(architecture, folder, changes)
+
+    with pytest.raises(ConfigError, match="no setting los"):
+        train_standalone(Strict(), checkpoint, SPACE, EVERY, tmp_path, {"los": "4"})
+    assert not (tmp_path / "standalone.json").exists()
+    write_json(tmp_path / "standalone.json", {"settings_of": "", "changes": {"los": "4"}})  # of one killed before
+    assert len(train_standalone(Strict(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "4"})) == 3
+
+
+STUDY = """
+import sys
+from pathlib import Path
+from nas_core.studies.gap import train_standalone
+from tests.studies.supernets import SPACE
+from tests.toys import ROOT, ToySupernet
+
+class Slow(ToySupernet):
+    def standalone_command(self, architecture, folder, changes):
+        told = "import os, time; open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid')"
+        return [sys.executable, "-S", "-c", f"import os; os.chdir({str(folder)!r}); {told}; time.sleep(60)"]
+
+train_standalone(Slow(SPACE), Path(sys.argv[1]), SPACE, [SPACE.smallest()], Path(sys.argv[2]), {})
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_training_runs_twice_when_its_study_is_ended(
+    checkpoint: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out"
+    own = out / "standalone" / SPACE.smallest().key
+    study = subprocess.Popen([sys.executable, "-c", STUDY, str(checkpoint), str(out)], cwd=ROOT)
+    try:
+        wait_for(lambda: (own / "pid").exists())
+    finally:
+        study.send_signal(number)
+        study.wait()
+    training = int((own / "pid").read_text())
+    if number == signal.SIGTERM:
+        assert study.returncode == 128 + signal.SIGTERM and not held(own / "train.lock")
+        with pytest.raises(ProcessLookupError):
+            os.kill(training, 0)
+        return
+    try:
+        with pytest.raises(ConfigError, match="has left a training in"):
+            train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], out, {})
+    finally:
+        os.kill(training, signal.SIGKILL)
+    wait_for(lambda: trained_again(checkpoint, out))
+
+
+def trained_again(checkpoint: Path, out: Path) -> bool:
+    """Whether the lock of a training that was killed is given back."""
+    with suppress(ConfigError):
+        return len(train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], out, {})) == 1
+    return False
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -1,0 +1,80 @@
+"""Distances between mixtures, against values computed by hand and by scipy."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+from torch import nn
+
+from nas_core.errors import ConfigError
+from nas_core.layers.mos import MoSConfig
+from nas_core.layers.routers import LayerRouter, NeuronRouter
+from nas_core.space import Architecture
+from nas_core.studies import STUDIES, Subject, mixture_distance, mixtures_of, shannon_distance
+from nas_core.studies.architectures import ArchitecturesConfig
+from tests.studies.supernets import SPACE, LinearSupernet
+from tests.toys import ToySupernet
+
+
+def test_the_distance_is_zero_of_equal_and_largest_of_disjoint_mixtures() -> None:
+    assert float(shannon_distance([0.3, 0.7], [0.3, 0.7])) == 0.0
+    assert float(shannon_distance([1.0, 0.0], [0.0, 1.0])) == pytest.approx(math.sqrt(math.log(2)))
+
+
+def test_the_distance_of_two_given_mixtures_is_that_of_the_formula() -> None:
+    p, q = (0.9, 0.1), (0.4, 0.6)
+    m = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+    kl = [sum(a * math.log(a / c) for a, c in zip(one, m, strict=True)) for one in (p, q)]
+    assert float(shannon_distance(p, q)) == pytest.approx(math.sqrt(sum(kl) / 2))
+    assert float(shannon_distance(p, q)) == pytest.approx(float(jensenshannon(p, q)))
+
+
+def test_many_mixtures_have_a_distance_each() -> None:
+    stream = np.random.default_rng(0)
+    first, second = (stream.dirichlet(np.ones(4), size=(3, 5)) for _ in range(2))
+    np.testing.assert_allclose(shannon_distance(first, second), jensenshannon(first, second, axis=-1), atol=1e-12)
+
+
+class Network(nn.Module):
+    """A router of each kind, the second of which only larger architectures use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        config = MoSConfig(kind="neuron", experts=3, router_hidden=4)
+        self.layer, self.neuron = LayerRouter(1, config, 6), NeuronRouter(1, config, 6)
+
+    def select(self, architecture: Architecture) -> None:
+        width = architecture.number("width")
+        encoding = torch.tensor([width / 6.0])
+        self.layer(encoding, width)
+        if width > 2:
+            self.neuron(encoding, width)
+
+
+def test_mixtures_are_what_the_routers_gave_and_leave_no_hook() -> None:
+    network = Network().eval()
+    found = mixtures_of(network, Architecture({"width": 4}))
+    assert {name: values.shape for name, values in found.items()} == {"layer": (1, 3), "neuron": (4, 3)}
+    np.testing.assert_allclose(found["neuron"].sum(-1), 1.0, atol=1e-6)
+    assert not any(module._forward_hooks for module in network.modules())  # private: torch tells of hooks nowhere else
+
+
+def test_rows_and_routers_that_one_lacks_are_left_out() -> None:
+    network = Network().eval()
+    small, middle, large = (mixtures_of(network, Architecture({"width": width})) for width in (2, 4, 6))
+    assert list(mixture_distance(small, large)) == ["layer"]
+    by_hand = shannon_distance(middle["neuron"], large["neuron"][:4]).mean()
+    assert mixture_distance(middle, large)["neuron"] == pytest.approx(float(by_hand))
+
+
+def test_a_supernet_without_weights_or_routers_is_refused(tmp_path: Path) -> None:
+    for supernet, said in ((ToySupernet(SPACE), "shows no weights"), (LinearSupernet(), "has no experts")):
+        subject = Subject("toy", tmp_path / "toy.pt", supernet)
+        with pytest.raises(ConfigError, match=said):
+            STUDIES.get("routing").run([subject], ArchitecturesConfig(), tmp_path)

@@ -1,0 +1,76 @@
+"""The same search with several seeds: a certain best, chance, limits, and a run that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nas_core.errors import ConfigError, DataError, UnknownChoiceError
+from nas_core.space import Architecture, get_space
+from nas_core.studies import STUDIES, Subject
+from nas_core.studies.stability import StabilityStudyConfig
+from tests.toys import ToySupernet
+
+SPACE = get_space("vit_cifar10_small")
+SMALL = {"iterations": "2", "parents": "3", "mutations": "3", "crossovers": "3"}
+
+
+def score(architecture: Architecture) -> dict[str, float]:
+    """Larger is better."""
+    return {"loss": 9.0 - float(SPACE.encode(architecture).sum())}
+
+
+@pytest.fixture
+def subject(tmp_path: Path) -> Subject:
+    (tmp_path / "supernet.pt").write_bytes(b"weights")
+    return Subject("toy", tmp_path / "supernet.pt", ToySupernet(SPACE, score))
+
+
+def test_each_seed_has_its_own_best_and_the_figures_are_theirs(subject: Subject, tmp_path: Path) -> None:
+    config = StabilityStudyConfig(seeds=3, set=SMALL, max_params_m=0.5)
+    result = STUDIES.get("stability").run([subject], config, tmp_path)
+    losses = [row["loss"] for row in result.rows]
+    mean = sum(losses) / 3
+    (figures,) = result.summary
+    assert figures["mean"] == pytest.approx(mean) and figures["range"] == pytest.approx(max(losses) - min(losses))
+    assert figures["deviation"] == pytest.approx((sum((loss - mean) ** 2 for loss in losses) / 2) ** 0.5)
+    assert len(set(losses)) > 1 and all(row["params_m"] <= 0.5 for row in result.rows)
+
+
+def test_a_finished_study_evaluates_nothing_again(subject: Subject, tmp_path: Path) -> None:
+    config = StabilityStudyConfig(seeds=2, set=SMALL)
+    first = STUDIES.get("stability").run([subject], config, tmp_path)
+    again = Subject("toy", subject.path, ToySupernet(SPACE, score))
+    assert STUDIES.get("stability").run([again], config, tmp_path).rows == first.rows
+    assert isinstance(again.supernet, ToySupernet) and not again.supernet.evaluated
+
+
+def test_a_search_with_one_answer_does_not_deviate(tmp_path: Path, subject: Subject) -> None:
+    constant = Subject("toy", subject.path, ToySupernet(SPACE))
+    result = STUDIES.get("stability").run([constant], StabilityStudyConfig(seeds=2, set=SMALL), tmp_path)
+    assert result.summary[0]["deviation"] == 0.0
+
+
+def test_supernets_on_different_examples_are_refused(subject: Subject, tmp_path: Path) -> None:
+    class Keyed(ToySupernet):
+        def examples_key(self) -> str:
+            return str(id(self))
+
+    pair = [Subject(name, subject.path, Keyed(SPACE, score)) for name in ("one", "other")]
+    with pytest.raises(DataError, match="evaluated on different examples"):
+        STUDIES.get("stability").run(pair, StabilityStudyConfig(seeds=2, set=SMALL), tmp_path)
+
+
+def test_options_that_cannot_work(subject: Subject, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="seeds is 1"):
+        StabilityStudyConfig(seeds=1)
+    with pytest.raises(ConfigError, match="need each other"):
+        StabilityStudyConfig(limit_ms=3.0)
+    for config, error in (
+        (StabilityStudyConfig(strategy="multi-objective"), ConfigError),
+        (StabilityStudyConfig(strategy="evolutio"), UnknownChoiceError),
+        (StabilityStudyConfig(set={"iteration": "3"}), UnknownChoiceError),
+    ):
+        with pytest.raises(error):
+            STUDIES.get("stability").run([subject], config, tmp_path)

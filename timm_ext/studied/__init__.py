@@ -1,0 +1,1 @@
+"""What studies of image supernets ask for: the loss of training with its gradient, and standalone training."""
