@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,16 @@ from typing import Any
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.latency import load_latency_model
 from nas_core.precision import PRECISIONS
+from nas_core.search.calibration import (
+    Calibration,
+    calibrated_metrics,
+    calibrated_name,
+    evaluation_settings,
+    load_calibration,
+    require_made_with,
+)
 from nas_core.search.limits import costs_on_paper
-from nas_core.space import Architecture
+from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
 from nni_ext.graphs import architecture_of
@@ -36,9 +45,11 @@ def evaluate(
     latency_model: str | None = None,
     report: Any = None,
     metric: str = "loss",
+    calibration: Calibration | None = None,
 ) -> dict[str, float]:
-    """What the trial reports: ``default`` is the ``metric``, by default the validation loss; all metrics, costs on
-    paper and, with a model, ``latency_ms`` stand beside it. ``report`` takes results on the way.
+    """What the trial reports: ``default`` is the ``metric``, by default the validation loss, or what a calibration
+    estimates; all metrics, costs on paper and, with a model, ``latency_ms`` stand beside it. ``report`` takes results
+    on the way.
 
     Raises:
         UnknownChoiceError: the supernet is not evaluated by that metric.
@@ -50,7 +61,10 @@ def evaluate(
     found = supernet.evaluate(architecture, report)
     if metric not in found:
         raise unknown_choice("--metric", metric, list(found))
-    return {"default": found[metric], **metrics, **found}
+    if calibration is None:
+        return {"default": found[metric], **metrics, **found}
+    told = calibrated_metrics(calibration, architecture, [found])
+    return {"default": told.get(calibrated_name(calibration), math.nan), **metrics, **found, **told}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,6 +85,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
     made.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
     made.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
+    made.add_argument("--calibration", type=Path, help="of 'nas-ext calibrate': its estimate is what NNI's page shows")
     made.add_argument("--latency-model", help="of 'nas-ext latency fit'")
     made.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
     made.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="numbers it is evaluated with")
@@ -93,15 +108,27 @@ def _run(options: argparse.Namespace) -> None:
         device=options.device,
         **({} if options.precision == PRECISIONS[0] else {"precision": options.precision}),
     )
-    space = supernet.space
+    space, calibration = supernet.space, _calibration(options, supernet.space)
     if parameters:
-        progress = _Progress(nni, options.metric)
-        result = evaluate(supernet, architecture_of(space, parameters), options.latency_model, progress, options.metric)
+        progress = None if calibration else _Progress(nni, options.metric)
+        architecture = architecture_of(space, parameters)
+        result = evaluate(supernet, architecture, options.latency_model, progress, options.metric, calibration)
         nni.report_final_result(result)
     else:
         architecture = space.validate(Architecture.load(options.architecture))
-        result = evaluate(supernet, architecture, options.latency_model, metric=options.metric)
+        result = evaluate(supernet, architecture, options.latency_model, None, options.metric, calibration)
     print(json.dumps(result if options.precision == PRECISIONS[0] else {**result, "precision": options.precision}))
+
+
+def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration | None:
+    if options.calibration is None:
+        return None
+    calibration = load_calibration(options.calibration, space)
+    data = Path(options.data) if options.data else None
+    settings = evaluation_settings(data, options.valid_subset, options.valid_sentences)
+    hint = "a trial evaluates one: calibrate on one"
+    require_made_with(calibration, options.calibration, [Path(options.checkpoint)], settings, hint)
+    return calibration
 
 
 class _Progress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
+from nas_core.cli.calibrate.search import open_calibrated, written_next
 from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.interruption import interruption_told
 from nas_core.cli.options import flagged, flags_named, parameters_of, with_options
 from nas_core.cli.workload import workload_settings
 from nas_core.device import usable_devices
-from nas_core.errors import ConfigError, DataError, unknown_choice
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes import GeneLatencyModel
 from nas_core.latency.machine import describe_machine
@@ -26,6 +26,7 @@ from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import flag_of
 from nas_core.precision import PRECISIONS, check_precision
 from nas_core.search import DeviceExecutor, Strategy, search
+from nas_core.search.calibration import evaluation_settings, fingerprint
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
@@ -71,6 +72,13 @@ def _search(
             help="Compare with placements of attention that need no search: every second layer, the first, the last.",
         ),
     ] = False,
+    calibration: Annotated[
+        Path | None, typer.Option(help="A file of 'nas-ext calibrate', whose estimate is searched by.")
+    ] = None,
+    further_supernet: Annotated[
+        list[Path] | None, typer.Option(help="Of a calibration with several, all but the first; repeatable.")
+    ] = None,
+    train_next: Annotated[int, typer.Option(min=1, help="Networks to train next that a calibration names.")] = 4,
     measure: Annotated[bool, typer.Option(help="Measure the finalists' latency on this machine.")] = True,
     device: Annotated[
         str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each.")
@@ -92,6 +100,8 @@ def _search(
     if (limit_ms or limit_share) and latency_model is None:
         option = "--limit-ms" if limit_ms else "--limit-share"
         raise ConfigError(f"{option} needs --latency-model; 'nas-ext latency collect' and 'fit' make one")
+    if further_supernet and not calibration:
+        raise ConfigError("--further-supernet is of --calibration; give a file of 'nas-ext calibrate'")
     if wrong := [share for share in limit_share or () if not 0 < share <= 1]:
         raise ConfigError(f"--limit-share {wrong[0]}; expected a share above 0 and up to 1")
     if valid_subset.startswith("test"):
@@ -105,24 +115,23 @@ def _search(
     with flags_named(list(options_by_strategy())):
         config = _config(strategy, strategy_options)
     settings: dict[str, Any] = {
-        "checkpoint_sha256": _fingerprint(checkpoint),
-        "latency_model_sha256": _fingerprint(latency_model) if latency_model else None,
-        "data": str(data.resolve()) if data else None,
-        "valid_subset": valid_subset,
-        "valid_sentences": valid_sentences,
+        "checkpoint_sha256": fingerprint(checkpoint),
+        "latency_model_sha256": fingerprint(latency_model) if latency_model else None,
+        **evaluation_settings(data, valid_subset, valid_sentences),
         "precision": precision,
     }
-    options = {
-        "data": str(data.resolve()) if data else None,
-        "valid_subset": valid_subset,
-        "valid_sentences": valid_sentences,
-    }
+    settings |= {"calibration_sha256": fingerprint(calibration)} if calibration else {}
+    options = evaluation_settings(data, valid_subset, valid_sentences)
     there = {**options, **({} if precision == "fp32" else {"precision": precision})}
     # Where others evaluate, this process only looks up the space; its machine may have no such device.
     here = {**options, "device": "cpu"} if shared_out or len(devices) > 1 else {**there, "device": device}
     supernet = open_supernet(checkpoint, **here)
     space, costs = supernet.space, costs_on_paper(supernet.space)
     given = compared_placements(space) if placements else {}
+    alone = not shared_out and len(devices) == 1
+    calibrated = (
+        open_calibrated(calibration, checkpoint, further_supernet or [], space, here, alone) if calibration else None
+    )
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
     memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
     held_at = _held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
@@ -130,10 +139,11 @@ def _search(
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g, **memory}, workload=held_at)
     latencies = [latency_limit(model, ms) for ms in _limits_ms(model, limit_ms, limit_share)] if model else []
     modelled = ["latency_ms"] if model else []
-    kind, objectives = STRATEGIES.get(strategy), ["loss", *(modelled or costs)]
+    quality = calibrated.objective if calibrated else "loss"
+    kind, objectives = STRATEGIES.get(strategy), [quality, *(modelled or costs)]
     if kind.weighs_several and len(objectives) < 2:
         raise ConfigError(
-            f"--strategy {strategy} has nothing to weigh against loss: costs on paper are not defined for space"
+            f"--strategy {strategy} has nothing to weigh against {quality}: costs on paper are not defined for space"
             f" {space.name!r}; give --latency-model"
         )
     strategies: dict[str, Strategy] = {}
@@ -149,7 +159,8 @@ def _search(
         return metrics
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        return {**on_paper(architecture), **supernet.evaluate(architecture)}
+        found = {**on_paper(architecture), **supernet.evaluate(architecture)}
+        return calibrated.added(architecture, found) if calibrated else found
 
     elsewhere: SubmititExecutor | DeviceExecutor | None = None
     if shared_out:
@@ -167,7 +178,7 @@ def _search(
                 strategies,
                 None if elsewhere else evaluate,
                 out,
-                evaluate_many=elsewhere,
+                evaluate_many=calibrated.added_to_many(elsewhere) if calibrated and elsewhere else elsewhere,
                 together=elsewhere.together if elsewhere else 1,
                 at_once=elsewhere.at_once if isinstance(elsewhere, DeviceExecutor) else None,
                 objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
@@ -187,6 +198,12 @@ def _search(
             save_finalists(out, found)
     run = read_run(out)
     typer.echo("\n".join([finalists_table(run).text(), *limit_notes(run)]))
+    if calibrated:
+        paid = on_paper(space.smallest())
+        weighed_cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)
+        typer.echo(
+            written_next(calibrated.calibration, result, strategies.values(), weighed_cost, on_paper, out, train_next)
+        )
     everything = result.evaluations + result.saved
     typer.echo(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
@@ -264,12 +281,3 @@ def _config(strategy: str, typed: Mapping[str, Any]) -> Any:
                 f" {', '.join(option.flag for option in known.values()) or 'no options'}"
             )
     return config_of(strategy, {name: known[name].read(value) for name, value in typed.items()})
-
-
-def _fingerprint(path: Path) -> str:
-    """What a file holds, so that a search is not continued with another one under the same name."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (FileNotFoundError, IsADirectoryError):
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None

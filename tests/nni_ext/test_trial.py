@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
+from nas_core.search.calibration import (  # noqa: E402
+    Calibration,
+    evaluation_settings,
+    fingerprint,
+    save_calibration,
+)
 from nas_core.space import get_space  # noqa: E402
 from nni_ext.hpo.search_space import parameters_of  # noqa: E402
 from nni_ext.trial import main  # noqa: E402
@@ -61,3 +69,33 @@ def test_the_test_data_choose_nothing(
     assert error.count("\n") == 1
     assert main([*options, "--architecture", str(tmp_path / "a.json")]) == 2
     assert "none.pt" in capsys.readouterr().err
+
+
+def test_a_calibration_is_what_a_trial_reports(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("nni_ext.trial.open_supernet", lambda path, **options: ToySupernet(SPACE))
+    (tmp_path / "net.pt").write_bytes(b"weights")
+    some = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 5))
+    settings = evaluation_settings(None, "valid", None)
+    info = {"supernets": [fingerprint(tmp_path / "net.pt")], "settings": settings}
+    calibration = Calibration(SPACE, "test_bleu", info=info).fit(some, [1, 2, 3, 4, 5], [25, 24, 23, 22, 21.5])
+    save_calibration(calibration, tmp_path / "model.safetensors")
+    SPACE.smallest().save(tmp_path / "a.json")
+    options = ["--checkpoint", str(tmp_path / "net.pt"), "--architecture", str(tmp_path / "a.json")]
+    options += ["--calibration", str(tmp_path / "model.safetensors")]
+    assert main(options) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["default"] == told["calibrated_test_bleu"] == calibration.predict([SPACE.smallest()], [1.0])[0]
+    assert told["calibrated_test_bleu_spread"] > 0 and told["loss"] == 1.0
+    assert main([*options, "--valid-sentences", "7"]) == 2
+    assert "was made with valid_sentences None, the search has 7" in capsys.readouterr().err
+    monkeypatch.setattr(ToySupernet, "evaluate", lambda *_: {"loss": math.nan})
+    assert main(options) == 0
+    assert math.isnan(json.loads(capsys.readouterr().out)["default"])
+    info = {"supernets": [fingerprint(tmp_path / "net.pt"), "another"], "settings": settings}
+    inherited = [[1, 2], [2, 3], [3, 4], [4, 5], [5, 7]]
+    two = Calibration(SPACE, "test_bleu", info=info).fit(some, inherited, [5, 4, 3, 2, 1])
+    save_calibration(two, tmp_path / "model.safetensors")
+    assert main(options) == 2
+    assert "made with 2 supernets, here 1 are given; a trial evaluates one" in capsys.readouterr().err

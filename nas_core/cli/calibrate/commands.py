@@ -1,0 +1,107 @@
+"""``nas-ext calibrate``: from a supernet and a few trained networks to an estimate of standalone quality."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nas_core.errors import ConfigError
+from nas_core.predictor.files import new_file
+
+if TYPE_CHECKING:
+    from nas_core.search.calibration import Calibration
+
+__all__ = ["command"]
+
+
+def command(
+    supernet: Annotated[
+        list[Path], typer.Option(help="Checkpoint of a trained supernet; repeat it for several of one space.")
+    ],
+    out: Annotated[Path, typer.Option(help="File to write, .safetensors.")],
+    trained: Annotated[
+        list[Path] | None,
+        typer.Option(help="Results of trained networks, JSON Lines; repeatable. Without: the inherited metric alone."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(help="Name of the standalone metric in these results, such as test_bleu.")
+    ] = "loss",
+    larger_is_better: Annotated[
+        bool | None, typer.Option(help="Whether larger values of that metric are better; default: as its name says.")
+    ] = None,
+    inherited: Annotated[str, typer.Option(help="Metric that the supernet is asked for.")] = "loss",
+    inherited_larger_is_better: Annotated[
+        bool | None, typer.Option(help="The same of the metric that the supernet is asked for.")
+    ] = None,
+    test_set: Annotated[str | None, typer.Option(help="Of which test set all results have to be.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Data folder; default: the one the supernet was trained on.")
+    ] = None,
+    valid_subset: Annotated[str, typer.Option(help="Split the supernet is evaluated on.")] = "valid",
+    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its sentences.")] = None,
+    device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Fit an estimate of what networks reach when trained on their own, for 'nas-ext search --calibration'.
+
+    Inherited metrics are evaluated once and kept beside the file; the same command goes on after an interruption.
+    """
+    from nas_core.search.calibration import (
+        Calibration,
+        evaluation_settings,
+        fingerprint,
+        inherited_metrics,
+        read_trained,
+        save_calibration,
+    )
+    from nas_core.supernet.host import open_supernet
+
+    new_file(out, force, [*supernet, *(trained or ())], [".safetensors"])
+    if valid_subset.startswith("test"):
+        raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
+    settings = evaluation_settings(data, valid_subset, valid_sentences)
+    fingerprints = [fingerprint(path) for path in supernet]
+    if len(set(fingerprints)) < len(fingerprints):
+        raise ConfigError("a supernet is given twice; give each checkpoint once")
+    opened = [open_supernet(path, **settings, device=device) for path in supernet]
+    space = opened[0].space
+    for path, other in zip(supernet, opened, strict=True):
+        if other.space != space:
+            raise ConfigError(
+                f"{path} is a supernet of space {other.space.name!r}, {supernet[0]} of {space.name!r}; calibrate on"
+                " supernets of one space"
+            )
+    results = read_trained(trained, space, metric, test_set) if trained else None
+    info = {"supernets": fingerprints, "settings": settings, "test_set": results.test_set if results else test_set}
+    calibration = Calibration(space, metric, larger_is_better, inherited, inherited_larger_is_better, info)
+    if results is not None:
+        calibration.require_enough(len(results.architectures))  # before anything is evaluated
+        journal = out.with_name("inherited.jsonl")
+        known = inherited_metrics(
+            dict(zip(fingerprints, opened, strict=True)),
+            results.architectures,
+            inherited,
+            journal,
+            settings,
+            lambda line: typer.echo(line, err=True),
+        )
+        calibration.fit(results.architectures, known, results.standalone)
+    save_calibration(calibration, out)
+    typer.echo("\n".join([*_told(calibration), str(out)]))
+
+
+def _told(calibration: Calibration) -> list[str]:
+    if not calibration.fitted:
+        return [f"no trained network: the estimate is the inherited {calibration.inherited_metric}"]
+    direction = "larger" if calibration.larger else "smaller"
+    lines = [f"{len(calibration.trained)} trained networks, {direction} {calibration.metric} is better"]
+    if len(calibration.trained) > calibration.fewest:
+        judged = calibration.quality()
+        lines.append(
+            f"left out one by one: mean error {judged.error:.4g}, Kendall's tau {judged.tau:.2f} (inherited"
+            f" {calibration.inherited_metric} alone {judged.inherited_tau:.2f}), {judged.within_one:.0%} within one"
+            f" deviation (68% should be), {judged.within_two:.0%} within two"
+        )
+    return [*lines, "shares: " + ", ".join(f"{name} {share:.2f}" for name, share in calibration.shares.items())]

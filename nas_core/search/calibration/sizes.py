@@ -1,0 +1,83 @@
+"""Sizes of networks as numbers of comparable scale, for any space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.search.limits import costs_on_paper
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.choice import Choice
+from nas_core.space.slots import ABSENT
+
+__all__ = ["Sizes"]
+
+Array = NDArray[np.float64]
+DRAWN = 1000
+"""Architectures drawn at random, by which columns are scaled: few trained networks would scale them by chance."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large an architecture is, gene by gene: the sum of each numeric gene over the layers that exist, parameters
+    and FLOPs where the kind of network has formulas, all of them also as logarithms, since quality grows ever slower
+    with size. Of genes whose options are names, such as kinds of attention, it is the mean code. Numbers with codes of
+    their own are no sizes and count by what they cost, as which layers HAT's decoder reads."""
+
+    space: SearchSpace
+
+    def columns(self, architectures: Sequence[Architecture]) -> Array:
+        """``(B, C + 1)``: all columns with mean 0 and mean square 1 / C over random architectures, and last the common
+        size, the mean of those that are sizes, with mean square 1."""
+        raw = self._raw(architectures)
+        middle, deviation, common = self._scale
+        varies = deviation > 0
+        standard = (raw - middle)[:, varies] / deviation[varies]
+        sizes = standard[:, np.flatnonzero(varies) < self._sized]
+        together = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(raw))
+        return np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), together])
+
+    @cached_property
+    def _costs(self) -> list[Callable[[Architecture], float]]:
+        return list(costs_on_paper(self.space).values())
+
+    @cached_property
+    def _sized(self) -> int:
+        """How many raw columns are sizes; they stand first."""
+        return 2 * (sum(map(_is_size, self.space.choices)) + len(self._costs))
+
+    @cached_property
+    def _scale(self) -> tuple[Array, Array, float]:
+        """Mean and deviation ``(C,)`` of the raw columns, and the deviation of the common size."""
+        rows = self.space.sample_rows(np.random.default_rng(0), DRAWN)
+        raw = self._raw(self.space.architectures(rows))
+        middle, deviation = raw.mean(0), raw.std(0)
+        deviation[deviation <= 1e-9 * np.abs(middle)] = 0.0
+        varies = deviation > 0
+        standard = (raw - middle)[:, varies] / deviation[varies]
+        sizes = standard[:, np.flatnonzero(varies) < self._sized]
+        return middle, deviation, float(sizes.mean(1).std()) if sizes.shape[1] else 1.0
+
+    def _raw(self, architectures: Sequence[Architecture]) -> Array:
+        rows = self.space.rows(architectures)
+        codes = self.space.slots.codes(rows).astype(np.float64)  # 0 where a layer does not exist
+        layers = (rows != ABSENT).astype(np.float64)
+        sizes, names = [], []
+        for choice, place in zip(self.space.choices, self.space.slots.columns, strict=True):
+            if _is_size(choice):
+                sizes.append(codes[:, place].sum(1))
+            elif not choice.codes or any(isinstance(option, str) for row in choice.options for option in row):
+                names.append(codes[:, place].sum(1) / np.maximum(layers[:, place].sum(1), 1))
+        sizes += [np.array([cost(one) for one in architectures]) for cost in self._costs]
+        logarithms = [np.log(np.maximum(column, 1e-12)) for column in sizes]
+        columns = [*sizes, *logarithms, *names]
+        return np.column_stack(columns).astype(np.float64) if columns else np.zeros((len(rows), 0))
+
+
+def _is_size(choice: Choice) -> bool:
+    numbers = [option for row in choice.options for option in row]
+    return not choice.codes and all(not isinstance(option, str) and option > 0 for option in numbers)

@@ -1,0 +1,235 @@
+"""``nas-ext calibrate`` on a made-up supernet, and ``nas-ext search --calibration`` with what it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from nas_core.cli import main
+from nas_core.cli.calibrate.search import Calibrated
+from nas_core.jobs import Failure
+from nas_core.search.calibration import Calibration, load_calibration
+from nas_core.space import Architecture, get_space
+from tests.cli.searching import SPACE, Search, score
+from tests.toys import ToySupernet
+
+Calibrate = Callable[..., int]
+
+
+def bleu(architecture: Architecture) -> float:
+    """What a network reaches on its own: the supernet's loss says it but for an offset and a little noise."""
+    noise = int(architecture.key, 16) % 7 / 100
+    return 40 - 4 * score(architecture)["loss"] + noise
+
+
+def drawn(count: int, seed: int = 0) -> list[Architecture]:
+    rows = SPACE.sample_rows(np.random.default_rng(seed), 4 * count)
+    return list(dict.fromkeys(SPACE.architectures(rows)))[:count]
+
+
+def results(path: Path, networks: Sequence[Architecture], **more: Any) -> Path:
+    records = [{"genes": one.to_dict(), "metrics": {"test_bleu": bleu(one)}, **more} for one in networks]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture
+def calibrate(tmp_path: Path, supernet: ToySupernet) -> Calibrate:
+    (tmp_path / "checkpoint.pt").write_bytes(b"weights")
+
+    def call(*arguments: str, out: str = "model.safetensors") -> int:
+        files = ["--supernet", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
+        return main(["calibrate", *files, "--metric", "test_bleu", *arguments])
+
+    return call
+
+
+def test_calibrate_search_train_and_calibrate_again(
+    calibrate: Calibrate, run: Search, supernet: ToySupernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = results(tmp_path / "first.jsonl", drawn(6), test_set="newstest")
+    assert calibrate("--trained", str(first)) == 0
+    said = capsys.readouterr().out
+    assert "6 trained networks, larger test_bleu is better" in said and "left out one by one" in said
+    assert len(supernet.evaluated) == 6
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006", "--train-next", "3"]
+    assert run(*by, "--no-measure", limits=False) == 0
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
+    assert config["objectives"] == ["-calibrated_test_bleu", "params_m", "flops_g"][: len(config["objectives"])]
+    calibration = load_calibration(tmp_path / "model.safetensors", SPACE)
+    finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
+    best = next(one for one in finalists if one["best_of"])
+    found = [Architecture(best["genes"])]
+    assert calibration.predict(found, [score(found[0])["loss"]])[0] == best["metrics"]["calibrated_test_bleu"]
+    assert abs(bleu(found[0]) - best["metrics"]["calibrated_test_bleu"]) < 0.2
+    assert "to train next" in capsys.readouterr().out
+    records = [json.loads(line) for line in (tmp_path / "run" / "train_next.jsonl").read_text().splitlines()]
+    assert len(records) == 3 and {record["test_set"] for record in records} == {"newstest"}
+    assert all(record["expected"]["params_m"] <= 0.006 for record in records)
+    assert not {Architecture(record["genes"]) for record in records} & set(calibration.trained)
+    following = tmp_path / "run" / "train_next.jsonl"
+    both = ["--trained", str(first), "--trained", str(following), "--force"]
+    assert calibrate(*both) == 2
+    assert "line 1: network" in (error := capsys.readouterr().err) and "has no test_bleu yet" in error
+    for record in records:
+        record["metrics"]["test_bleu"] = bleu(Architecture(record["genes"]))
+    following.write_text("".join(json.dumps(record) + "\n" for record in records))
+    before = len(supernet.evaluated)
+    assert calibrate(*both) == 0
+    assert "9 trained networks" in capsys.readouterr().out
+    assert len(supernet.evaluated) == before + 3  # those of before were kept
+    assert calibrate(*both, out="another.safetensors") == 0
+    assert len(supernet.evaluated) == before + 3
+
+
+def test_a_search_that_is_repeated_keeps_results_that_were_filled_in(
+    calibrate: Calibrate, run: Search, tmp_path: Path
+) -> None:
+    assert calibrate("--trained", str(results(tmp_path / "first.jsonl", drawn(6)))) == 0
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006", "--no-measure"]
+    assert run(*by, "--train-next", "2", limits=False) == 0
+    path = tmp_path / "run" / "train_next.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records[1]["metrics"]["test_bleu"] = 33.5
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert run(*by, "--train-next", "3", limits=False) == 0
+    again = [json.loads(line) for line in path.read_text().splitlines()]
+    assert again[0] == records[1] and len(again) == 3
+    assert records[0]["key"] in {record["key"] for record in again[1:]}
+    assert {record["metrics"]["test_bleu"] for record in again[1:]} == {None}
+
+
+def test_without_trained_networks_the_inherited_metric_is_searched(
+    calibrate: Calibrate, run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert calibrate() == 0
+    assert "no trained network: the estimate is the inherited loss" in capsys.readouterr().out
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006"]
+    assert run(*by, limits=False) == 0
+    assert run("--max-params-m", "0.006", limits=False, out="plain") == 0
+    best = [json.loads((tmp_path / name / "finalists.json").read_text())["finalists"][0] for name in ("run", "plain")]
+    assert best[0]["genes"] == best[1]["genes"]
+    assert json.loads((tmp_path / "run" / "train_next.jsonl").read_text().splitlines()[0])["metrics"] == {
+        "test_bleu": None
+    }
+
+
+def test_an_interrupted_calibration_goes_on(
+    calibrate: Calibrate, supernet: ToySupernet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = results(tmp_path / "trained.jsonl", drawn(5))
+
+    def interrupted(architecture: Architecture) -> dict[str, float]:
+        if len(supernet.evaluated) > 2:
+            raise KeyboardInterrupt
+        return score(architecture)
+
+    monkeypatch.setattr(supernet, "score", interrupted)
+    assert calibrate("--trained", str(trained)) == 130
+    assert not (tmp_path / "model.safetensors").exists()
+    monkeypatch.setattr(supernet, "score", score)
+    assert calibrate("--trained", str(trained)) == 0
+    assert len(supernet.evaluated) == 6  # the third twice
+
+
+def refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = capsys.readouterr().err.strip()
+    assert text in error and error.count("\n") == 0
+
+
+def test_wrong_results_are_one_line(
+    calibrate: Calibrate, supernet: ToySupernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = drawn(4)
+    path = results(tmp_path / "r.jsonl", some[:2])
+    assert calibrate("--trained", str(path)) == 2
+    refused("2 trained networks; a calibration needs at least 3", capsys)
+    assert calibrate("--trained", str(results(path, [*some, some[1]]))) == 2
+    refused(f"line 5: network {some[1].key} stands in {path}, line 2 too", capsys)
+    assert calibrate("--trained", str(results(path, some)), "--metric", "test_acc") == 2
+    refused("has no test_acc, it has test_bleu; choose one with --metric", capsys)
+    assert calibrate("--trained", str(results(path, some, test_set="2013")), "--test-set", "2014") == 2
+    refused("line 1 is a result of test set '2013', --test-set of '2014'", capsys)
+    path.write_text(path.read_text() + '{"genes": {}, "metrics": ')
+    assert calibrate("--trained", str(path)) == 2
+    refused("line 5 is not a JSON object; complete it", capsys)
+    numbers = [json.dumps({**json.loads(line), "test_set": 2013}) for line in path.read_text().splitlines()[:4]]
+    path.write_text("\n".join(numbers))
+    assert calibrate("--trained", str(path), "--test-set", "2014") == 2
+    refused("line 1 is a result of test set '2013'", capsys)
+    other = results(tmp_path / "s.jsonl", drawn(2, seed=7), test_set="2014")
+    assert calibrate("--trained", str(path), "--trained", str(other)) == 2
+    refused("line 1 is a result of test set '2014'", capsys)
+    foreign = {"genes": get_space("hat_small").smallest().to_dict(), "metrics": {"test_bleu": 30.0}}
+    path.write_text(json.dumps(foreign) + "\n")
+    assert calibrate("--trained", str(path)) == 2
+    refused("line 1 does not belong to the supernet: architecture has", capsys)
+    assert calibrate("--trained", str(results(path, some)), "--inherited", "bleu") == 2
+    refused("unknown metric of the supernet 'bleu'", capsys)
+    assert calibrate("--trained", str(results(path, some)), "--metric", "quality") == 2
+    refused("has no quality, it has test_bleu", capsys)
+    assert calibrate("--trained", str(tmp_path / "no.jsonl")) == 2
+    refused("no.jsonl", capsys)
+    path.write_text(json.dumps({"metrics": {"test_bleu": 1.0}}) + "\n")
+    assert calibrate("--trained", str(path)) == 2
+    refused("line 1 has no 'genes'", capsys)
+    assert len(supernet.evaluated) == 1  # all but the unknown metric was said before
+
+
+def test_a_calibration_of_another_supernet_or_data_is_refused(
+    calibrate: Calibrate, run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert calibrate("--trained", str(results(tmp_path / "r.jsonl", drawn(5)))) == 0
+    capsys.readouterr()
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006"]
+    assert run(*by, "--valid-sentences", "9", limits=False) == 2
+    refused("was made with valid_sentences None, the search has 9", capsys)
+    assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
+    refused("was made with 1 supernets, here 2 are given", capsys)
+    assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2
+    refused("--further-supernet is of --calibration", capsys)
+    (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
+    assert run(*by, limits=False) == 2
+    refused("was made with another supernet than", capsys)
+    assert run("--calibration", str(tmp_path / "latency.json")) == 2
+    refused("latency.json is no whole safetensors file", capsys)
+    assert run("--calibration", str(tmp_path / "nothing")) == 2
+    refused("file not found", capsys)
+
+
+def test_several_supernets(
+    calibrate: Calibrate, run: Search, supernet: ToySupernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = tmp_path / "second.pt"
+    second.write_bytes(b"other weights")
+    trained = results(tmp_path / "r.jsonl", drawn(5))
+    assert calibrate("--supernet", str(second), "--trained", str(trained)) == 0
+    assert len(supernet.evaluated) == 10  # each network by both
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006"]
+    capsys.readouterr()
+    assert run(*by, limits=False) == 2
+    refused("was made with 2 supernets, here 1 are given; the others come with --further-supernet", capsys)
+    assert run(*by, "--further-supernet", str(second), limits=False) == 0
+    journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    assert len(supernet.evaluated) == 10 + 2 * len(journal)
+    assert calibrate("--supernet", str(tmp_path / "checkpoint.pt"), "--trained", str(trained), "--force") == 2
+    assert "a supernet is given twice" in capsys.readouterr().err
+
+
+def test_what_others_evaluate_is_estimated_too() -> None:
+    some = drawn(5)
+    calibration = Calibration(SPACE, "test_bleu").fit(
+        some, [score(one)["loss"] for one in some], [bleu(one) for one in some]
+    )
+    many = Calibrated(calibration, []).added_to_many(
+        lambda networks: [Failure("lost"), *({"loss": score(one)["loss"]} for one in networks[1:])]
+    )
+    failed, told, _ = many(some[:3])
+    assert isinstance(failed, Failure) and not isinstance(told, Failure)
+    assert told["calibrated_test_bleu"] == calibration.predict(some[1:2], [told["loss"]])[0]

@@ -1,0 +1,144 @@
+"""Calibrations: what they learn from few networks, how sure they are, what they refuse, and their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError
+from nas_core.predictor import kendall_tau
+from nas_core.search.calibration import Calibration, larger_is_better, load_calibration, save_calibration
+from nas_core.space import Choice, SearchSpace, get_space
+from tests.search.calibration.toy_tasks import SPACE, drawn, inherited_loss, standalone
+
+OTHERS = drawn(200, seed=9)
+TRUE = standalone(OTHERS)
+LOSSES = inherited_loss(OTHERS)
+
+
+def fitted(count: int, seed: int = 0) -> Calibration:
+    some = drawn(count, seed)
+    return Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))
+
+
+def error(estimates: np.ndarray) -> float:
+    return float(np.abs(estimates - TRUE).mean())
+
+
+def test_it_is_about_as_good_as_the_best_of_its_parts() -> None:
+    mixed, alone = [], []
+    for seed in range(8):
+        calibration = fitted(8, seed)
+        mixed.append(error(calibration.predict(OTHERS, LOSSES)))
+        alone.append([error(part) for part in calibration.predict_parts(OTHERS, LOSSES).values()])
+        assert sum(calibration.shares.values()) == pytest.approx(1)
+    assert np.mean(mixed) < 1.05 * np.mean(alone, 0).min()
+    assert kendall_tau(fitted(8).predict(OTHERS, LOSSES), TRUE) > kendall_tau(-LOSSES, TRUE)
+
+
+def test_a_useless_supernet_loses_its_say() -> None:
+    some = drawn(12)
+    chance = np.random.default_rng(3).standard_normal(len(some) + len(OTHERS))
+    calibration = Calibration(SPACE, "test_bleu").fit(some, chance[:12], standalone(some))
+    assert calibration.shares["inherited"] < 0.2
+    assert kendall_tau(calibration.predict(OTHERS, chance[12:]), TRUE) > 0.6
+
+
+def test_two_thirds_lie_within_one_deviation() -> None:
+    within, judged = [], []
+    for seed in range(10):
+        calibration = fitted(10, seed)
+        mean, spread = calibration.predict_with_spread(OTHERS, LOSSES)
+        within.append(np.mean(np.abs(mean - TRUE) <= spread))
+        if seed < 4:
+            judged.append(calibration.quality().within_one)
+        low, middle, high = calibration.predict_quantiles(OTHERS, LOSSES, [0.1, 0.5, 0.9])
+        assert (low < middle).all() and (middle < high).all() and middle == pytest.approx(mean)
+    assert 0.55 < np.mean(within) < 0.85
+    assert 0.55 < np.mean(judged) < 0.8
+
+
+def test_of_losses_smaller_ones_are_better() -> None:
+    some = drawn(10)
+    up = Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))
+    down = Calibration(SPACE, "valid_loss").fit(some, inherited_loss(some), -standalone(some))
+    assert down.predict(OTHERS, LOSSES) == pytest.approx(-up.predict(OTHERS, LOSSES))
+    ends = [one.predict_quantiles(OTHERS[:3], LOSSES[:3], [0.1, 0.9]) for one in (up, down)]
+    assert ends[0] == pytest.approx(-ends[1][::-1])
+    assert larger_is_better("newstest.BLEU") and not larger_is_better("val-ppl")
+    with pytest.raises(ConfigError, match="'quality' does not tell whether larger"):
+        Calibration(SPACE, "quality")
+    assert Calibration(SPACE, "quality", larger=False).larger is False
+
+
+def test_several_supernets_are_better_than_one() -> None:
+    single, together = [], []
+    for seed in range(6):
+        some = drawn(6, seed)
+        columns = np.stack([inherited_loss(some, 0.4, seed=place) for place in range(4)], axis=1)
+        others = np.stack([inherited_loss(OTHERS, 0.4, seed=place) for place in range(4)], axis=1)
+        for places, found in (([0], single), ([0, 1, 2, 3], together)):
+            calibration = Calibration(SPACE, "test_bleu").fit(some, columns[:, places], standalone(some))
+            assert calibration.supernets == len(places)
+            found.append(error(calibration.predict(OTHERS, others[:, places])))
+    assert np.mean(together) < np.mean(single)
+
+
+def test_few_and_no_networks() -> None:
+    assert np.isfinite(fitted(3).predict_with_spread(OTHERS, LOSSES)).all()
+    with pytest.raises(DataError, match=r"^2 trained networks; a calibration needs at least 3"):
+        fitted(2)
+    with pytest.raises(ConfigError, match="fit it to at least 4 trained networks"):
+        fitted(3).quality()
+    none = Calibration(SPACE, "test_bleu").fit([], [], [])
+    assert none.predict(OTHERS, LOSSES) == pytest.approx(LOSSES) and none.shares == {"inherited": 1.0}
+    with pytest.raises(ConfigError, match="fitted to no trained network"):
+        none.predict_with_spread(OTHERS, LOSSES)
+
+
+def test_wrong_input() -> None:
+    some = drawn(4)
+    made = Calibration(SPACE, "test_bleu")
+    with pytest.raises(DataError, match=f"network {some[0].key} is given twice"):
+        made.fit([*some, some[0]], inherited_loss([*some, some[0]]), [1, 2, 3, 4, 5])
+    with pytest.raises(DataError, match="nothing can be learned"):
+        made.fit(some, inherited_loss(some), [1.0] * 4)
+    with pytest.raises(DataError, match="inherited loss of network 2 is no finite number"):
+        made.fit(some, [1, 2, np.nan, 3], [1, 2, 3, 4])
+    with pytest.raises(DataError, match="test_bleu has shape"):
+        made.fit(some, inherited_loss(some), [1, 2, 3])
+    with pytest.raises(ArchitectureError, match="hat_small"):
+        made.fit([*some, get_space("hat_wmt14_en_de").smallest()], [1.0] * 5, [1, 2, 3, 4, 5])
+    with pytest.raises(DataError, match="inherited metrics of 2 supernets; the calibration was fitted to 1"):
+        fitted(4).predict(some, np.ones((4, 2)))
+
+
+def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    calibration = fitted(6)
+    save_calibration(calibration, file)
+    again = load_calibration(file, SPACE)
+    assert np.array_equal(again.predict_with_spread(OTHERS, LOSSES), calibration.predict_with_spread(OTHERS, LOSSES))
+    assert again.quality() == calibration.quality() and again.trained == calibration.trained
+    with pytest.raises(ConfigError, match="fitted to networks of space 'hat_small'"):
+        load_calibration(file, get_space("hat_wmt14_en_de"))
+    save_calibration(Calibration(SPACE, "test_bleu"), file)
+    assert not load_calibration(file).fitted
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+    with pytest.raises(DataError):
+        load_calibration(file)
+    with pytest.raises(DataError, match="'nas-ext calibrate' makes a calibration"):
+        load_calibration(tmp_path / "nothing.safetensors")
+
+
+def test_genes_that_are_no_sizes_count_too() -> None:
+    space = SearchSpace("gates", [Choice.make("skip", [0, 1]), Choice.make("gate", [0, 1, 2])])
+    some = space.architectures(np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]))
+    wanted = [20.0 + 3 * one["skip"] for one in some]
+    made = Calibration(space, "test_bleu").fit(some, [4.0, 4.1, 4.2, 4.0, 4.1, 4.2], wanted)
+    low, high = made.predict(some[:1] + some[3:4], [4.0, 4.0])
+    assert high > low + 1
