@@ -49,6 +49,9 @@ RUNS = {
     "linear_attention": Run(small=("--precision", "fp32", "--lengths", "64", "--repeats", "1")),
     "predictor_quality": Run(
         small=(
+            "--benchmark",
+            "nasbench101",
+            "nasbench201",
             "--methods",
             "paper",
             "--draws",

@@ -7,7 +7,22 @@ import json
 
 from benchmarks.page.results import Results
 from benchmarks.page.section import TEXTS, Section, anchor
-from benchmarks.page.sections import attention, language, latency, networks, onnx, predictor, search, supernet, trained
+from benchmarks.page.sections import (
+    attention,
+    calibration,
+    fidelity,
+    language,
+    latency,
+    networks,
+    onnx,
+    predictor,
+    prior,
+    proxies,
+    search,
+    supernet,
+    timm_networks,
+    trained,
+)
 from benchmarks.page.sections.gpus import ANCHOR, TITLE, on_gpus
 from nas_core.errors import DataError
 
@@ -15,21 +30,27 @@ __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "sections", "stamp"]
 
 _ALL = {
     anchor(section.title): section
-    for module in (supernet, attention, search, predictor, latency, networks, onnx, language, trained)
+    for module in (
+        supernet, attention, search, predictor, prior, proxies, fidelity, latency, networks, timm_networks, onnx,
+        language, trained, calibration,
+    )
     for section in module.SECTIONS
-}
+}  # fmt: skip
 GROUPS = {
-    "What quality": ("translation", "attention-quality", "images"),
+    "What quality": ("translation", "real-bleu", "attention-quality", "images"),
     "What a trained model is worth": (
         "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",
         "attention-of-a-trained-model",
     ),
     "What speed": ("linear-attention", "cost-of-an-update", "decoding", "decoding-by-position"),
     "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),
-    "How far to trust predictions of accuracy": ("accuracy-predictors", "speed-of-nn-former"),
+    "How far to trust predictions of accuracy": (
+        "accuracy-predictors", "before-anything-is-trained", "zero-cost-proxies", "proxies-beside-graphs",
+        "short-trainings-beside-long-ones", "speed-of-nn-former",
+    ),
     "How far to trust predictions of latency": (
-        "latency-models", "held-out-device", "network-latency", "published-networks", "beyond-the-training-sizes",
-        "latency-predictors", "onnx",
+        "latency-models", "held-out-device", "network-latency", "published-networks", "networks-that-timm-measured",
+        "beyond-the-training-sizes", "latency-predictors", "onnx",
     ),
 }  # fmt: skip
 """The sections as readers ask for them."""

@@ -8,17 +8,20 @@ from benchmarks.page.document import SECTIONS, sections
 from benchmarks.page.pictures import crossing
 from benchmarks.page.results import Results
 from benchmarks.page.section import anchor
+from benchmarks.page.sections.accuracy import BENCHMARKS, HEADLINE, tau
 from benchmarks.page.sections.attention import speed_ups
 from benchmarks.page.sections.networks import error
 from benchmarks.page.sections.onnx import decoding_times, same_tokens
-from benchmarks.page.sections.predictor import BENCHMARKS, columns, tau
 from benchmarks.page.sections.search import course
 from benchmarks.page.sections.supernet import bleu, ratios
 from benchmarks.page.words import count, fixed, spread, table, times
 
 __all__ = ["TABLES", "figures"]
 
-_WHOLE = ("table", "scale_table", "parts", "variants", "by_updates", "front", "single", "placements")
+_WHOLE = (
+    "table", "scale_table", "parts", "variants", "by_updates", "front", "single", "placements", "networks", "search",
+    "one_percent", "mixtures", "further", "marks",
+)  # fmt: skip
 """Values that are tables, which stand on the page of results alone."""
 
 
@@ -81,11 +84,10 @@ def _search(results: Results) -> Row:
 
 
 def _tau(results: Results) -> Row:
-    least = {name: min(size for each, size in columns(results) if each == name) for name in BENCHMARKS}
-    rows = {name: tau(results, name, size) for name, size in least.items()}
+    rows = {name: tau(results, name) for name in BENCHMARKS}
     ours, theirs = (", ".join(fixed(rows[name][key], 3) for name in BENCHMARKS) for key in ("tau", "paper"))
     what = "Kendall's tau of predicted accuracy, " + ", ".join(
-        f"{label} from {least[name]} cells" for name, label in BENCHMARKS.items()
+        f"{label} from {HEADLINE[name]} cells" for name, label in BENCHMARKS.items()
     )
     return what, "accuracy-predictors", ours, f"{theirs} in the NN-Former paper (best of three checkpoints on the test)"
 

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,8 @@ NASBENCH101 = DATA / "nasbench101.npz"
 NASBENCH101_VALID = DATA / "nasbench101_val.npz"
 NASBENCH201 = DATA / "nasbench201.npz"
 NASBENCH201_LATENCY = DATA / "latency_nasbench201.npz"
+ZERO_COST = DATA / "zero_cost.json.gz"
+CIFAR10 = DATA / "cifar10_jpeg_train.npz"
 FBNET_LATENCY = DATA / "latency_fbnet.npz"
 DEVICE_TABLES = {"nasbench201": NASBENCH201_LATENCY, "fbnet": FBNET_LATENCY}
 HAT_SPACES = {
@@ -72,6 +76,21 @@ def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Rows whose validation accuracy is published (one run of 108 epochs), and that accuracy."""
     with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
         return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
+
+
+def nasbench101_lengths() -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]], NDArray[np.float64]]:
+    """Rows whose validation accuracy is published, that accuracy by the epochs of a training of its own, and seconds
+    that the one of 108 epochs took."""
+    with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
+        accuracies = {epochs: table[f"val_acc_{epochs}"].astype(np.float64) for epochs in (4, 12, 36, 108)}
+        return table["index"].astype(np.int64), accuracies, table["train_time_s"].astype(np.float64)
+
+
+def nasbench201_lengths() -> tuple[Graphs, dict[int, NDArray[np.float64]]]:
+    """All 15,625 cells, and their CIFAR-10 validation accuracy by the epochs of a training of its own."""
+    with np.load(NASBENCH201, allow_pickle=False) as table:
+        accuracies = {epochs: table[f"cifar10_val_acc_{epochs}"].astype(np.float64) / 100 for epochs in (12, 200)}
+        return nasbench201_graphs(table["ops"].astype(np.int64)), accuracies
 
 
 def nasbench201_latency(device: str) -> tuple[Graphs, NDArray[np.float64]]:
@@ -124,6 +143,14 @@ def nasbench201_ops() -> NDArray[np.int64]:
     """``(15625, 6)`` operation indices of the cells of :func:`nasbench201`, in its order."""
     with np.load(NASBENCH201, allow_pickle=False) as table:
         return table["ops"].astype(np.int64)
+
+
+def zero_cost(name: str) -> list[dict[str, Any]]:
+    """Published zero-cost proxies of networks of a benchmark, such as ``transnas_macro/jigsaw``: ``architecture`` as
+    NASLib encodes it, a number for each proxy, ``val_accuracy`` in percent."""
+    with gzip.open(ZERO_COST, "rt", encoding="utf-8") as file:
+        rows: list[dict[str, Any]] = json.load(file)[name]
+    return rows
 
 
 def nasbench201() -> tuple[Graphs, NDArray[np.float64], NDArray[np.float64]]:

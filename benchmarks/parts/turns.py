@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+OWN = ("graphs_per_s", "times_plain", "ms")
+"""Figures of several contestants."""
+
 
 def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
     """Seconds of each, round by round."""
@@ -54,3 +57,27 @@ def taking_turns(
         f"{reference}_times": {key: middle(np.array(taken[key]) / own, 2) for key in taken if key != reference},
         "repeats": repeats,
     }
+
+
+def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each contestant of each part."""
+    return [
+        {
+            "part": name,
+            "contestant": contestant,
+            "graphs_per_s": rate["median"],
+            "times_plain": part["times_plain"].get(contestant, {}).get("median"),
+        }
+        for name, part in result.items()
+        if isinstance(part, dict) and "graphs_per_s" in part
+        for contestant, rate in part["graphs_per_s"].items()
+    ]
+
+
+def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
+    """An aim, what was reached of it, and whether that is enough."""
+    value = result[part][figure]
+    value = value["ours"] if figure in OWN else value
+    value = value["median"] if isinstance(value, dict) else value
+    reached = {"<": value < aim, "<=": value <= aim, ">=": value >= aim}[relation]
+    return {"aim": f"{part}: {figure} {relation} {aim}", "value": value, "reached": bool(reached)}

@@ -9,12 +9,13 @@ round, so that they hold on a machine whose speed drifts.
   the same.
 - ``products_fp32``, ``products_bf16``: the products with weight matrices alone, at the same shapes: a floor.
 
-Then: what bf16 changes in the order of predictions, what a node costs in a large sparse graph, and how long all of
-NAS-Bench-101 takes. Figures of the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
+Then: what bf16 changes in the order of predictions, what a node costs in a large sparse graph, how long all of
+NAS-Bench-101 takes, what a query of one graph takes, and graph statistics (:mod:`benchmarks.parts.queries`). Figures of
+the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
 Run: ``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. NAS-Bench-101 is
 not part of this repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
 With ``--device cuda`` all contestants compute there. Each part is kept once it is measured: a run that was stopped goes
-on where it was.
+on where it was. What ``--parts`` measures anew says its own machine.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from tqdm import tqdm
 from benchmarks.parts.floors import floors, free_gib, positions, waited_for
 from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
+from benchmarks.parts.queries import one_network, one_of_statistics, statistics_of_all
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs
-from benchmarks.parts.turns import in_turns, middle
+from benchmarks.parts.turns import flat, in_turns, judged, middle
 from nas_core.files import read_json, write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
@@ -61,6 +63,10 @@ AIMS = (
     ("sparse", "time_per_node_ratio", "<=", 1.3),
     ("sparse", "largest_relative_difference", "<=", 1e-5),
     ("nasbench101", "seconds", "<", 300),
+    ("one graph, paper", "ms", "<=", 3),
+    ("one graph, a network of best", "ms", "<=", 3),
+    ("one graph, statistics", "ms", "<=", 3),
+    ("statistics, all cells", "seconds", "<=", 60),
 )
 """Speeds: 4 x and 8 x the released code's 2,330 and 1,040 graphs/s, 2.5 x its 250 pairs/s, on two such cores."""
 
@@ -223,6 +229,10 @@ def measure(
         "bf16": lambda _: bf16_against_fp32(6 if quick else 60, 2000 if quick else 40_000, device),
         "sparse": lambda _: sparse(latency, repeats),
         "nasbench101": lambda _: whole_benchmark(accuracy, quick),
+        "one graph, paper": lambda name: one_network("paper", repeats, name, device),
+        "one graph, a network of best": lambda name: one_network("best", repeats, name, device),
+        "one graph, statistics": lambda name: one_of_statistics(repeats, name, quick),
+        "statistics, all cells": lambda _: statistics_of_all(quick),
     }
     result: dict[str, Any] = {"data": "random" if absent(NASBENCH101) else "NAS-Bench-101", "quick": quick}
     if unknown := [text for text in chosen if not any(name.startswith(text) for name in parts)]:
@@ -234,40 +244,19 @@ def measure(
         if name in done:
             result[name] = done[name]
             continue
-        if chosen and name in before and not any(name.startswith(text) for text in chosen):
-            result[name] = before[name]
+        if chosen and before and not any(name.startswith(text) for text in chosen):
+            result |= {name: before[name]} if name in before else {}
             continue
         start = time.perf_counter()
         result[name] = done[name] = part(name)
+        if chosen and before:
+            result[name]["machine"] = describe_machine(device, torch.get_num_threads())
         write_json(kept, {"asked": asked, "measured": done})
         print(f"{name} ({time.perf_counter() - start:.0f} s): {json.dumps(result[name])}", flush=True)
     kept.unlink(missing_ok=True)
     if device == "cpu":
-        return {**result, "aims": [judged(result, *aim) for aim in AIMS]}
+        return {**result, "aims": [judged(result, *aim) for aim in AIMS if aim[0] in result]}
     return {"rows": flat(result), **result}
-
-
-def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row for each contestant of each part."""
-    return [
-        {
-            "part": name,
-            "contestant": contestant,
-            "graphs_per_s": rate["median"],
-            "times_plain": part["times_plain"].get(contestant, {}).get("median"),
-        }
-        for name, part in result.items()
-        if isinstance(part, dict) and "graphs_per_s" in part
-        for contestant, rate in part["graphs_per_s"].items()
-    ]
-
-
-def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
-    value = result[part][figure]
-    value = value["ours"] if figure in ("graphs_per_s", "times_plain") else value
-    value = value["median"] if isinstance(value, dict) else value
-    reached = {"<": value < aim, "<=": value <= aim, ">=": value >= aim}[relation]
-    return {"aim": f"{part}: {figure} {relation} {aim}", "value": value, "reached": bool(reached)}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -285,7 +274,7 @@ def main(argv: list[str] | None = None) -> None:
     before = read_json(arguments.out) if arguments.parts and arguments.out.exists() else {}
     kept = Path("runs") / f"predictor_speed_{torch.device(arguments.device).type}.json"
     measured = measure(arguments.repeats, arguments.quick, arguments.parts, before, arguments.device, kept)
-    result = {**measured, "machine": describe_machine(arguments.device, arguments.threads)}
+    result = {**measured, "machine": before.get("machine", describe_machine(arguments.device, arguments.threads))}
     write_result(arguments.out, result, command(__file__, argv), adds=bool(arguments.parts))
     print(json.dumps(result, indent=2))
 

@@ -1,140 +1,16 @@
-"""Predictors of accuracy and of NAS-Bench-201's latency, and the speed of NN-Former."""
+"""Predictors of NAS-Bench-201's latency, the speed of NN-Former, and with them the section of accuracies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.page.pictures import COLOURS, INK, thousands
 from benchmarks.page.results import Results, middle_of
-from benchmarks.page.section import Picture, Section
+from benchmarks.page.section import Section
+from benchmarks.page.sections.accuracy import QUALITY
 from benchmarks.page.words import count, fixed, joined, spread, table, times
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["SECTIONS", "tau"]
-
-BENCHMARKS = {"nasbench101": "NAS-Bench-101", "nasbench201": "NAS-Bench-201"}
-SHORT = {"nasbench101": "NB101", "nasbench201": "NB201"}
-ONE = ", members 1, depth 6, epochs 100, batch_size 16, lr 0.001, equal_sizes False, targets normal"
-"""How the result calls one network of ``best`` alone."""
-METHODS = {
-    "paper": "NN-Former alone: recipe `paper`, released masks",
-    "best, networks alone": "NN-Former alone: three networks of `best`, released masks",
-    "best, networks alone, paper masks": "NN-Former alone: three networks of `best`, the paper's masks",
-    f"paper{ONE}": "NN-Former alone: one network of `best`, released masks",
-    f"true siblings{ONE}": "NN-Former alone: one network of `best`, the paper's masks",
-    "statistics": "statistics alone: recipe `statistics`",
-    "best": "the mixture: recipe `best`",
-    "lightgbm statistics": "LightGBM on the statistics, L1",
-    "lightgbm": "LightGBM on one-hot codes, L1",
-    "gcn": "GCN",
-}
-PARTS = {
-    f"paper{ONE}": "as released",
-    f"true siblings{ONE}": "siblings as the paper defines them",
-    f"global{ONE}": "global attention",
-    f"asma, vanilla ffn{ONE}": "without the graph part of the feed-forward",
-    f"global, vanilla ffn{ONE}": "without both",
-    f"nar position{ONE}": "NAR-Former's position codes",
-    f"laplacian position{ONE}": "Laplacian position codes",
-}
-DRAWN = {"best": (COLOURS[0], "o-", "the mixture (best)"), "statistics": (COLOURS[2], "o-", "statistics"),
-         "lightgbm statistics": (COLOURS[4], "^--", "LightGBM, statistics"),
-         "lightgbm": (COLOURS[7], "^--", "LightGBM, one-hot"), "gcn": (COLOURS[3], "s--", "GCN")}  # fmt: skip
-
-
-def tau(results: Results, benchmark: str, size: int, method: str = "best") -> Mapping[str, Any]:
-    """What one method reached from so many cells."""
-    return results.row("predictor_quality", benchmark=benchmark, size=size, method=method)
-
-
-def columns(results: Results) -> list[tuple[str, int]]:
-    """Benchmarks and numbers of cells to learn from."""
-    return sorted({(row["benchmark"], row["size"]) for row in results.rows("predictor_quality")})
-
-
-def network_share(size: int) -> float:
-    """NN-Former's share of what the recipe ``best`` predicts from so many graphs."""
-    from nas_core.predictor.recipes import get_recipe
-
-    return 1 - float(get_recipe("best").adapted(size).statistics)
-
-
-def _quality(results: Results) -> Mapping[str, str]:
-    found = {(row["benchmark"], row["size"], row["method"]): row for row in results.rows("predictor_quality")}
-    shown = columns(results)
-
-    def cell(column: tuple[str, int], method: str) -> str:
-        row = found.get((*column, method))
-        return f"{fixed(row['tau'], 3)} ({row['draws']})" if row else ""
-
-    papers = {column: next(row["paper"] for key, row in found.items() if key[:2] == column) for column in shown}
-    rows = [["NN-Former, as published", *(fixed(papers[column], 3) for column in shown)]]
-    rows += [[label, *(cell(column, method) for column in shown)] for method, label in METHODS.items()]
-    rows.append(["NN-Former's share of `best`", *(fixed(network_share(size), 2) for _, size in shown)])
-    least = {name: min(size for benchmark, size in shown if benchmark == name) for name in BENCHMARKS}
-    middle = next(size for benchmark, size, method in found if method == f"paper{ONE}")
-    fits = {
-        method: [row["fit_cpu_s"] for (*_, each), row in found.items() if each == method]
-        for method in ("best", "statistics")
-    }
-    alone = found["nasbench101", least["nasbench101"], "paper"]
-    deviations = [
-        row["deviation"] for row in found.values() if row["deviation"] and row["method"] in ("best", "statistics")
-    ]
-    judged = {row["judged"] for row in found.values() if row["judged"] != "all"}
-    return {
-        **{f"{name}_best": fixed(found[name, size, "best"]["tau"], 3) for name, size in least.items()},
-        **{f"{name}_statistics": fixed(found[name, size, "statistics"]["tau"], 3) for name, size in least.items()},
-        **{f"{name}_paper": fixed(papers[name, size], 3) for name, size in least.items()},
-        **{f"{name}_size": str(size) for name, size in least.items()},
-        "alone": fixed(alone["tau"], 3),
-        "alone_min": fixed(alone["fit_cpu_s"] / 60, 0),
-        "share": fixed(100 * network_share(least["nasbench101"]), 0),
-        "statistics_s": spread(fits["statistics"]),
-        "best_min": spread([value / 60 for value in fits["best"]], 1),
-        "deviation": spread(deviations, 3),
-        "judged": joined(count(each) for each in judged),
-        "middle": str(middle),
-        "parts": table(
-            ["one network, one draw", "Kendall's tau"],
-            [[label, fixed(found["nasbench101", middle, method]["tau"], 3)] for method, label in PARTS.items()],
-        ),
-        "table": table(["Kendall's tau (draws)", *(f"{SHORT[name]}: {count(size)}" for name, size in shown)], rows),
-    }
-
-
-def _draw_quality(results: Results, figure: Figure) -> None:
-    panels = figure.subplots(1, 2)
-    for axes, (name, title) in zip(panels, BENCHMARKS.items(), strict=True):
-        rows = results.rows("predictor_quality", benchmark=name)
-        papers = dict(sorted({row["size"]: row["paper"] for row in rows}.items()))
-        axes.plot(list(papers), list(papers.values()), "*-", color=INK, markersize=9, label="NN-Former, as published")
-        for method, (colour, line, label) in DRAWN.items():
-            curve = sorted((row["size"], row["tau"]) for row in rows if row["method"] == method)
-            axes.plot(*zip(*curve, strict=True) if curve else ([], []), line, color=colour, markersize=5, label=label)
-        axes.set_xscale("log")
-        thousands(axes, list(papers))
-        axes.set_title(title, loc="left")
-        axes.set_xlabel("cells to learn from")
-    panels[0].set_ylabel("Kendall's tau on all cells")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
-
-
-QUALITY = Section(
-    "Accuracy predictors",
-    ("predictor_quality",),
-    _quality,
-    Picture(
-        "accuracy-predictors",
-        "Kendall's tau of predictors by the number of cells they learn from",
-        _draw_quality,
-        (6.8, 4.3),
-    ),
-)
+__all__ = ["SECTIONS"]
 
 DEVICES = {"1080ti_1": "GTX 1080 Ti", "gold_6226": "Xeon Gold 6226", "pixel2": "Pixel 2"}
 LATENCY = {
@@ -177,9 +53,10 @@ def _speed(results: Results) -> Mapping[str, str]:
     def ratio(name: str) -> str:
         return times(middle_of(content[name]["times_plain"]["ours"]))
 
-    timed = {name: each for name, each in content.items() if isinstance(each, dict) and "times_plain" in each}
+    raced = {name: each for name, each in content.items() if isinstance(each, dict) and "times_plain" in each}
+    timed = {name: each for name, each in raced.items() if "ms" not in each}
     packed = content["latency_training, 16 graphs"]["times_plain"]["ours"]
-    missed = [aim for aim in content["aims"] if not aim["reached"]]
+    missed = [aim for aim in content["aims"] if not aim["reached"] and "graphs_per_s" in aim["aim"]]
     small, large = "accuracy_forward, 128 graphs", "accuracy_forward, 4096 graphs"
     training, training_large = "accuracy_training, 128 graphs", "accuracy_training, 4096 graphs"
     nodes = sorted(int(name.split(" x ")[1]) for name in content["sparse"]["us_per_node"])
@@ -212,6 +89,33 @@ def _speed(results: Results) -> Mapping[str, str]:
                 for name, each in timed.items()
             ],
         ),
+        **_queries(content, {name: each for name, each in raced.items() if "ms" in each}),
+    }
+
+
+def _queries(content: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]) -> Mapping[str, str]:
+    """One graph at a time, and statistics asked about a whole benchmark."""
+    whole = content["statistics, all cells"]
+    rows = [
+        [
+            name.removeprefix("one graph, "),
+            *(fixed(middle_of(each["ms"][who]), 1) for who in ("ours", "plain")),
+            *(fixed(each["processor_ms"][who], 1) for who in ("ours", "plain")),
+            times(middle_of(each["times_plain"]["ours"])),
+        ]
+        for name, each in asked.items()
+    ]
+    head = ["one graph at a time", "ms", "plain: ms", "processor's ms", "plain: processor's ms", "times plain"]
+    late = [aim for aim in content["aims"] if not aim["reached"] and aim["aim"].startswith(("one graph", "statistics"))]
+    return {
+        "queries": table(head, rows),
+        "asked_on": whole["machine"]["cpu"] if "machine" in whole else content["machine"]["cpu"],
+        "taught": count(whole["taught"]),
+        "fit_s": fixed(whole["fit_processor_s"], 0),
+        "statistics_s": fixed(whole["seconds"], 0),
+        "statistics_processor_s": fixed(whole["processor_s"], 0),
+        "statistics_times": times(whole["plain_times_ours"]),
+        "late": joined(f"{aim['aim']} (measured {fixed(aim['value'], 1)})" for aim in late) if late else "none",
     }
 
 

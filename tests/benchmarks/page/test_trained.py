@@ -97,7 +97,7 @@ def told(anchor: str, results: Results) -> str:
 
 
 def test_a_section_is_there_as_soon_as_its_result_is(results: Results) -> None:
-    anchors = [name for name, section in SECTIONS.items() if section.optional]
+    anchors = [name for name, section in SECTIONS.items() if section.optional and set(section.names) <= set(made_up())]
     assert len(anchors) == 4 and set(anchors) <= set(sections(results))
     for name in made_up():
         (results.folder / f"{name}.json").unlink()

@@ -1,0 +1,145 @@
+"""Latency models on what timm measured of its own networks, with whole modules of timm left out.
+
+``--data`` are folders of ``nas-ext latency dataset --from-timm``, each of one device. Modules are shared out to folds;
+each network is predicted by a model that learned no network of its module (split ``modules``), and, to compare, by one
+that learned others of its module (split ``networks``). ``quadratic`` is a polynomial of the published MACs, activations
+and parameters. Each fold of each model is kept in ``--work``, so that an interrupted run goes on; results of other
+devices and models stay.
+Run: ``python -m benchmarks timm_networks --data i7 rtx3090``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.parts.network_cells import Cell, done, fill, fingerprint
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import merged
+from benchmarks.parts.timm_folds import Published, in_folds, judged, module_folds, network_folds, quadratic, read
+from nas_core.errors import NasExtError
+from nas_core.files import read_json
+from nas_core.latency import list_latency_models, parsed_model_settings
+from nas_core.latency.machine import describe_machine
+
+RESULT = Path(__file__).parents[1] / "results" / "timm_networks.json"
+QUADRATIC = "quadratic"
+MODELS = (QUADRATIC, "flops", "counts", "trees", "graphsage", "kernel-sum")
+SPLITS = ("modules", "networks")
+
+
+def folds_of(found: Published, split: str, folds: int) -> Any:
+    """``(G,)`` the fold of each network."""
+    if split == "modules":
+        return module_folds(found.data.families.tolist(), folds)
+    return network_folds(len(found.data), folds)
+
+
+def by_quadratic(found: Published, folds: Any) -> Any:
+    """Milliseconds ``(G,)``, each from the other folds."""
+    predicted = np.zeros(len(found.data))
+    for fold in np.unique(folds):
+        inside, asked = folds != fold, folds == fold
+        predicted[asked] = quadratic(found.costs[inside], found.data.latency_ms[inside], found.costs[asked])
+    return predicted
+
+
+def by_model(model: str, found: Published, folds: Any, split: str, options: argparse.Namespace) -> tuple[Any, float]:
+    """Milliseconds ``(G,)``, each from the other folds, means over seeds of their logarithms; and seconds of a fit."""
+    data = in_folds(found.data, folds, split)
+    settings = tuple(parsed_model_settings(model, options.settings or []).items())
+    cells = [Cell(model, name, seed, settings) for seed in options.seeds for name in data.family_names]
+    fill(cells, data, options.work)
+    name = fingerprint(data)
+    wanted = [cell.key(name) for cell in cells]
+    records = [record for record in done(cells, options.work, name) if {k: record[k] for k in wanted[0]} in wanted]
+    place = {network: index for index, network in enumerate(data.names.tolist())}
+    logs = np.zeros(len(data))
+    for record in records:
+        logs[[place[network] for network in record["names"]]] += np.log(record["predicted_ms"])
+    return np.exp(logs / len(options.seeds)), float(np.median([record["fit_s"] for record in records]))
+
+
+def rows_of(found: Published, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One row for each split and model."""
+    rows = []
+    for split in SPLITS:
+        folds = folds_of(found, split, options.folds)
+        for model in options.models:
+            if model == QUADRATIC:
+                predicted, seconds = by_quadratic(found, folds), 0.0
+            else:
+                predicted, seconds = by_model(model, found, folds, split, options)
+            quality = judged(predicted, found.data.latency_ms, found.data.families.tolist())
+            about = {"device": found.device, "split": split, "model": model, "folds": options.folds}
+            rows.append({**about, "seeds": len(options.seeds), "fit_s": round(seconds, 2), **quality})
+    return rows
+
+
+def about(found: Published) -> dict[str, Any]:
+    """What a device's networks are."""
+    static = found.data.graphs.static
+    assert static is not None
+    return {
+        "networks": len(found.data),
+        "modules": len(found.data.family_names),
+        "left_out": found.left_out,
+        "batches": [int(static[:, 0].min()), int(static[:, 0].max())],
+        "latency_ms": [round(float(q), 3) for q in np.quantile(found.data.latency_ms, (0, 0.5, 1))],
+        "nodes": int(found.data.graphs.sizes.max()),
+    }
+
+
+def text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each device and model."""
+    lines = [f"{'':46} {'MAPE %':>8} {'median %':>8} {'Acc(10 %)':>9} {'mean of modules %':>18}"]
+    for row in rows:
+        name = f"{row['device'][:28]:28} {row['split']:8} {row['model']:10}"
+        figures = (row["mape_percent"], row["median_percent"], row["acc10_percent"])
+        lines.append(
+            f"{name} {figures[0]:6.2f} {figures[1]:8.2f} {figures[2]:9.1f} {row['module_mean_mape_percent']:18.2f}"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders, each of one device")
+    parser.add_argument("--models", nargs="+", choices=[QUADRATIC, *list_latency_models("graph")], default=list(MODELS))
+    parser.add_argument("--folds", type=int, default=5, help="parts that are left out in turn")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="predictions are means over them")
+    parser.add_argument("--set", dest="settings", nargs="+", help="NAME=VALUE for the models, such as epochs=2")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--work", type=Path, default=Path("runs/timm_networks"), help="folder of what was predicted")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    if options.folds < 2:
+        parser.error(f"--folds {options.folds}: expected two at least")
+    torch.set_num_threads(options.threads)
+    devices = read_json(options.out)["devices"] if options.out.exists() else {}
+    rows: list[dict[str, Any]] = []
+    try:
+        for folder in options.data:
+            found = read(folder)
+            devices[found.device] = about(found)
+            rows += rows_of(found, options)
+    except NasExtError as error:
+        raise SystemExit(f"timm_networks: error: {error}") from None
+    result = {
+        "machine": describe_machine("cpu", options.threads),
+        "devices": devices,
+        "rows": merged(options.out, rows, ("device", "split", "model")),
+    }
+    write_result(options.out, result, command(__file__, argv), adds=True)
+    print(text(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

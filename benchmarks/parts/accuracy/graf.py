@@ -1,0 +1,138 @@
+"""Neural graph features (GRAF; Kadlecova et al., "Surprisingly Strong Performance Prediction with Neural Graph
+Features", ICML 2024), and predictors from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.graph import Graphs
+from nas_core.optional import require
+from nas_core.predictor.statistics.description import Description
+from nas_core.predictor.statistics.model import StatisticsModel
+from nas_core.predictor.statistics.vocabulary import Vocabulary
+from nas_core.predictor.targets import TargetScale
+
+__all__ = ["Forest", "Graf", "ProcessesAndTrees"]
+
+Array = NDArray[np.float64]
+CELLS = 2**22
+"""Most numbers of one kind, over graphs, nodes and sets, that are computed at once."""
+MEMBERS = 8
+"""Gaussian processes, and boosted models, as in the recipe ``statistics``."""
+
+
+class Graf:
+    """The features: how often each operation occurs; and for every non-empty set of the operations that stand between
+    input and output, the shortest way that meets no other, the most of them on one way, how many of them the input
+    feeds and the output is fed by, and how many feed, and are fed by, a node on average.
+
+    Operations are nodes here, those of NAS-Bench-201 too, where the authors' are edges and where ``none`` is one; and a
+    way that is not there is as long as the graph has nodes.
+
+    Args:
+        graphs: those to learn from, which say which operations there are.
+        operations: how many kinds there are.
+    """
+
+    def __init__(self, graphs: Graphs, operations: int) -> None:
+        self.operations = operations
+        last = np.cumsum(graphs.sizes) - 1
+        between = np.ones(len(graphs.ops), np.bool_)
+        between[last] = between[last - graphs.sizes + 1] = False
+        inner = np.unique(graphs.ops[between]).tolist()
+        chosen = [list(some) for size in range(1, len(inner) + 1) for some in combinations(inner, size)]
+        self.sets = np.zeros((operations, len(chosen)))
+        """``(K, S)`` whether an operation is of a set"""
+        for column, some in enumerate(chosen):
+            self.sets[some, column] = 1
+
+    def __call__(self, graphs: Graphs) -> Array:
+        """``(G, K + 6 S)`` features of graphs whose nodes stand in topological order, the input first."""
+        at_once = max(1, CELLS // max(1, int(graphs.sizes.max(initial=1)) * self.sets.shape[1]))
+        starts = range(0, len(graphs), at_once)
+        return np.concatenate([np.concatenate(list(self._parts(graphs[i : i + at_once])), 1) for i in starts])
+
+    def _parts(self, graphs: Graphs) -> Iterator[Array]:
+        dense = graphs.dense()
+        edges, sizes, width = dense.adjacency.astype(np.float64), dense.sizes, dense.ops.shape[1]
+        present = np.arange(width) < sizes[:, None]
+        kinds = np.eye(self.operations)[dense.ops] * present[..., None]
+        rows, last = np.arange(len(graphs)), sizes - 1
+        among = kinds @ self.sets
+        yield kinds.sum(1)
+        yield _shortest(edges, among, rows, last)
+        yield _most(edges, among, rows, last)
+        yield np.einsum("gn,gns->gs", edges[:, 0], among)
+        yield np.einsum("gn,gns->gs", edges[rows, :, last], among)
+        yield np.einsum("gnm,gns->gs", edges, among) / sizes[:, None]
+        yield np.einsum("gnm,gms->gs", edges, among) / sizes[:, None]
+
+
+def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
+    """``(G, S)`` edges of the shortest way from input to output that meets only operations of each set."""
+    count, width, sets = among.shape
+    found = np.full((count, width, sets), np.inf)
+    found[:, 0] = 0
+    for node in range(1, width):
+        before = np.where(edges[:, :node, node, None] > 0, found[:, :node], np.inf).min(1) + 1
+        allowed = (among[:, node] > 0) | (last == node)[:, None]
+        found[:, node] = np.where(allowed, before, np.inf)
+    ends = found[rows, last]
+    return np.where(np.isfinite(ends), ends, last[:, None] + 1)
+
+
+def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
+    """``(G, S)`` the most operations of each set on one way from input to output; 0 where there is no way."""
+    count, width, sets = among.shape
+    found = np.full((count, width, sets), -np.inf)
+    found[:, 0] = 0
+    for node in range(1, width):
+        before = np.where(edges[:, :node, node, None] > 0, found[:, :node], -np.inf).max(1)
+        found[:, node] = before + among[:, node]
+    return np.maximum(found[rows, last], 0)
+
+
+class Forest:
+    """A random forest on the features, with scikit-learn's own settings, as the authors take it."""
+
+    def __init__(self, operations: int, seed: int) -> None:
+        self.operations, self.seed = operations, seed
+        self.features: Any = None
+        self.model: Any = None
+
+    def fit(self, graphs: Graphs, targets: Array) -> Forest:
+        ensemble = require("sklearn.ensemble", "a random forest", "naslib")
+        self.features = Graf(graphs, self.operations)
+        self.model = ensemble.RandomForestRegressor(random_state=self.seed, n_jobs=1)
+        self.model.fit(self.features(graphs), targets)
+        return self
+
+    def predict(self, graphs: Graphs) -> Array:
+        return np.asarray(self.model.predict(self.features(graphs)))
+
+
+class ProcessesAndTrees:
+    """The Gaussian processes and boosted trees of the recipe ``statistics``, on these features alone, each half."""
+
+    def __init__(self, operations: int, seed: int) -> None:
+        self.operations, self.seed = operations, seed
+        self.features: Any = None
+        self.scale: Any = None
+        self.model: Any = None
+
+    def fit(self, graphs: Graphs, targets: Array) -> ProcessesAndTrees:
+        self.features, self.scale = Graf(graphs, self.operations), TargetScale.fitted("normal", targets)
+        learned, values = self.scale.learn(targets), self.features(graphs)
+        description = Description(Vocabulary.of(graphs))
+        self.model = StatisticsModel.of_statistics(description, values, learned, MEMBERS, MEMBERS, self.seed)
+        return self
+
+    def predict(self, graphs: Graphs) -> Array:
+        parts = [graphs[start : start + 50_000] for start in range(0, len(graphs), 50_000)]
+        rows = [self.model.predict_from(self.features(part)).mean(0) for part in parts]
+        return np.asarray(self.scale.restore(np.concatenate(rows)))

@@ -1,0 +1,56 @@
+"""What is looked at in a predictor beside Kendall's tau: what a search gets from it, whether its spread holds, and its
+parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.graph import Graphs
+from nas_core.predictor import AccuracyModel, NNFormerPredictor, kendall_tau
+
+__all__ = ["CHOSEN", "foreseen", "of_a_search", "parts_of", "within_spread"]
+
+Array = NDArray[np.float64]
+CHOSEN = 50
+"""Networks of best prediction, of which a search would train all."""
+TOP = 0.1
+"""Share of the networks that counts as the best ones."""
+
+
+def of_a_search(predicted: Array, true: Array, higher_is_better: bool = True) -> dict[str, float]:
+    """What a search gets from predictions ``(G,)`` of networks.
+
+    Returns:
+        ``best_of_50``: place in the true order, from 1, of the best among the 50 networks of best prediction;
+        ``tau_top_tenth``: Kendall's tau among the truly best tenth.
+    """
+    sign = 1 if higher_is_better else -1
+    guess, truth = sign * predicted, sign * true
+    chosen = np.argsort(-guess, kind="stable")[:CHOSEN]
+    top = truth >= np.quantile(truth, 1 - TOP)
+    place = 1 + int((truth > truth[chosen].max()).sum())
+    return {"best_of_50": place, "tau_top_tenth": kendall_tau(guess[top], truth[top])}
+
+
+def within_spread(predicted: Array, spread: Array, values: Array) -> dict[str, float]:
+    """Shares of networks whose value lies within one and within two predicted standard deviations."""
+    off = np.abs(values - predicted)
+    return {f"within_{times}": float(np.mean(off <= times * spread)) for times in (1, 2)}
+
+
+def foreseen(predictor: Any, graphs: Graphs) -> tuple[Array, Array | None]:
+    """Predictions ``(G,)``, and their standard deviation ``(G,)`` where the predictor has one."""
+    if not isinstance(predictor, AccuracyModel):
+        return predictor.predict(graphs), None
+    return predictor.predictions(graphs)
+
+
+def parts_of(predictor: Any, graphs: Graphs) -> Mapping[str, Array]:
+    """What each part of a fitted mixture says of graphs by itself, ``(G,)`` each. Empty for predictors of one part."""
+    if not isinstance(predictor, NNFormerPredictor) or predictor.statistics is None:
+        return {}
+    return predictor.predict_parts(graphs)

@@ -1,0 +1,84 @@
+"""Predictors that are compared, by name: recipes and changes of them, accuracy models, baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks.parts.accuracy.graf import Forest, ProcessesAndTrees
+from benchmarks.parts.baselines import GCN, Ridge, Trees
+from benchmarks.parts.resumable import settings_hash
+from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, Recipe, get_recipe, list_recipes
+
+__all__ = ["ABLATIONS", "ALONE", "METHODS", "MODELS", "USUAL", "predictor_by", "recipe_of", "settings_of", "trains"]
+
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "global": {"attention": "global"},
+    "global, vanilla ffn": {"attention": "global", "feed_forward": "vanilla"},
+    "asma, vanilla ffn": {"feed_forward": "vanilla"},
+    "true siblings": {"sibling_mask": "paper"},
+    "nar position": {"position": "nar"},
+    "laplacian position": {"position": "laplacian"},
+}
+"""Changes of the paper's recipe: Tables 6 and 8, and the mask as the paper defines it."""
+ALONE: dict[str, dict[str, Any]] = {
+    "best, networks alone": {"statistics": 0.0},
+    "best, networks alone, paper masks": {"statistics": 0.0, "sibling_mask": "paper"},
+}
+"""The NN-Formers of the recipe ``best`` without its statistics: with the masks of the authors' released code, as in
+``best``, and with those that the paper defines."""
+MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
+"""Accuracy models by name beside NN-Former, those of other distributions too."""
+BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
+USUAL = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
+METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
+REVISION = 3
+"""One more whenever recipes with statistics compute something else from the same settings."""
+
+
+def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
+    """Return the recipe of an NN-Former method; None for the others."""
+    if method in ABLATIONS:
+        return get_recipe("paper").changed(**{**ABLATIONS[method], **dict(changes)})
+    if method in ALONE:
+        return get_recipe("best").changed(**{**ALONE[method], **dict(changes)})
+    return get_recipe(method).changed(**dict(changes)) if method in list_recipes() else None
+
+
+def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
+    """Short name of the settings of an NN-Former method with so many training cells; None for the others."""
+    recipe = recipe_of(method, changes)
+    if recipe is None:
+        return None
+    settings = recipe.adapted(size).to_dict()
+    return settings_hash({**settings, "revision": REVISION} if recipe.statistics else settings)
+
+
+def trains(method: str) -> bool:
+    """Whether a method trains networks, which takes minutes."""
+    recipe = recipe_of(method)
+    return method == "gcn" or (recipe is not None and recipe.members > 0)
+
+
+def predictor_by(
+    method: str, kinds: tuple[int, int], seed: int, device: str = "cpu", changes: Iterable[tuple[str, Any]] = ()
+) -> Any:
+    """A predictor that was fitted to nothing yet.
+
+    Args:
+        kinds: of operations, and the most nodes.
+        device: where NN-Former computes.
+        changes: of the recipe's settings, or of the GCN's.
+    """
+    recipe = recipe_of(method, changes)
+    if recipe is not None:
+        return NNFormerPredictor(recipe, seed=seed, device=device, unseen="warn")
+    if method in MODELS:
+        return ACCURACY_MODELS.get(method)(seed=seed, unseen="warn")
+    if method == "gcn":
+        return GCN(kinds[0], seed, **dict(changes))
+    if method == "ridge":
+        return Ridge(*kinds)
+    if method.startswith("graf"):
+        return (Forest if method == "graf forest" else ProcessesAndTrees)(kinds[0], seed)
+    return Trees(*kinds, method == "lightgbm", seed)

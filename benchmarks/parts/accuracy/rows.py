@@ -1,0 +1,82 @@
+"""Rows of the table of accuracy predictors, from records of single fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.accuracy.methods import METHODS, settings_of
+
+__all__ = ["AIMS", "PAPER", "is_todays", "summary"]
+
+PAPER = {
+    "nasbench101": {100: 0.709, 172: 0.765, 424: 0.809, 4236: 0.877},
+    "nasbench201": {156: 0.804, 469: 0.860, 781: 0.879, 1563: 0.890},
+    "nasbench101_one_percent": {72: 0.763},
+    "nasbench201_one_percent": {78: 0.836},
+}
+"""Best published figures: NN-Former's, and in FlowerFormer's protocol those of FlowerFormer with FGP."""
+AIMS = {
+    "nasbench101": {100: 0.74, 172: 0.79, 424: 0.83, 4236: 0.885},
+    "nasbench201": {156: 0.82, 469: 0.87, 781: 0.885, 1563: 0.89},
+}
+_MEANS = ("tau_top_tenth", "tau_as_told", "within_1", "within_2", "network_share")
+
+Record = Mapping[str, Any]
+
+
+def is_todays(row: Record) -> bool:
+    """Whether a record or row is of today's settings, as far as it says its settings."""
+    method = row["method"]
+    return row.get("settings") in (None, settings_of(method, row["size"]) if method in METHODS else row.get("settings"))
+
+
+def summary(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """One row for each benchmark, size and method that is judged by what is true: means over draws.
+
+    Records of a method with other settings than today's are left out, and where some were judged by more networks, the
+    others.
+    """
+    groups: dict[tuple[str, int, str], list[Record]] = {}
+    for record in records:
+        if record["on"] == "test" and is_todays(record):
+            groups.setdefault((record["benchmark"], record["size"], record["method"]), []).append(record)
+    return [_row(*key, found) for key, found in sorted(groups.items())]
+
+
+def _row(benchmark: str, size: int, method: str, records: Sequence[Record]) -> dict[str, Any]:
+    most = max((record.get("judged", "all") for record in records), key=lambda n: np.inf if n == "all" else n)
+    found = sorted((r for r in records if r.get("judged", "all") == most), key=lambda record: record["draw"])
+    taus = [record["tau"] for record in found]
+    row = {
+        "benchmark": benchmark,
+        "size": size,
+        "method": method,
+        "draws": len(taus),
+        "tau": round(float(np.mean(taus)), 4),
+        "deviation": round(float(np.std(taus, ddof=1)), 4) if len(taus) > 1 else None,
+        "taus": [round(tau, 4) for tau in taus],
+        "judged": most,
+        "fit_cpu_s": round(float(np.mean([record["fit_cpu_s"] for record in found])), 1),
+        "paper": PAPER.get(benchmark, {}).get(size),
+        "aim": AIMS.get(benchmark, {}).get(size),
+        **{name: found[0][name] for name in ("settings", "precision", "cells") if name in found[0]},
+    }
+    if places := _all(found, "best_of_50"):
+        row |= {"best_of_50": float(np.median(places)), "best_of_50_each": places}
+    row |= {name: _mean(values) for name in _MEANS if (values := _all(found, name))}
+    if parts := _all(found, "parts"):
+        row["parts"] = {name: _mean([each[name] for each in parts]) for name in parts[0]}
+    return row
+
+
+def _all(records: Sequence[Record], name: str) -> list[Any]:
+    """The values of all records, or nothing where one lacks it."""
+    found = [record[name] for record in records if name in record]
+    return found if len(found) == len(records) else []
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)

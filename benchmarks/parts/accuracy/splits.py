@@ -1,0 +1,72 @@
+"""Which networks a predictor learns from, and which judge it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.parts.accuracy.tables import AccuracyBenchmark, Table
+from nas_core.graph import Graphs
+
+__all__ = ["HeldOut", "Split", "split"]
+
+Array = NDArray[np.float64]
+LOOKED_AT = 5000
+"""Networks outside the training set by which spread and parts are judged, and settings chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Networks outside the training set."""
+
+    graphs: Graphs
+    told: Array
+    """What a search would see of them"""
+    true: Array
+    """What the order is judged by"""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """What is learned and what judges."""
+
+    graphs: Graphs
+    targets: Array
+    judged: Graphs
+    wanted: Array
+    held_out: HeldOut | None = None
+
+
+def split(benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None, validate: bool) -> Split:
+    """Training networks of a draw, and what the predictor is judged by.
+
+    Args:
+        judged: networks that judge, drawn at random, where all would; None: all.
+        validate: judge by what a search would see of networks outside the training set.
+
+    Raises:
+        ValueError: there are not so many networks to learn from.
+    """
+    table, protocol = benchmark.load(), benchmark.holdout
+    order = np.random.default_rng([draw, 101]).permutation(len(table.rows))
+    limit = len(order) - 2 if protocol is None else protocol.half
+    if not 2 <= size <= limit:
+        raise ValueError(f"{size} networks to learn from; expected 2 to {limit}")
+    rest = order[size:] if protocol is None else order[protocol.half + protocol.unused : protocol.cells]
+    held_out = _held_out(table, rest[-LOOKED_AT:] if benchmark.all_judge or validate else rest)
+    graphs, targets = table.graphs.take(table.rows[order[:size]]), table.told[order[:size]]
+    if validate:
+        return Split(graphs, targets, held_out.graphs, held_out.told, held_out)
+    if not benchmark.all_judge:
+        return Split(graphs, targets, held_out.graphs, held_out.true, held_out)
+    if judged is None:
+        return Split(graphs, targets, table.graphs, table.true, held_out)
+    some = np.random.default_rng(103).permutation(len(table.graphs))[:judged]
+    return Split(graphs, targets, table.graphs.take(some), table.true[some], held_out)
+
+
+def _held_out(table: Table, chosen: NDArray[np.int64]) -> HeldOut:
+    rows = table.rows[chosen]
+    return HeldOut(table.graphs.take(rows), table.told[chosen], table.true[rows])

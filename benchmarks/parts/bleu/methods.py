@@ -1,0 +1,122 @@
+"""Ways to estimate the BLEU of networks from a few that were trained, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.bleu.networks import SUPERNETS, Array, Indices, TranslationTask
+from nas_core.predictor import NNFormerPredictor
+from nas_core.search.calibration import Calibration
+
+Estimate = tuple[Array, Array | None]
+"""Estimates of all networks of a task, and their deviations where there are some"""
+Method = Callable[[TranslationTask, Indices], Estimate]
+
+PENALTY = 3.0
+"""Penalty of the plain ridges, in standardised units; taken over from the published comparison, not tuned"""
+EPOCHS = 50
+"""Epochs of NN-Former, half of its recipe's"""
+
+
+def affine(values: Array, targets: Array, trained: Indices) -> Array:
+    """A straight line through one number of each trained network."""
+    slope, offset = np.polyfit(values[trained], targets[trained], 1)
+    return np.asarray(slope * values + offset)
+
+
+def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
+    """Ridge regression on columns standardised over the trained networks, with one penalty."""
+    middle, deviation = columns[trained].mean(0), columns[trained].std(0)
+    standard = (columns - middle) / np.where(deviation > 0, deviation, 1.0)
+    known = standard[trained]
+    weights = np.linalg.solve(
+        known.T @ known + PENALTY * np.eye(known.shape[1]), known.T @ (targets[trained] - targets[trained].mean())
+    )
+    return np.asarray(targets[trained].mean() + standard @ weights)
+
+
+def size_columns(task: TranslationTask) -> Array:
+    """``(N, 8)`` widths, decoder layers, and sums of feed-forward widths and of heads over layers."""
+    sums = ("encoder.ffn_dim", "decoder.ffn_dim", "encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
+    widths = ("encoder.embed_dim", "decoder.embed_dim", "decoder.layers")
+    return np.array(
+        [
+            [*(one.number(name) for name in widths), *(sum(one.numbers(name)) for name in sums)]
+            for one in task.architectures
+        ],
+        np.float64,
+    )
+
+
+def of_supernet(name: str) -> Method:
+    """The inherited validation BLEU of one supernet, through a straight line; without a trained network the inherited
+    test BLEU as it is, as supernets are compared in print."""
+    place = SUPERNETS.index(name)
+
+    def method(task: TranslationTask, trained: Indices) -> Estimate:
+        if not len(trained):
+            return task.inherited_test[:, place], None
+        return affine(task.inherited[:, place], task.bleu, trained), None
+
+    return method
+
+
+def parameters(task: TranslationTask, trained: Indices) -> Estimate:
+    return (affine(task.params_m, task.bleu, trained) if len(trained) else task.params_m), None
+
+
+def ridge_on_sizes(task: TranslationTask, trained: Indices) -> Estimate:
+    return plain_ridge(size_columns(task), task.bleu, trained), None
+
+
+def ridge_on_both(task: TranslationTask, trained: Indices) -> Estimate:
+    return plain_ridge(np.hstack([size_columns(task), task.inherited]), task.bleu, trained), None
+
+
+def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
+    """The calibration with the inherited BLEU of some supernets, or one of its parts alone."""
+    places = [SUPERNETS.index(name) for name in supernets]
+
+    def method(task: TranslationTask, trained: Indices) -> Estimate:
+        known, networks = task.inherited[:, places], task.architectures
+        calibration = Calibration(task.space, "test_bleu", inherited_metric="bleu").fit(
+            [networks[place] for place in trained], known[trained], task.bleu[trained]
+        )
+        if not len(trained):
+            return calibration.predict(networks, known), None
+        if part is not None:
+            return calibration.predict_parts(networks, known)[part], None
+        return calibration.predict_with_spread(networks, known)
+
+    return method
+
+
+def predictor(recipe: str, **settings: Any) -> Method:
+    """A predictor of the project that reads networks as graphs, and no supernet."""
+
+    def method(task: TranslationTask, trained: Indices) -> Estimate:
+        made = NNFormerPredictor(recipe, seed=0, unseen="ignore", targets="mean", **settings)
+        made.fit(task.graphs.take(trained), task.bleu[trained])
+        return made.predict(task.graphs), None
+
+    return method
+
+
+METHODS: dict[str, Method] = {
+    **{name: of_supernet(name) for name in SUPERNETS},
+    "parameters": parameters,
+    "ridge_sizes": ridge_on_sizes,
+    "ridge_both": ridge_on_both,
+    "statistics": predictor("statistics"),
+    "nn_former": predictor("best", members=1, statistics=0.0, epochs=EPOCHS),
+    "calibration": calibrated(),
+    **{f"calibration_{name}": calibrated((name,)) for name in SUPERNETS},
+    **{f"part_{name}": calibrated(part=name) for name in ("inherited", "sizes", "both")},
+}
+WITHOUT = (*SUPERNETS, "parameters", "calibration")
+"""Those that say something before a network was trained"""
+SLOW = ("statistics", "nn_former")
+"""Those that learn for seconds, and are judged on fewer draws"""

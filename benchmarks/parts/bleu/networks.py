@@ -1,0 +1,90 @@
+"""The published table: networks of HAT's space with their BLEU from scratch and inherited from four supernets."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.parts.published import DATA, HAT_SPACES
+from nas_core.files import read_json
+from nas_core.graph import Graphs
+from nas_core.models import kind_of
+from nas_core.space import Architecture, SearchSpace, get_space
+
+TABLE = DATA / "translation_bleu.json"
+SUPERNETS = ("hat", "sandwich", "mos_layer", "mos_neuron")
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+_GENES = {
+    "encoder-embed-dim": "encoder.embed_dim",
+    "encoder-layer-num": "encoder.layers",
+    "encoder-ffn-embed-dim": "encoder.ffn_dim",
+    "encoder-self-attention-heads": "encoder.self_heads",
+    "decoder-embed-dim": "decoder.embed_dim",
+    "decoder-layer-num": "decoder.layers",
+    "decoder-ffn-embed-dim": "decoder.ffn_dim",
+    "decoder-self-attention-heads": "decoder.self_heads",
+    "decoder-ende-attention-heads": "decoder.cross_heads",
+    "decoder-arbitrary-ende-attn": "decoder.arbitrary_cross",
+}
+
+
+@dataclass(frozen=True)
+class TranslationTask:
+    """The networks of one translation task."""
+
+    space: SearchSpace
+    architectures: list[Architecture]
+    bleu: Array
+    """``(N,)`` test BLEU of each, trained from scratch: what is to be estimated"""
+    valid_bleu: Array
+    """``(N,)`` validation BLEU of each, trained from scratch: how well one BLEU tells another, and read by nothing"""
+    inherited: Array
+    """``(N, 4)`` validation BLEU with the weights of each supernet: what may be read"""
+    inherited_test: Array
+    """``(N, 4)`` the same of the test set, which only the comparison without a trained network reads"""
+    params_m: Array
+    """``(N,)`` millions of parameters without embeddings"""
+    splits: Mapping[str, Indices]
+    """Networks of the published training set of each seed; all others are its test set"""
+
+    @functools.cached_property
+    def graphs(self) -> Graphs:
+        """All networks as graphs, for predictors that read these."""
+        return Graphs.of([kind_of(self.space).graph(one) for one in self.architectures])
+
+
+@functools.cache
+def translation_task(name: str) -> TranslationTask:
+    """One of the tasks of the table."""
+    rows = read_json(TABLE)[name]
+    space = get_space(HAT_SPACES[name])
+    seeds = sorted({split.partition("/")[0] for row in rows for split in row["splits"]})
+    return TranslationTask(
+        space,
+        [space.validate(Architecture(_genes(row["architecture"]))) for row in rows],
+        np.array([row["scratch"]["test_BLEU"] for row in rows]),
+        np.array([row["scratch"]["valid_BLEU"] for row in rows]),
+        np.array([[row[supernet]["valid_BLEU"] for supernet in SUPERNETS] for row in rows]),
+        np.array([[row[supernet]["test_BLEU"] for supernet in SUPERNETS] for row in rows]),
+        np.array([row["params_without_embeddings"] for row in rows]) / 1e6,
+        {seed: np.array([i for i, row in enumerate(rows) if f"{seed}/train" in row["splits"]]) for seed in seeds},
+    )
+
+
+def tasks() -> list[str]:
+    """Those of the table for which there is a space."""
+    return [name for name in read_json(TABLE) if name in HAT_SPACES]
+
+
+def _genes(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    depths = {"decoder": architecture["decoder-layer-num"], "encoder": architecture["encoder-layer-num"]}
+    return {
+        gene: value[: depths[gene.partition(".")[0]]] if isinstance(value := architecture[name], list) else value
+        for name, gene in _GENES.items()
+    }

@@ -1,0 +1,152 @@
+"""Questions as searches ask them: one graph at a time; and graph statistics asked about a whole benchmark.
+
+References are in the same run: the plain forward pass of a network on codes that are ready, and statistics in float64,
+process after process, as the first releases computed them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from benchmarks.parts.plain_nnformer import codes_of, plain_forward
+from benchmarks.parts.published import NASBENCH101, absent, nasbench101
+from benchmarks.parts.speed_graphs import accuracy_graphs
+from benchmarks.parts.turns import in_turns
+from nas_core.graph import Graph, Graphs
+from nas_core.predictor import NNFormerConfig, NNFormerPredictor
+from nas_core.predictor.speed import random_graphs
+from nas_core.predictor.statistics.gaussian_process import GaussianProcess
+from nas_core.predictor.statistics.model import StatisticsModel
+
+__all__ = ["one_network", "one_of_statistics", "plain_statistics", "statistics_of_all"]
+
+ALONE = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
+"""Recipes with one network, hardly trained: their speed does not depend on it."""
+QUERIES = 20
+"""Questions in a turn."""
+TAUGHT, FEW = 4236, 424
+"""Cells that statistics are fitted on, and where the run is quick."""
+
+
+def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, Any]:
+    """Questions to one network of a recipe, as :meth:`predict` takes them, against its plain forward pass."""
+    cells = accuracy_graphs(FEW)
+    targets = np.random.default_rng(0).random(100)
+    predictor = NNFormerPredictor(recipe, device=device, **ALONE[recipe]).fit(cells[:100], targets)
+    model, asked = predictor.models[0], cells[100 : 100 + 8 * QUERIES]
+    ready = [codes_of(model, asked[i : i + 1]) for i in range(len(asked))]
+
+    def plain(codes: Any) -> Tensor:
+        with torch.inference_mode():
+            return plain_forward(model, codes)
+
+    return _questions(list(asked), predictor, ready, plain, repeats, name)
+
+
+def one_of_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
+    """Questions to the recipe ``statistics``, against the plain computation of the same."""
+    predictor, cells, *_ = _fitted(quick)
+    model, asked = predictor.statistics, cells[-8 * QUERIES :]
+    assert model is not None
+    ready = [asked[i : i + 1] for i in range(len(asked))]
+    return _questions(list(asked), predictor, ready, lambda graphs: plain_statistics(model, graphs), repeats, name)
+
+
+def _questions(
+    asked: list[Graph],
+    predictor: NNFormerPredictor,
+    ready: list[Any],
+    plain: Callable[[Any], object],
+    repeats: int,
+    name: str,
+) -> dict[str, Any]:
+    ours, theirs = itertools.cycle(asked), itertools.cycle(ready)
+    runs = {
+        "ours": lambda: [predictor.predict([next(ours)]) for _ in range(QUERIES)],
+        "plain": lambda: [plain(next(theirs)) for _ in range(QUERIES)],
+    }
+    found = in_turns(runs, QUERIES, repeats, name)
+    rates, other = found["graphs_per_s"], {"median": "median", "q25": "q75", "q75": "q25"}
+    found["ms"] = {key: {rank: round(1000 / row[other[rank]], 2) for rank in row} for key, row in rates.items()}
+    found["processor_ms"] = {key: round(_processor_ms(run) / QUERIES, 2) for key, run in runs.items()}
+    return found
+
+
+def _processor_ms(run: Callable[[], object]) -> float:
+    """Median of the processor's time, which other programs on the machine change less than the clock's."""
+    taken = []
+    for _ in range(5):
+        start = time.process_time()
+        run()
+        taken.append(1000 * (time.process_time() - start))
+    return float(np.median(taken))
+
+
+def statistics_of_all(quick: bool) -> dict[str, Any]:
+    """Seconds to fit the recipe ``statistics`` and to predict all cells of NAS-Bench-101 by it, of the clock and of the
+    processor; and how many times as long the plain computation takes for some of the cells."""
+    predictor, cells, everything, fitted = _fitted(quick)
+    model, some = predictor.statistics, cells[-2048:]
+    assert model is not None
+    taken = {}
+    for key, run in (("plain", lambda: plain_statistics(model, some)), ("ours", lambda: model.predict(some))):
+        begun = time.process_time()
+        rows = run()
+        taken[key], taken[f"{key} rows"] = time.process_time() - begun, rows
+    start, busy = time.perf_counter(), time.process_time()
+    predictor.predict(cells)
+    share = everything / len(cells)
+    seconds = {"seconds": time.perf_counter() - start, "processor_s": time.process_time() - busy}
+    return {
+        "taught": predictor.info["graphs"],
+        "cells": len(cells),
+        **{key: round(value, 1) for key, value in fitted.items()},
+        **{key: round(value * share, 1) for key, value in seconds.items()},
+        "plain_times_ours": round(taken["plain"] / taken["ours"], 1),
+        "largest_difference": float(np.abs(taken["plain rows"] - taken["ours rows"]).max()),
+    }
+
+
+def plain_statistics(model: StatisticsModel, graphs: Graphs) -> NDArray[np.float64]:
+    """What :meth:`StatisticsModel.predict` gives, in float64, process after process and tree after tree."""
+    values = model.vocabulary.describe(graphs)
+    smooth = [
+        _posterior(process, torch.from_numpy(values[:, columns.numpy()]))
+        for process, columns in zip(model.processes, model.columns, strict=True)
+    ]
+    boosted = [trees.predict(values) for trees in model.trees]
+    return model.mean + model.deviation * np.stack([np.mean(smooth, 0), np.mean(boosted, 0)])
+
+
+def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
+    scaled = ((values - process.mean) / process.deviation).clamp(-5, 5) * process.rates
+    inner = scaled @ process.points.T
+    apart = scaled.square().sum(1)[:, None] + process.points.square().sum(1) - 2 * inner
+    kernel = process.variances[0] * torch.exp(-apart.clamp(min=0) / 2) + process.variances[1] * inner
+    return (kernel @ process.weights).numpy()
+
+
+@functools.cache
+def _fitted(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
+    """A predictor by statistics, the cells to ask it about, how many these stand for, and the seconds of the fit."""
+    taught, stream = FEW if quick else TAUGHT, np.random.default_rng(0)
+    if absent(NASBENCH101):
+        graphs = random_graphs([7] * (taught + 4096), NNFormerConfig(operations=5))
+        targets = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
+    else:
+        graphs, targets = nasbench101()
+    everything, order = len(graphs), stream.permutation(len(graphs))
+    rows = order[:taught]
+    start, busy = time.perf_counter(), time.process_time()
+    predictor = NNFormerPredictor("statistics").fit(graphs.take(rows), targets[rows])
+    seconds = {"fit_seconds": time.perf_counter() - start, "fit_processor_s": time.process_time() - busy}
+    return predictor, graphs.take(order[:8192]) if quick else graphs, everything, seconds

@@ -1,0 +1,118 @@
+"""Networks of a folder of ``nas-ext latency dataset --from-timm`` in folds, and the fit that they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.errors import DataError
+from nas_core.latency.by_graph import NetworkLatencies
+from nas_core.latency.by_graph.dataset import NetworkSet, read_dataset
+from nas_core.predictor.metrics import accuracy_within, mape
+
+Floats = NDArray[np.float64]
+COSTS = ("gmacs", "macts", "params_m")
+
+
+@dataclass(frozen=True)
+class Published:
+    """Networks that were published with all costs."""
+
+    device: str
+    data: NetworkLatencies
+    """Families are modules."""
+    costs: Floats
+    """``(G, 3)``: MACs and activations of a batch, and parameters."""
+    left_out: dict[str, int]
+    """How many are not among them: ``skipped`` without a graph, ``without costs``."""
+
+
+def read(folder: Path) -> Published:
+    """The networks of a folder.
+
+    Raises:
+        DataError: it is no such folder, or no network has all costs.
+    """
+    found = NetworkSet.read(folder)
+    data = read_dataset(folder, next(iter(found.reference_ms)))
+    rows = {row["name"]: row for row in found.rows}
+    published = [rows[name].get("published", {}) for name in data.names.tolist()]
+    complete = np.array([all(name in costs for name in COSTS) for costs in published])
+    if not complete.any():
+        raise DataError(f"{folder} has no network with {', '.join(COSTS)}; expected a folder of --from-timm")
+    batch = np.array([rows[name]["settings"]["batch_size"] for name in data.names[complete].tolist()], np.float64)
+    each = np.array([[costs[name] for name in COSTS] for costs, kept in zip(published, complete, strict=True) if kept])
+    each[:, :2] *= batch[:, None]
+    left_out = {"skipped": len(data.skipped), "without costs": int((~complete).sum())}
+    return Published(str(found.machine["device_name"]), data.take(complete), each, left_out)
+
+
+def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
+    """``(G,)`` the fold of each network: all of a module are in one, and folds are about equally large.
+
+    Raises:
+        DataError: fewer modules than folds.
+    """
+    names, which, sizes = np.unique(np.asarray(modules), return_inverse=True, return_counts=True)
+    if len(names) < folds:
+        raise DataError(f"{len(names)} modules for {folds} folds; expected as many at least")
+    order = np.random.default_rng(seed).permutation(len(names))
+    filled, of_module = np.zeros(folds), np.zeros(len(names), np.int64)
+    for module in sorted(order, key=lambda module: -sizes[module]):
+        of_module[module] = int(filled.argmin())
+        filled[of_module[module]] += sizes[module]
+    return of_module[which]
+
+
+def network_folds(count: int, folds: int, seed: int = 0) -> NDArray[np.int64]:
+    """``(G,)`` the fold of each network, by chance: other networks of its module are learned."""
+    return np.random.default_rng(seed).permutation(count) % folds
+
+
+def in_folds(data: NetworkLatencies, folds: NDArray[np.int64], split: str) -> NetworkLatencies:
+    """The networks with their folds as families, which can be left out in turn."""
+    return replace(data, families=np.array([f"{split}-{fold}" for fold in folds.tolist()]), skipped=())
+
+
+def quadratic(costs: Floats, latency_ms: Floats, asked: Floats) -> Floats:
+    """Milliseconds by a quadratic polynomial of the logarithms of MACs, activations and parameters, by least squares of
+    the logarithm.
+
+    Args:
+        costs: ``(G, 3)`` of the networks with ``latency_ms``.
+        asked: ``(N, 3)``.
+    """
+    mean = np.log(costs).mean(0)
+    weights = np.linalg.lstsq(_terms(np.log(costs) - mean), np.log(latency_ms), rcond=None)[0]
+    return np.asarray(np.exp(_terms(np.log(asked) - mean) @ weights))
+
+
+def _terms(logs: Floats) -> Floats:
+    """Constant, linear and quadratic terms ``(G, 10)``."""
+    first, second = np.triu_indices(logs.shape[1])
+    return np.hstack([np.ones((len(logs), 1)), logs, logs[:, first] * logs[:, second]])
+
+
+def judged(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
+    """Errors over all networks, and by module."""
+    names = np.asarray(modules)
+    by_module = {
+        str(name): {
+            "count": int((names == name).sum()),
+            "mape_percent": round(mape(predicted[names == name], measured[names == name]), 2),
+        }
+        for name in np.unique(names)
+    }
+    return {
+        "networks": len(measured),
+        "mape_percent": round(mape(predicted, measured), 2),
+        "median_percent": round(100 * float(np.median(abs(predicted / measured - 1))), 2),
+        "acc10_percent": round(accuracy_within(predicted, measured), 1),
+        "module_mean_mape_percent": round(float(np.mean([row["mape_percent"] for row in by_module.values()])), 2),
+        "by_module": by_module,
+    }

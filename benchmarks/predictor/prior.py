@@ -1,0 +1,191 @@
+"""What the recipe ``prior`` knows before it is taught, judged on benchmarks that it was not made of.
+
+Each space is left out in turn, with all its tasks. From the others a prior is made exactly as the one that comes with
+the package is made of all of them: targets count by their rank within a benchmark, test accuracies where there are
+several kinds. It orders the networks of the space that it never saw (Kendall's tau; beside it the best of the published
+zero-cost proxies where there is one), then learns from a few of them, as does the recipe ``statistics`` from the same
+ones: draws, targets and judges are those of ``predictor_quality``.
+
+Run: ``python -m benchmarks prior --judged 40000``; results are kept as they come, see ``--work``. ``--write`` makes the
+file of the package anew, from all spaces whose tables are here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.parts import published as _published
+from benchmarks.parts.accuracy.judging import of_a_search, within_spread
+from benchmarks.parts.accuracy.splits import Split, split
+from benchmarks.parts.accuracy.tables import BENCHMARKS
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import results
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor.prior import Benchmark, Prior, write_prior
+from nas_core.predictor.prior.shipped import FILE
+from nas_core.predictor.statistics.operation_features import operation_features
+
+RESULT = Path(__file__).parents[1] / "results" / "prior.json"
+NETWORKS = 4000
+"""Most networks of a benchmark that a prior learns from, drawn at random."""
+SPACES = {
+    "nasbench101": ("nasbench101",),
+    "nasbench201": ("nasbench201",),
+    "nasbench301": ("nasbench301",),
+    "transnas": ("transnas_object", "transnas_jigsaw"),
+}
+"""Benchmarks of each space."""
+SIZES = {
+    "nasbench101": (20, 100), "nasbench201": (20, 78, 156), "nasbench301": (20, 100), "transnas_object": (20, 100),
+    "transnas_jigsaw": (20, 100),
+}  # fmt: skip
+"""Networks to learn from."""
+AIMS = {
+    ("nasbench101", 0): 0.60, ("nasbench101", 20): 0.62, ("nasbench101", 100): 0.76, ("nasbench201", 0): 0.66,
+    ("nasbench201", 78): 0.80, ("nasbench201", 156): 0.84, ("nasbench301", 0): 0.39, ("transnas_object", 0): 0.58,
+}  # fmt: skip
+PROXIES = {
+    "nasbench101": "nasbench101/cifar10", "nasbench201": "nasbench201/cifar10", "nasbench301": "nasbench301/cifar10",
+    "transnas_object": "transnas_macro/class_object", "transnas_jigsaw": "transnas_macro/jigsaw",
+}  # fmt: skip
+"""Published zero-cost proxies of each benchmark."""
+_NASLIB = {"source": "NASLib, zero-cost proxies", "licence": "Apache-2.0"}
+SOURCES: dict[str, dict[str, str]] = {
+    "nasbench101": {"source": "NAS-Bench-101, by way of FreeREA", "licence": "Apache-2.0, MIT"},
+    "nasbench201": {"source": "NATS-Bench and NASLib", "licence": "MIT, Apache-2.0"},
+    **dict.fromkeys(("nasbench301", "transnas_object", "transnas_jigsaw"), _NASLIB),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    benchmark: str
+    size: int
+    """Networks to learn from; 0: none"""
+    draw: int
+    recipe: str
+    judged: int | None = None
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {**vars(self), "judged": "all" if self.judged is None else self.judged}
+
+
+@functools.cache
+def learned_from(name: str, weight: float) -> Benchmark:
+    """Some networks of a benchmark for a prior."""
+    table = BENCHMARKS[name].load()
+    some = np.sort(np.random.default_rng(1).permutation(len(table.graphs))[:NETWORKS])
+    return Benchmark(operation_features(table.graphs.take(some)), table.true[some], weight)
+
+
+@functools.cache
+def prior_without(space: str | None) -> Prior:
+    """A prior of all spaces but one."""
+    others = [(name, 1 / len(names)) for left, names in SPACES.items() if left != space for name in names]
+    return Prior.fit([learned_from(name, weight) for name, weight in others])
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Judge one predictor, on one thread."""
+    torch.set_num_threads(1)
+    space = next(space for space, names in SPACES.items() if task.benchmark in names)
+    known = {"prior": prior_without(space)} if task.recipe == "prior" else {}
+    chosen = split(BENCHMARKS[task.benchmark], max(task.size, 2), task.draw, task.judged, False)
+    predictor = NNFormerPredictor(task.recipe, seed=task.draw, unseen="warn", **known)
+    if task.size:
+        predictor.fit(chosen.graphs, chosen.targets)
+    predicted = predictor.predict(chosen.judged)
+    found = {"tau": kendall_tau(predicted, chosen.wanted), **of_a_search(predicted, chosen.wanted)}
+    return {**task.key, **found, **(_spread(predictor, chosen) if task.size else {})}
+
+
+def _spread(predictor: NNFormerPredictor, chosen: Split) -> dict[str, float]:
+    assert chosen.held_out is not None
+    values = predictor.predict_with_spread(chosen.held_out.graphs)
+    return within_spread(*values, chosen.held_out.told)
+
+
+def best_proxy(name: str) -> dict[str, Any]:
+    """The published zero-cost proxy of largest Kendall's tau with validation accuracy, among networks that have it."""
+    rows = _published.zero_cost(PROXIES[name])
+    accuracies = np.array([row["val_accuracy"] for row in rows])
+    proxies = {key for row in rows for key in row} - {"architecture", "val_accuracy"}
+    taus = {key: _tau([row.get(key) for row in rows], accuracies) for key in sorted(proxies)}
+    best = max(taus, key=lambda key: taus[key])
+    return {"proxy": best, "proxy_tau": round(taus[best], 4)}
+
+
+def _tau(values: list[float | None], accuracies: NDArray[np.float64]) -> float:
+    numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+    there = np.isfinite(numbers)
+    return float(kendall_tau(numbers[there], accuracies[there])) if there.sum() > 1 else 0.0
+
+
+def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each benchmark, size and recipe: means over draws."""
+    groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["benchmark"], record["size"], record["recipe"]), []).append(record)
+    rows = []
+    for (benchmark, size, recipe), found in sorted(groups.items()):
+        taus = [record["tau"] for record in found]
+        numbers = ("best_of_50", "tau_top_tenth", "within_1", "within_2")
+        row = {
+            "benchmark": benchmark, "size": size, "recipe": recipe, "draws": len(found),
+            "tau": round(float(np.mean(taus)), 4),
+            "deviation": round(float(np.std(taus, ddof=1)), 4) if len(taus) > 1 else None,
+            **{name: round(float(np.mean([r[name] for r in found])), 4) for name in numbers if name in found[0]},
+            "judged": found[0]["judged"], "aim": AIMS.get((benchmark, size)),
+        }  # fmt: skip
+        rows.append(row | (best_proxy(benchmark) if size == 0 else {}))
+    return rows
+
+
+def write(told: Callable[[str], None] = print) -> None:
+    """The file of the package, from all benchmarks."""
+    names = [name for names in SPACES.values() for name in names]
+    networks = {name: min(NETWORKS, len(BENCHMARKS[name].load().graphs)) for name in names}
+    write_prior(FILE, prior_without(None), [{"name": n, "networks": networks[n], **SOURCES[n]} for n in names])
+    told(f"{FILE.name}: {FILE.stat().st_size / 1e3:.0f} kB")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--benchmark", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--draws", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="seeds of the draws")
+    parser.add_argument("--judged", type=int, metavar="CELLS", help="test on so many cells, drawn at random")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
+    parser.add_argument("--work", type=Path, default=Path("runs") / "prior.jsonl", help="results as they come")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--write", action="store_true", help="make the prior of the package from all benchmarks")
+    options = parser.parse_args(argv)
+    files = {file for names in SPACES.values() for name in names for file in BENCHMARKS[name].files}
+    if reasons := sorted(reason for file in files if (reason := _published.absent(file))):
+        raise SystemExit(f"prior: error: {reasons[0]}")
+    if options.write:
+        write()
+        return
+    tasks = [
+        Task(name, size, draw, recipe, options.judged if BENCHMARKS[name].all_judge else None)
+        for name in options.benchmark
+        for size in (0, *SIZES[name])
+        for recipe in (["prior", "statistics"] if size else ["prior"])
+        for draw in (options.draws if size else [0])
+    ]
+    rows = summary(results(tasks, run, options.work, options.jobs))
+    write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""How well the BLEU of translation networks trained from scratch is estimated: by supernets, by sizes, by predictors of
+the project, and by a calibration that puts them together, from 0, 5, 10 and 15 trained networks.
+
+The table has 30 networks of HAT's space for each task. What is estimated is test BLEU from scratch; what may be read is
+the validation BLEU of the same networks with inherited weights, their sizes and their graphs, and the test BLEU from
+scratch of the trained networks. Without any trained network supernets are judged by inherited test BLEU, as in print.
+
+Ten trained networks are the three published training sets, and the other twenty networks judge (``published``); five
+are drawn from these ten, with the same judges. Fifteen are draws of our own, judged by the other fifteen; draws of our
+own of five and ten networks (``drawn``) stand beside, since three splits of 30 networks tell little. Figures are means
+over splits or draws: Kendall's tau and mean absolute error in BLEU; of a calibration also the share of networks within
+one and two deviations. NN-Former is one network of the recipe ``best``, with half its
+epochs and without the statistics beside it.
+
+Run: ``python -m benchmarks real_bleu``; results are kept as they come, see ``--work``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.parts import published
+from benchmarks.parts.bleu.methods import METHODS, SLOW, WITHOUT
+from benchmarks.parts.bleu.networks import TABLE, Indices, TranslationTask, tasks, translation_task
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import results
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor import kendall_tau
+
+RESULT = Path(__file__).parents[1] / "results" / "real_bleu.json"
+PUBLISHED, DRAWN = "published", "drawn"
+AIMS = {"tau": 0.85, "error": 0.18}
+"""What the calibration should reach from ten trained networks, as means of the tasks"""
+DRAWS = 20
+SLOW_DRAWS = 2
+
+
+@dataclass(frozen=True)
+class Task:
+    task: str
+    method: str
+    trained: int
+    protocol: str
+    draw: int
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
+    """Networks to learn from and networks to judge by."""
+    every = np.arange(len(networks.bleu))
+    if task.protocol == DRAWN:
+        order = np.random.default_rng([task.trained, task.draw]).permutation(every)
+        return np.sort(order[: task.trained]), np.sort(order[task.trained :])
+    seeds = sorted(networks.splits)
+    seed, again = seeds[task.draw % len(seeds)], task.draw // len(seeds)
+    ten = networks.splits[seed]
+    chosen = np.random.default_rng([again, 7]).permutation(ten)[: task.trained]
+    return np.sort(chosen), np.setdiff1d(every, ten)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Judge one estimate, on one thread."""
+    torch.set_num_threads(1)
+    networks = translation_task(task.task)
+    trained, judges = split(networks, task)
+    estimates, spread = METHODS[task.method](networks, trained)
+    off = np.abs(estimates[judges] - networks.bleu[judges])
+    known = {"judged": len(judges)}
+    if task.trained or task.method != "parameters":  # millions are no BLEU
+        known["error"] = float(off.mean())
+    if spread is not None:
+        known |= {f"within_{times}": float((off <= times * spread[judges]).mean()) for times in (1, 2)}
+    return {**task.key, "tau": _tau(estimates[judges], networks.bleu[judges]), **known}
+
+
+def _tau(estimates: Any, bleu: Any) -> float:
+    return float(kendall_tau(estimates, bleu)) if np.ptp(estimates) > 0 else 0.0
+
+
+def planned(names: list[str], draws: int) -> list[Task]:
+    """Everything that is measured."""
+    made = []
+    for name in names:
+        seeds = len(translation_task(name).splits)
+        for method in METHODS:
+            if method in WITHOUT:
+                made += [Task(name, method, 0, PUBLISHED, draw) for draw in range(seeds)]
+            subsets = 1 if method in SLOW else max(draws // 4, 1)
+            made += [Task(name, method, 5, PUBLISHED, draw) for draw in range(seeds * subsets)]
+            made += [Task(name, method, 10, PUBLISHED, draw) for draw in range(seeds)]
+            for count in (15,) if method in SLOW else (5, 10, 15):
+                made += [
+                    Task(name, method, count, DRAWN, draw)
+                    for draw in range(min(SLOW_DRAWS, draws) if method in SLOW else draws)
+                ]
+    return made
+
+
+def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each task, method, number of trained networks and protocol, and one for the mean of the tasks."""
+    groups: dict[tuple[str, str, int, str], list[dict[str, Any]]] = {}
+    for record in records:
+        key = (record["method"], record["trained"], record["protocol"])
+        groups.setdefault((record["task"], *key), []).append(record)
+    rows = {}
+    for (task, method, trained, protocol), found in sorted(groups.items()):
+        numbers = [name for name in ("tau", "error", "within_1", "within_2") if name in found[0]]
+        rows[task, method, trained, protocol] = {
+            "task": task, "method": method, "trained": trained, "protocol": protocol, "draws": len(found),
+            **{name: float(np.mean([record[name] for record in found])) for name in numbers},
+        }  # fmt: skip
+    means = {}
+    for _, *key in rows:
+        of_all = [row for (_, *other), row in rows.items() if other == key]
+        numbers = {name: float(np.mean([row[name] for row in of_all])) for name in of_all[0] if name in _MEANS}
+        means[tuple(key)] = {**of_all[0], "task": "mean", **numbers}
+    return [
+        {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
+        for row in [*means.values(), *rows.values()]
+    ]
+
+
+_MEANS = ("tau", "error", "within_1", "within_2")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=DRAWS, help="own draws of each number of networks")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
+    parser.add_argument("--work", type=Path, default=Path("runs") / "real_bleu.jsonl", help="results as they come")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    if reason := published.absent(TABLE):
+        raise SystemExit(f"real_bleu: error: {reason}")
+    names = tasks()
+    wanted = planned(names, options.draws)
+    keys = [task.key for task in wanted]
+    records = [
+        record
+        for record in results(wanted, run, options.work, options.jobs)
+        if {name: record[name] for name in wanted[0].key} in keys
+    ]
+    noise = {name: round(_tau(translation_task(name).valid_bleu, translation_task(name).bleu), 4) for name in names}
+    content = {
+        "tasks": names,
+        "aims": AIMS,
+        "noise": noise,
+        "rows": summary(records),
+        "machine": describe_machine("cpu", 1),
+    }
+    write_result(options.out, content, command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()

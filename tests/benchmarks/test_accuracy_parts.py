@@ -1,0 +1,200 @@
+"""Parts of the table of accuracy predictors: features, splits, what is looked at, rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.parts.accuracy import graf, methods
+from benchmarks.parts.accuracy.graf import Forest, Graf, ProcessesAndTrees
+from benchmarks.parts.accuracy.judging import foreseen, of_a_search, parts_of, within_spread
+from benchmarks.parts.accuracy.rows import is_todays, summary
+from benchmarks.parts.accuracy.splits import split
+from benchmarks.parts.accuracy.tables import BENCHMARKS, AccuracyBenchmark, Holdout, Table
+from benchmarks.parts.baselines import Ridge
+from benchmarks.parts.published import chains
+from benchmarks.predictor import predictor_quality
+from nas_core.files import read_json
+from nas_core.graph import Graph, Graphs, nasbench201_graphs
+from nas_core.predictor import NNFormerPredictor, kendall_tau
+
+KINDS = 4
+CHAINS = chains(np.random.default_rng(0).integers(0, KINDS, (120, 5)))
+VALUES = CHAINS.ops.reshape(120, 5) @ np.array([0.1, 0.2, 0.05, 0.3, 0.1])
+CELLS = nasbench201_graphs(np.random.default_rng(1).integers(0, 5, (90, 6)))
+GOOD = np.array([0.6 + 0.03 * (cell.ops == 2).sum() + 0.01 * (cell.ops == 1).sum() for cell in CELLS])
+
+
+def benchmark(**changes: Any) -> AccuracyBenchmark:
+    rows = np.arange(20, 120)
+    given = {"files": (), "load": lambda: Table(CHAINS, rows, VALUES[rows] + 0.01, VALUES), "sizes": (10,)}
+    return AccuracyBenchmark(**{**given, "kinds": (KINDS, 5), **changes})
+
+
+def test_features_of_a_graph_by_hand() -> None:
+    # 0 input, 1 and 2 operations, 3 output: input > 1 > 2 > output, input > 2 > output
+    graph = Graph(np.array([0, 1, 2, 2, 3]), [(0, 1), (1, 2), (2, 4), (0, 3), (3, 4)])
+    graphs = Graphs.of([graph])
+    found = Graf(graphs, KINDS)(graphs)[0]
+    counts, rest = found[:4], found[4:].reshape(6, 3)  # sets {1}, {2}, {1, 2}
+    assert counts.tolist() == [1, 1, 2, 1]
+    shortest, most, first, last, into, out_of = rest.tolist()
+    assert shortest == [5, 2, 2] and most == [1, 1, 2]  # no way by 1 alone: as long as there are nodes
+    assert first == [1, 1, 2] and last == [0, 2, 2]
+    assert into == pytest.approx([1 / 5, 2 / 5, 3 / 5]) and out_of == pytest.approx([1 / 5, 2 / 5, 3 / 5])
+
+
+def test_features_do_not_depend_on_who_stands_beside_a_graph() -> None:
+    features = Graf(CELLS, 7)
+    whole = features(CELLS)
+    assert whole.shape == (90, 7 + 6 * 15)
+    assert all(np.array_equal(features(CELLS[i : i + 1])[0], whole[i]) for i in range(0, 90, 7))
+
+
+@pytest.mark.parametrize("method", ["graf forest", "graf processes and trees"])
+def test_predictors_from_graf_learn(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graf, "MEMBERS", 1)
+    if method == "graf forest":
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    predictor = methods.predictor_by(method, (7, 8), 3)
+    assert isinstance(predictor, Forest | ProcessesAndTrees)
+    predicted = predictor.fit(CELLS[:60], GOOD[:60]).predict(CELLS[60:])
+    assert kendall_tau(predicted, GOOD[60:]) > 0.6
+
+
+def test_ridge_finds_what_adds_up() -> None:
+    ridge = Ridge(KINDS, 5).fit(CHAINS[:60], VALUES[:60])
+    assert kendall_tau(ridge.predict(CHAINS[60:]), VALUES[60:]) > 0.97
+
+
+def test_all_networks_judge_or_those_that_were_not_learned() -> None:
+    whole = split(benchmark(all_judge=True), 30, 0, None, False)
+    assert len(whole.judged) == 120 and whole.held_out is not None and len(whole.held_out.graphs) == 70
+    some, other = (split(benchmark(all_judge=True), 30, draw, 7, False) for draw in (0, 1))
+    assert len(some.wanted) == 7 and (some.wanted == other.wanted).all()
+    rest = split(benchmark(), 30, 0, None, False)
+    assert np.array_equal(rest.targets, whole.targets) and len(rest.judged) == 70
+    assert rest.held_out is not None and np.allclose(rest.held_out.told, rest.wanted + 0.01)
+    checked = split(benchmark(), 30, 0, None, True)
+    assert np.allclose(checked.wanted, rest.wanted + 0.01)
+    with pytest.raises(ValueError, match="99 networks to learn from; expected 2 to 98"):
+        split(benchmark(), 99, 0, None, False)
+
+
+def test_a_division_keeps_cells_that_are_used_for_nothing() -> None:
+    divided = benchmark(holdout=Holdout(cells=80, half=40, unused=5))
+    first, more = (split(divided, size, 0, None, False) for size in (4, 40))
+    assert len(first.judged) == 35 and np.array_equal(first.wanted, more.wanted)
+    learned = {graph.ops.tobytes() for graph in more.graphs}
+    assert sum(graph.ops.tobytes() in learned for graph in more.judged) < 35
+    assert np.array_equal(first.targets, more.targets[:4])
+
+
+def test_what_a_search_gets() -> None:
+    true = np.arange(200.0)
+    assert of_a_search(true, true) == {"best_of_50": 1, "tau_top_tenth": 1.0}
+    assert of_a_search(-true, true)["best_of_50"] == 151 and of_a_search(-true, true)["tau_top_tenth"] == -1.0
+    assert of_a_search(true, true, higher_is_better=False) == {"best_of_50": 1, "tau_top_tenth": 1.0}
+    late = true.copy()
+    late[-3:] = -1  # nobody trains the three best
+    assert of_a_search(late, true)["best_of_50"] == 4
+
+
+def test_shares_within_a_spread() -> None:
+    values = np.array([0.0, 0.5, 1.5, 3.0])
+    assert within_spread(np.zeros(4), np.ones(4), values) == {"within_1": 0.5, "within_2": 0.75}
+
+
+def test_parts_are_read_from_the_fit_of_a_mixture() -> None:
+    small: Any = {"processes": 1, "trees": 1, "epochs": 1, "members": 2, "depth": 1, "dim": 16}
+    mixture = NNFormerPredictor("best", unseen="ignore", **small).fit(CELLS[:40], GOOD[:40])
+    parts = parts_of(mixture, CELLS[40:])
+    assert list(parts) == ["networks", "processes", "trees"]
+    predicted, spread = foreseen(mixture, CELLS[40:])
+    assert spread is not None and all(row.shape == predicted.shape for row in parts.values())
+    ridge = Ridge(KINDS, 5).fit(CHAINS, VALUES)
+    assert not parts_of(ridge, CHAINS) and foreseen(ridge, CHAINS)[1] is None
+
+
+def test_the_only_part_orders_as_the_whole() -> None:
+    fitted = NNFormerPredictor("statistics", processes=1, trees=0).fit(CELLS[:40], GOOD[:40])
+    ((name, part),) = parts_of(fitted, CELLS[40:]).items()
+    assert name == "processes" and kendall_tau(part.round(7), fitted.predict(CELLS[40:]).round(7)) > 0.99
+
+
+def test_parts_of_graphs_that_got_ends() -> None:
+    open_ended = Graphs.of([Graph(np.array([i % 2, 1, 2, i % 3]), [(0, 2), (1, 2), (2, 3)]) for i in range(24)])
+    targets = np.linspace(0, 1, 24)
+    fitted = NNFormerPredictor("statistics", processes=1, trees=1).fit(open_ended, targets)
+    parts = parts_of(fitted, open_ended)
+    assert list(parts) == ["processes", "trees"] and len(parts["trees"]) == 24
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    given = {"benchmark": "nasbench101", "size": 100, "draw": 0, "method": "gcn", "on": "test", "judged": "all"}
+    found = {"tau": 0.5, "fit_cpu_s": 1.0, "cells": 9, "best_of_50": 3, "tau_top_tenth": 0.2, "tau_as_told": 0.4}
+    return {**given, **found, **changes}
+
+
+def test_rows_are_means_and_the_median_place() -> None:
+    parts = [{"whole": 0.5, "trees": 0.4}, {"whole": 0.7, "trees": 0.6}]
+    records = [
+        record(within_1=0.6 + 0.2 * i, parts=parts[i], draw=i, tau=0.5 + i / 5, best_of_50=1 + i) for i in (0, 1)
+    ]
+    (row,) = summary(records)
+    assert (row["tau"], row["draws"], row["best_of_50"], row["best_of_50_each"]) == (0.6, 2, 1.5, [1, 2])
+    assert row["within_1"] == 0.7 and row["parts"] == {"whole": 0.6, "trees": 0.5} and row["paper"] == 0.709
+    old = {name: value for name, value in record(draw=2).items() if name not in ("best_of_50", "tau_as_told")}
+    (row,) = summary([record(), old])
+    assert "best_of_50" not in row and "tau_as_told" not in row and row["tau_top_tenth"] == 0.2
+
+
+def test_a_row_is_of_equally_many_judges() -> None:
+    (row,) = summary([record(judged=50, tau=0.1), record(judged=400, tau=0.3, draw=1), record(judged=400, draw=2)])
+    assert row["judged"] == 400 and row["taus"] == [0.3, 0.5]
+    (row,) = summary([record(judged=50, tau=0.1), record()])
+    assert row["judged"] == "all" and row["taus"] == [0.5]
+
+
+def test_rows_say_their_settings() -> None:
+    today = methods.settings_of("statistics", 100)
+    (row,) = summary([record(method="statistics", settings=today), record(method="statistics", settings="old", draw=1)])
+    assert row["settings"] == today and row["draws"] == 1 and is_todays(row)
+    assert methods.settings_of("gcn", 100) is None and methods.settings_of("paper", 100) not in (None, today)
+
+
+def test_methods_that_train_networks_have_fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [methods.trains(name) for name in ("best", "paper", "gcn", "statistics", "ridge")] == [True] * 3 + [
+        False
+    ] * 2
+    monkeypatch.setattr(predictor_quality, "here", list)
+    options = predictor_quality._parser().parse_args(  # private: what a command line becomes
+        ["--methods", "best", "ridge", "--benchmark", "fbnet_pixel3", "--sizes", "50", "--judged", "9"]
+    )
+    tasks = predictor_quality._tasks(options, False)  # private: what a command line becomes
+    assert [(task.method, task.draw) for task in tasks] == [("best", i) for i in range(3)] + [
+        ("ridge", i) for i in range(5)
+    ]
+    assert {task.judged for task in tasks} == {None}
+
+
+def test_a_recipe_for_fractions_is_refused_for_latencies(tmp_path: Path) -> None:
+    arguments = ["--methods", "paper", "--benchmark", "fbnet_pixel3", "--out", str(tmp_path / "o")]
+    with pytest.raises(SystemExit, match="error: 'paper' learns fractions; fbnet_pixel3 has milliseconds"):
+        predictor_quality.main(arguments)
+
+
+def test_the_command_from_tables_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BENCHMARKS, "fbnet_pixel3", benchmark(higher_is_better=False))
+    out, work = tmp_path / "o.json", tmp_path / "w.jsonl"
+    sizes = ["--benchmark", "fbnet_pixel3", "--sizes", "40", "--draws", "0", "1", "--jobs", "0"]
+    arguments = [*sizes, "--methods", "ridge", "boosted-trees", "--work", str(work), "--out", str(out)]
+    predictor_quality.main(arguments)
+    rows = {row["method"]: row for row in read_json(out)["rows"]}
+    assert rows.keys() == {"ridge", "boosted-trees"} and rows["ridge"]["draws"] == 2
+    assert rows["ridge"]["tau"] > 0.9 and rows["ridge"]["tau_as_told"] > 0.9 and rows["ridge"]["cells"] == 60
+    assert "within_1" not in rows["ridge"] and 0 <= rows["boosted-trees"]["within_1"] <= 1
+    assert rows["ridge"]["best_of_50_each"] == [1, 1]
