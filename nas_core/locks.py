@@ -22,11 +22,14 @@ _HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 
 @contextlib.contextmanager
-def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[None]:
+def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
     """Keep other processes, and other threads, out of what is written or measured in the block.
 
     The lock is the system's (``flock``), the file only its name: one that a killed process left holds nobody up. It
     says who holds it, and is removed at the end. Where the folder of it does not exist, it is made.
+
+    The block gets the descriptor of the lock. A child that inherits it (``pass_fds``) holds the lock too, should it
+    outlive this process.
 
     Args:
         doing: what another process that holds the lock does ("writes to lat.jsonl").
@@ -41,7 +44,7 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[None]:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-        yield
+        yield descriptor
     finally:
         with contextlib.suppress(OSError):
             path.unlink()  # before it is given back: whoever waits for this very file sees that it is gone

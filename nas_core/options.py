@@ -15,7 +15,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -23,7 +23,7 @@ from typing import Any, TypeVar, get_type_hints
 from nas_core.checks import checked_value
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["Option", "add_options", "config_from", "flag_of", "options_of", "read_options"]
+__all__ = ["Option", "add_options", "arguments_of", "config_from", "flag_of", "options_of", "read_options"]
 
 Config = TypeVar("Config")
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
@@ -190,6 +190,23 @@ def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Conf
     typed = {option.name: (option, getattr(parsed, option.name)) for option in options_of(config_class)}
     given = {name: option.read(value) for name, (option, value) in typed.items() if value is not None}
     return config_from(config_class, given, "option")
+
+
+def arguments_of(config: Any) -> list[str]:
+    """The arguments from which a parser with :func:`add_options` reads equal settings; defaults are left out."""
+    found: list[str] = []
+    for option in options_of(type(config)):
+        value = getattr(config, option.name)
+        if value == option.default:
+            continue
+        if option.kind is bool:
+            found.append(option.flag if value else f"--no-{option.flag.removeprefix('--')}")
+        elif option.grouped:
+            group = asdict(value) if is_dataclass(value) and not isinstance(value, type) else dict(value)
+            found += [part for key, one in group.items() for part in (option.flag, f"{key}={one}")]
+        else:
+            found += [option.flag, *map(str, value if option.many else [value])]
+    return found
 
 
 def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:

@@ -14,7 +14,7 @@ FLOORS = (
     ("space", "layers", "graph"),
     ("export",),
     ("models",),
-    ("supernet", "predictor"),
+    ("supernet", "predictor", "proxies"),
     ("latency",),
     ("search",),
     ("studies", "report"),

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from nas_core.checks import Range, check_fields
 from nas_core.cli.options import flagged, parameters_of, with_options
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.options import add_options, config_from, flag_of, options_of, read_options
+from nas_core.options import add_options, arguments_of, config_from, flag_of, options_of, read_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +134,19 @@ def test_settings_of_yaml() -> None:
     found = config_from(Toy, given, "option")
     assert found == Toy(data=Path("d"), share=1.0, part=Inner(depth=3), betas=(0.0, 1.0), more={"a": "b"})
     assert config_from(Toy, {"data": "d", "part": Inner(depth=9)}, "option").part.depth == 9
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Toy(data=Path("here")),
+        Toy(data=Path("here"), out=Path("there"), count=0, share=0.25, how="slow", strict=True, warm=False),
+        Toy(data=Path("here"), betas=(0.9, 0.98), part=Inner(depth=4), more={"a": "1", "b": "x y"}),
+    ],
+)
+def test_settings_as_arguments_are_read_as_equal_settings(settings: Toy) -> None:
+    assert parsed(*arguments_of(settings)) == settings
+    assert arguments_of(Toy(data=Path("here"))) == ["--data", "here"]
 
 
 def test_what_no_option_can_be() -> None:

@@ -83,8 +83,9 @@ def _parameter(name: str, takers: Sequence[tuple[str, Option]]) -> inspect.Param
 
 
 def _help(takers: Sequence[tuple[str, Option]]) -> str:
-    """Who takes the option, and what it is to each."""
+    """Who takes the option, and what it is to each; a taker without a name is the command itself."""
     by_text: dict[str, list[str]] = {}
     for taker, option in takers:
         by_text.setdefault(option.described, []).append(taker)
-    return " ".join(f"{', '.join(names)}: {text.rstrip('.')}." for text, names in by_text.items())
+    told = {text: f"{', '.join(names)}: " if any(names) else "" for text, names in by_text.items()}
+    return " ".join(f"{named}{text.rstrip('.')}." for text, named in told.items())

@@ -32,10 +32,12 @@ GROUPS = {
     "nas_ext.latency_models": "nas_core.latency:LATENCY_MODELS",
     "nas_ext.network_families": "",
     "nas_ext.network_kinds": "nas_core.models:KINDS",
+    "nas_ext.proxies": "nas_core.proxies:PROXIES",
     "nas_ext.quickstarts": "nas_core.quickstart:QUICKSTARTS",
     "nas_ext.routers": "nas_core.layers:ROUTERS",
     "nas_ext.space_formats": "",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
+    "nas_ext.studies": "nas_core.studies:STUDIES",
 }
 """Every group of entry points, and the registry that knows what a member has to be, where there is one."""
 _MARK = "nas-ext-plug-in:"

@@ -14,10 +14,11 @@ SHOWN = {
     "index": ["router"],
     "latency-family": ["latency_by_genes", "latency_by_graph", "network_family"],
     "network-kind": ["network_kind"],
-    "predictor": ["accuracy_model", "graph_reader"],
+    "predictor": ["accuracy_model", "graph_reader", "zero_cost_proxy"],
     "quickstart": ["quickstart"],
     "space": ["gene"],
     "strategy": ["strategy"],
+    "studies": ["study"],
 }
 
 

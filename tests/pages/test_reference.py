@@ -25,10 +25,11 @@ PAGES = {
     "models": ("nas_core.models", "nas_core.models.image", "nas_core.models.masked_lm", "nas_core.models.translation"),
     "naslib": ("naslib_ext",),
     "nni": ("nni_ext",),
-    "predictor": ("nas_core.predictor",),
+    "predictor": ("nas_core.predictor", "nas_core.predictor.fidelity", "nas_core.proxies"),
     "report": ("nas_core.report",),
     "search": ("nas_core.search",),
     "space": ("nas_core.space",),
+    "studies": ("nas_core.studies", "nas_core.studies.gap"),
     "supernet": ("nas_core.supernet", "nas_core.supernet.elastic", "nas_core.supernet.teacher"),
     "timm": ("timm_ext",),
 }  # fmt: skip
