@@ -22,6 +22,7 @@ from benchmarks.page.sections import (
     supernet,
     timm_networks,
     trained,
+    trust,
 )
 from benchmarks.page.sections.gpus import ANCHOR, TITLE, on_gpus
 from nas_core.errors import DataError
@@ -32,12 +33,12 @@ _ALL = {
     anchor(section.title): section
     for module in (
         supernet, attention, search, predictor, prior, proxies, fidelity, latency, networks, timm_networks, onnx,
-        language, trained, calibration,
+        language, trained, calibration, trust,
     )
     for section in module.SECTIONS
 }  # fmt: skip
 GROUPS = {
-    "What quality": ("translation", "real-bleu", "attention-quality", "images"),
+    "What quality": ("translation", "estimates-of-supernets", "real-bleu", "attention-quality", "images"),
     "What a trained model is worth": (
         "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",
         "attention-of-a-trained-model",

@@ -1,0 +1,82 @@
+"""Commands of a benchmark that asks supernets for the loss of networks that are also trained from scratch."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.parts.trained.translation_runs import TranslationRuns
+from nas_core.files import read_json
+
+__all__ = ["EXPERTS", "TrustRuns"]
+
+EXPERTS: dict[str, tuple[str, ...]] = {
+    "sandwich": ("--mos", "none"),
+    "layer-wise": ("--mos", "layer"),
+    "neuron-wise": ("--mos", "neuron"),
+}
+"""How a supernet of the sandwich rule is trained -> options of ``fairseq-train``."""
+
+
+@dataclass(frozen=True)
+class TrustRuns(TranslationRuns):
+    """Supernets and standalone networks of one space; each step writes below ``work``."""
+
+    space: str
+    updates: int
+    """Updates of every supernet and of every standalone network."""
+    networks: int
+    """Standalone networks."""
+
+    examples: ClassVar[tuple[object, ...]] = ()
+    """Options of the studies that say which validation examples are taken; default: all."""
+
+    @abstractmethod
+    def supernet(self, method: str, seed: int) -> Path:
+        """The checkpoint of one training."""
+
+    @property
+    @abstractmethod
+    def first(self) -> str:
+        """The method whose supernet of the first seed gives the standalone networks their settings."""
+
+    def study(self, name: str, label: str, checkpoint: Path, *arguments: object) -> dict[str, Any]:
+        """What a study wrote about one checkpoint."""
+        out = self.work / name / label
+        if not (out / f"{name}.json").exists():
+            words = ("--checkpoint", checkpoint, "--out", out, *self.examples, *arguments)
+            self.run(f"{name}-{label}", "nas-ext", "study", name, *words)
+        content: dict[str, Any] = read_json(out / f"{name}.json")
+        return content
+
+    def standalone(self) -> Path:
+        """The results of the networks that are trained from scratch."""
+        self.study("gap", "standalone", self.supernet(self.first, 1), "--architectures", self.networks)
+        return self.work / "gap" / "standalone" / "standalone.jsonl"
+
+    def row(self, method: str, seed: int, routed: bool) -> dict[str, Any]:
+        """The figures of one supernet; those of routers where it has some."""
+        label, checkpoint = f"{method}-{seed}", self.supernet(method, seed)
+        gap = self.study("gap", label, checkpoint, "--standalone", self.standalone())
+        conflict = self.study("conflict", label, checkpoint, "--batches", 8)["summary"][0]
+        routing = self.study("routing", label, checkpoint)["summary"][0] if routed else None
+        found, inherited = gap["summary"][0], [each["inherited"] for each in gap["rows"]]
+        return {
+            "method": method, "seed": seed, "error": found["error"], "tau": found["tau"], "bias": found["bias"],
+            "inherited_loss": sum(inherited) / len(inherited), "inherited": inherited,
+            "conflict": {name: conflict[name] for name in ("smallest", "mean")},
+            "routing": {name: routing[name] for name in ("extremes", "mean")} if routing else None,
+            "training_seconds": read_json(self.work / "seconds" / f"{label}.json")["seconds"],
+        }  # fmt: skip
+
+    def networks_alone(self) -> list[dict[str, Any]]:
+        """Size, loss, genes and training time of each standalone network."""
+        gap = read_json(self.work / "gap" / "standalone" / "gap.json")
+        return [
+            {"params_m": each["params_m"], "loss": each["standalone"],
+             "genes": gap["architectures"][each["architecture"]],
+             "seconds": gap["training_seconds"].get(each["architecture"])}
+            for each in gap["rows"]
+        ]  # fmt: skip
