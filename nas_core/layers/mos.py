@@ -68,6 +68,8 @@ class MoSConfig:
                 f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers}:"
                 " each must be at least 1"
             )
+        if not 0 <= self.router_dropout < 1:
+            raise ConfigError(f"router dropout {self.router_dropout}; expected a share from 0 to below 1")
         if self.share_router and not ROUTERS.get(self.kind).shareable:
             raise ConfigError(
                 f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
