@@ -16,7 +16,7 @@ __all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """What ``--teacher`` calls the largest subnet of each update."""
-EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout")
+EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
 """Settings of experts, beside their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 """Settings of a network that is built by its name."""
@@ -57,6 +57,13 @@ class TrainConfig:
     """with experts: linear layers of a router"""
     mos_router_dropout: float = 0.0
     """with experts: dropout in the routers' hidden layers"""
+    mos_start: str = "independent"
+    """with experts: they begin independent, as equal copies, or as copies that are near"""
+    mos_rank: int = 0
+    """with experts: those but the first differ from it by a matrix of this rank; 0: all are full"""
+    mos_apart: float = 0.0
+    """weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the same row of
+    two of them, from 0 to 1; 0: none"""
     init: str = ""
     """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of
     'nas-ext elastic'"""

@@ -78,8 +78,8 @@ class MoSConfig:
             raise unknown_choice("start of experts (--mos-start)", self.start, STARTS)
         if self.rank < 0 or (self.rank and self.experts < 2):
             raise ConfigError(
-                f"rank {self.rank} of the differences of {self.experts} experts; expected 0 (full experts), or more with"
-                " at least 2 experts"
+                f"rank {self.rank} of the differences of {self.experts} experts; expected 0 (full experts), or more"
+                " with at least 2 experts"
             )
 
     @property

@@ -13,7 +13,7 @@ from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.mos import MoSLinear
 from nas_core.layers.starts import SPREAD, near_copies
 
-__all__ = ["SPREAD", "copy_into_experts"]
+__all__ = ["copy_into_experts"]
 
 
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
@@ -52,4 +52,3 @@ def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD
             else:
                 tensor.copy_(state[name])
     mixed.load_state_dict(target)
-
