@@ -123,9 +123,9 @@ def check_backend(args: Any) -> None:
     Raises:
         ConfigError: several workers whose gradients would never be complete, or with a backend that needs GPUs.
     """
-    backend = str(getattr(args, "ddp_backend", ""))
-    if backend not in ("c10d", "pytorch_ddp") or _workers(args) < 2:
+    if not with_torch_ddp(args):
         return
+    backend = str(args.ddp_backend)
     if _on_cpu(args):
         raise ConfigError(f"--ddp-backend {backend} of fairseq needs a GPU for each worker; on the CPU give legacy_ddp")
     if not getattr(args, "find_unused_parameters", False):
@@ -133,6 +133,11 @@ def check_backend(args: Any) -> None:
             f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp, or add"
             " --find-unused-parameters"
         )
+
+
+def with_torch_ddp(args: Any) -> bool:
+    """Whether several workers exchange gradients by torch's own DDP."""
+    return str(getattr(args, "ddp_backend", "")) in ("c10d", "pytorch_ddp") and _workers(args) > 1
 
 
 def _on_cpu(args: Any) -> bool:

@@ -36,7 +36,15 @@ INHERITED = (
     "max_target_positions",
 )
 """What a translation model that begins from a checkpoint takes from there unless it says otherwise."""
-_EXPERTS = ("mos", "mos_experts", "mos_router_hidden", "mos_router_layers", "mos_own_router", "mos_encoding")
+_EXPERTS = (
+    "mos",
+    "mos_experts",
+    "mos_router_hidden",
+    "mos_router_layers",
+    "mos_own_router",
+    "mos_encoding",
+    "mos_rank",
+)
 """What an architecture's name stands for, so that it is not taken from a file, unless that is of a trained network."""
 _TAKEN_OVER = (
     "taken_over",

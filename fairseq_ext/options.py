@@ -13,6 +13,7 @@ from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.positions import POSITIONS
+from nas_core.layers.starts import STARTS
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.space.encoding import ENCODINGS
@@ -34,6 +35,12 @@ SHARED: dict[str, dict[str, Any]] = {
     "mos-encoding": {
         "choices": ENCODINGS,
         "help": "what routers read of an architecture: layers averaged, each layer, or an indicator for each option",
+    },
+    "mos-start": {"choices": STARTS, "help": "experts begin independent, as equal copies, or as copies that are near"},
+    "mos-rank": {
+        "type": int,
+        "metavar": "R",
+        "help": "experts but the first differ from it by a matrix of rank R; 0: all are full",
     },
     "architecture-draw": {"choices": ("gene", "architecture"), "help": "draw each gene uniformly, or architectures"},
     "dropout": {"type": float, "metavar": "P", "help": "after embeddings and sublayers, scaled by the subnet's width"},
@@ -57,6 +64,8 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_router_dropout": 0.0,
     "mos_own_router": False,
     "mos_encoding": "summary",
+    "mos_start": "independent",
+    "mos_rank": 0,
     "subnet": None,
     "architecture_draw": "gene",
     "dropout": 0.1,
@@ -160,6 +169,8 @@ def experts_config(args: Namespace, static: bool) -> MoSConfig:
         router_dropout=args.mos_router_dropout,
         share_router=False if args.mos_own_router else None,
         encoding=args.mos_encoding,
+        start=args.mos_start,
+        rank=args.mos_rank,
     )
 
 

@@ -20,7 +20,7 @@ from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.models import MODELS
-from timm_ext.options import TrainConfig
+from timm_ext.options import EXPERTS, TrainConfig
 from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
@@ -55,6 +55,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
     names = ("search_space", "subnet", "mos", "img_size", "act_drop_rate")
     values = (config.search_space, config.subnet, config.mos, config.img_size, config.act_drop)
     given: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value}
+    given |= {name: getattr(config, name) for name in config.others(EXPERTS)}
     model: VisionModel = timm.create_model(
         config.model,
         num_classes=classes,
@@ -64,6 +65,11 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
         architecture_seed=config.seed,
         **given,
     )
+    if config.others(EXPERTS) and model.net.config.mos.kind == "none":
+        raise ConfigError(
+            f"--{config.others(EXPERTS)[0].replace('_', '-')} of a network without experts; give a supernet and --mos"
+            " layer or neuron, or leave it out"
+        )
     return model
 
 

@@ -43,8 +43,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         drop_rate: after the embedding and each sublayer. ``attn_drop_rate``, ``act_drop_rate`` and ``drop_path_rate``
             are on attention weights, hidden units and whole sublayers.
         mos: experts of the feed-forward layers: none, layer, neuron or another of ``nas_core.layers.mixtures()``; a
-            static network has none. ``mos_experts``, ``mos_router_hidden``, ``mos_router_layers`` and
-            ``mos_router_dropout`` as in :class:`nas_core.layers.MoSConfig`.
+            static network has none. ``mos_experts``, ``mos_router_hidden``, ``mos_router_layers``,
+            ``mos_router_dropout``, ``mos_start`` and ``mos_rank`` as in :class:`nas_core.layers.MoSConfig`.
         architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
         linear_form: how linear attention is computed, with the same results; ``auto`` chooses by device and length.
         activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
@@ -71,6 +71,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         mos_router_hidden: int = 128,
         mos_router_layers: int = 2,
         mos_router_dropout: float = 0.0,
+        mos_start: str = "independent",
+        mos_rank: int = 0,
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
@@ -97,6 +99,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             router_hidden=mos_router_hidden,
             router_layers=mos_router_layers,
             router_dropout=mos_router_dropout,
+            start=mos_start,
+            rank=mos_rank,
         )
         self.arguments, self.is_supernet = arguments, space.cardinality() > 1
         config = VisionConfig(

@@ -11,12 +11,14 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.options import add_options, read_options
 from nas_core.precision import PRECISIONS
 
-__all__ = ["LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
+__all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """What ``--teacher`` calls the largest subnet of each update."""
-_OF_MODEL = ("search_space", "subnet", "mos")
+EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
+"""Settings of experts, beside their kind."""
+_OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 """Settings of a network that is built by its name."""
 _FORMER = {"float32": "fp32", "bfloat16": "bf16"}
 """Names of precisions in earlier releases."""
@@ -47,6 +49,21 @@ class TrainConfig:
     """architecture file: train this one network"""
     mos: str = ""
     """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
+    mos_experts: int = 2
+    """with experts: how many each of their linear layers has"""
+    mos_router_hidden: int = 128
+    """with experts: width of the routers' hidden layers"""
+    mos_router_layers: int = 2
+    """with experts: linear layers of a router"""
+    mos_router_dropout: float = 0.0
+    """with experts: dropout in the routers' hidden layers"""
+    mos_start: str = "independent"
+    """with experts: they begin independent, as equal copies, or as copies that are near"""
+    mos_rank: int = 0
+    """with experts: those but the first differ from it by a matrix of this rank; 0: all are full"""
+    mos_apart: float = 0.0
+    """weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the same row of
+    two of them, from 0 to 1; 0: none"""
     init: str = ""
     """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of
     'nas-ext elastic'"""
@@ -160,7 +177,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if not self.model and not self.init:
             raise ConfigError("neither --model nor --init; give the name of a model, or a checkpoint to go on from")
-        if not self.model and (given := [name for name in _OF_MODEL if getattr(self, name)]):
+        if not self.model and (given := self.others(_OF_MODEL)):
             raise ConfigError(
                 f"--{given[0].replace('_', '-')} without --model: the network of --init says it itself; leave it out"
             )
@@ -191,6 +208,12 @@ class TrainConfig:
         if not 0 < self.scale <= 1:
             raise ConfigError(f"--scale {self.scale}; expected a share above 0 and up to 1")
         self._check_teacher()
+
+    def others(self, names: Sequence[str]) -> list[str]:
+        """Which of these settings have another value than the default."""
+        return [
+            field.name for field in fields(self) if field.name in names and getattr(self, field.name) != field.default
+        ]
 
     def _check_teacher(self) -> None:
         own = [field for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nas_core.errors import NasExtError
+from nas_core.layers.alike import check_apart, experts_alike
 from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
@@ -30,11 +31,24 @@ class Step:
 
     Args:
         clip: largest norm of the gradient; 0: no limit.
+        apart: weight in the loss of how alike a supernet's experts are, see
+            :func:`nas_core.layers.alike.experts_alike`.
+
+    Raises:
+        ConfigError: experts shall be kept apart, and there are none.
     """
 
     def __init__(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, precision: str, clip: float, workers: Workers
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        precision: str,
+        clip: float,
+        workers: Workers,
+        apart: float = 0.0,
     ) -> None:
+        check_apart(apart, model)
+        self.apart = apart
         self.model, self.optimizer, self.precision, self.clip, self.workers = model, optimizer, precision, clip, workers
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
@@ -50,6 +64,8 @@ class Step:
     def update(self) -> None:
         """Change the weights by the mean gradient of all workers. In fp16 an update is left out where that is not
         finite, and the scale halved."""
+        if self.apart:
+            self.backward(lambda: self.apart * experts_alike(self.model), nullcontext())
         self.workers.average_gradients(self.model.parameters())
         if self.clip:
             self.scaler.unscale_(self.optimizer)

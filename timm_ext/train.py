@@ -94,7 +94,8 @@ class Trainer:
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
-        self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers)
+        settings = config.precision, config.clip_grad, self.workers, config.mos_apart
+        self.step = Step(self.model, self.optimizer, *settings)
         self.stability = make_stability(config, self.model.space)
         self.history: list[dict[str, Any]] = []
         self.epoch = 0

@@ -19,6 +19,7 @@ from fairseq.optim.amp_optimizer import AMPOptimizer
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.stability import Ranking, exact, stop_when_stable
+from fairseq_ext.training.apart import LOGGED, check_options, keeping_apart
 from fairseq_ext.validation import KeptSubnets
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
@@ -30,7 +31,7 @@ __all__ = ["SupernetTask", "SupernetTaskConfig"]
 
 logger = logging.getLogger(__name__)
 
-_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss")
+_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
 """What is logged as the mean over the subnets of a batch that have it."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
 _SAMPLING_HELP = (
@@ -70,6 +71,13 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
         metadata={
             "help": "whose validation loss is 'loss' and so selects checkpoint_best.pt; in the code of HAT and of"
             " Mixture-of-Supernets the smallest"
+        },
+    )
+    mos_apart: float = field(
+        default=0.0,
+        metadata={
+            "help": "weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the"
+            " same row of two of them, from 0 to 1; 0: none"
         },
     )
 
@@ -115,6 +123,7 @@ class SupernetTask:
         with one_line_errors():
             if not isinstance(model, self.model_type):
                 raise ConfigError(self.advice)
+            check_options(self.cfg.mos_apart, str(self.cfg.supernet_sampling), model)
         if self.cfg.stability_architectures:
             self.rank(model)
         names = ", ".join(self.validated(model))
@@ -162,8 +171,9 @@ class SupernetTask:
         self.kept.forget()
         supernet = _unwrap(model)
         if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
+            apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, 1)
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(  # type: ignore[misc]
-                sample, model, criterion, optimizer, update_num, ignore_grad
+                sample, model, apart, optimizer, update_num, ignore_grad
             )
             return result
         model.train()
@@ -171,6 +181,7 @@ class SupernetTask:
         named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
         if getattr(criterion, "largest_first", False):  # it teaches the others
             named = {"largest": named["largest"], **named}
+        apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, len(named))
         outputs = {}
         total, size = 0.0, 0
         teaching = hasattr(criterion, "one_batch")
@@ -180,7 +191,7 @@ class SupernetTask:
                 last = index == len(named) - 1
                 with supernet.using(architecture), nullcontext() if last else _no_sync(model):
                     with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
-                        loss, size, outputs[name] = criterion(model, sample)
+                        loss, size, outputs[name] = apart(model, sample)
                     loss = loss / len(named) * (0 if ignore_grad else 1)
                     optimizer.backward(loss)
                 total = total + loss.detach()
@@ -212,6 +223,9 @@ class SupernetTask:
         for key in sorted(names):
             value = sum(exact(log.get(key, 0)) for log in logging_outputs)
             metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / math.log(2), total, round=3)
+        if any(LOGGED in log for log in logging_outputs):
+            value = sum(exact(log.get(LOGGED, 0)) for log in logging_outputs)
+            metrics.log_scalar(LOGGED, value / max(total, 1), total, round=4)
 
 
 def _extremes(model: Any) -> str:

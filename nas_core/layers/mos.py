@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.linear import ElasticLinear, prefix
+from nas_core.layers.low_rank import low_rank_experts, mix_low_rank, start_factors
 from nas_core.layers.modes import without_autocast
 from nas_core.layers.routers import ROUTERS
+from nas_core.layers.starts import SPREAD, STARTS, near_copies
 from nas_core.layers.weights import Affine
 
 __all__ = ["MoSConfig", "MoSLinear", "mix", "mixtures", "naive_mix"]
@@ -49,6 +51,12 @@ class MoSConfig:
     encoding: str = "summary"
     """What routers read of an architecture: ``summary``, one number per choice with layers averaged, as for translation
     in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
+    start: str = "independent"
+    """How experts begin: ``independent``, each drawn on its own, as the authors' do; ``equal``, copies of one, which
+    part as their routers give them different shares; or ``near``, copies that differ by 2% of their deviation."""
+    rank: int = 0
+    """The first expert is full, the others differ from it by a matrix of this rank, which begins at zero unless
+    ``start`` is ``near``; 0: all are full."""
 
     def __post_init__(self) -> None:
         if self.kind == NONE:
@@ -60,9 +68,18 @@ class MoSConfig:
                 f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers}:"
                 " each must be at least 1"
             )
+        if not 0 <= self.router_dropout < 1:
+            raise ConfigError(f"router dropout {self.router_dropout}; expected a share from 0 to below 1")
         if self.share_router and not ROUTERS.get(self.kind).shareable:
             raise ConfigError(
                 f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
+            )
+        if self.start not in STARTS:
+            raise unknown_choice("start of experts (--mos-start)", self.start, STARTS)
+        if self.rank < 0 or (self.rank and self.experts < 2):
+            raise ConfigError(
+                f"rank {self.rank} of the differences of {self.experts} experts; expected 0 (full experts), or more"
+                " with at least 2 experts"
             )
 
     @property
@@ -123,20 +140,45 @@ def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
 
 
 class MoSLinear(nn.Module):
-    """An elastic linear layer of M experts, mixed into one matrix by coefficients ``(M,)`` or ``(O, M)``."""
+    """An elastic linear layer of M experts, mixed into one matrix by coefficients ``(M,)`` or ``(O, M)``.
+
+    Its parameters are ``weight`` (M, O, I) and ``bias`` (M, O). With experts of low rank, ``weight`` (1, O, I) is the
+    first of them, and ``left`` (M - 1, O, r) and ``right`` (M - 1, r, I) are the factors of what the others add to it.
+
+    Raises:
+        ConfigError: the rank of the experts is above that of the layer.
+    """
 
     def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
         super().__init__()
-        experts = [ElasticLinear(in_features, out_features) for _ in range(config.experts)]
-        self.weight = nn.Parameter(torch.stack([expert.weight.detach() for expert in experts]))
-        self.bias = nn.Parameter(torch.stack([expert.bias.detach() for expert in experts]))
+        full = 1 if config.rank else config.experts
+        drawn = [ElasticLinear(in_features, out_features) for _ in range(full if config.start == STARTS[0] else 1)]
+        spread = SPREAD if config.start == "near" else 0.0
+        if len(drawn) == full:
+            weight = torch.stack([each.weight.detach() for each in drawn])
+        else:
+            weight = near_copies(drawn[0].weight, full, spread)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(torch.zeros(config.experts, out_features))
+        self.rank = config.rank
+        if config.rank:
+            left, right = start_factors(weight[0], config.experts, config.rank, spread)
+            self.left, self.right = nn.Parameter(left), nn.Parameter(right)
+
+    def experts(self) -> Tensor:
+        """Every expert as a full matrix, ``(M, O, I)``."""
+        return low_rank_experts(self.weight[0], self.left, self.right) if self.rank else self.weight
 
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
         """The mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
         exact = torch.promote_types(self.weight.dtype, torch.float32)
         with without_autocast(self.weight):
             coefficients = coefficients.to(exact)
-            weight = mix(self.weight, coefficients, out_features, in_features)
+            if self.rank:
+                first, factors = self.weight[0], (self.left, self.right)
+                weight = mix_low_rank(first, *factors, coefficients, out_features, in_features)
+            else:
+                weight = mix(self.weight, coefficients, out_features, in_features)
             by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
             bias = prefix(self.bias, len(self.bias), out_features).to(exact)
             mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)

@@ -176,3 +176,17 @@ def build(task: Any, **options: Any) -> Any:
     ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
     torch.manual_seed(1)
     return TranslationModel.build_model(args, task)
+
+
+class Backward:
+    """As much of an optimizer as a training step uses."""
+
+    def backward(self, loss: torch.Tensor) -> None:
+        loss.backward()
+
+
+def gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """All gradients, zero where there is none; then forgotten."""
+    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
+    model.zero_grad(set_to_none=True)
+    return found

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.options import options_of
+from tests.timm_ext.running import SPACE, config, train
+from timm_ext.building import build_model
+from timm_ext.checkpoint import load_model
 from timm_ext.options import TrainConfig, parse
 
 NEEDED = ["--data", "d", "--model", "m", "--output", "o"]
@@ -64,3 +68,25 @@ def test_the_compiler_may_be_left_unsaid() -> None:
 def test_settings_that_cannot_work(changes: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         TrainConfig(data="d", model="m", output="o", **changes)
+
+
+def test_experts_are_kept_by_checkpoints_and_bind_a_run(npz: Path, tmp_path: Path) -> None:
+    run, more = tmp_path / "run", {"mos": "layer", "mos_experts": 3, "mos_router_layers": 4, "mos_router_hidden": 8}
+    train(npz, run, updates=1, **more)
+    experts = load_model(run / "last.pt").net.config.mos
+    assert (experts.experts, experts.router_layers, experts.router_hidden) == (3, 4, 8)
+    with pytest.raises(ConfigError, match="holds a run with --mos-experts 3, now 2"):
+        train(npz, run, updates=1, **{**more, "mos_experts": 2})
+
+
+def test_experts_of_a_network_that_has_none(npz: Path, tmp_path: Path) -> None:
+    SPACE.smallest().save(tmp_path / "a.json")
+    static = {"mos": "layer", "subnet": str(tmp_path / "a.json")}
+    for given in ({}, static):
+        with pytest.raises(ConfigError, match="--mos-experts of a network without experts"):
+            build_model(config(npz, tmp_path / "run", mos_experts=3, **given), 2)
+    with pytest.raises(ConfigError, match="--mos-router-layers without --model"):
+        TrainConfig(data="d", init="i", output="o", mos_router_layers=3)
+    for wrong, said in (({"mos_experts": 0}, "experts 0, .* at least 1"), ({"mos_router_dropout": 1.0}, "dropout 1.0")):
+        with pytest.raises(ConfigError, match=said):
+            build_model(config(npz, tmp_path / "run", mos="neuron", **wrong), 2)

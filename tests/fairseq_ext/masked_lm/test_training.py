@@ -63,6 +63,32 @@ def test_the_sandwich_and_its_validation(text: Path, space_file: Path, tmp_path:
     assert read_state(extracted)["cfg"]["task"]["_name"] == "masked_lm"
 
 
+@pytest.mark.parametrize("experts", [["--mos-start", "near"], ["--mos-rank", 2, "--mos-experts", 3]])
+def test_the_largest_subnet_teaches_and_experts_are_kept_apart(
+    text: Path, space_file: Path, tmp_path: Path, experts: list[object]
+) -> None:
+    options = [
+        *COMMON,
+        *MASKED,
+        "--task",
+        "supernet_masked_lm",
+        "--sampling",
+        "sandwich",
+        "--arch",
+        "mos_roberta_small",
+    ]
+    options += ["--search-space", space_file, "--criterion", "distilled_masked_lm", "--teacher", "largest"]
+    options += ["--distill-weight", 1, "--mos-apart", 0.1, *experts, "--max-update", 2, "--save-dir", tmp_path]
+    done = run("train", text, *options)
+    assert done.code == 0, done.err
+    for row in done.stats("train_inner"):
+        assert row["distill_loss"] > 0 and 0.9 < row["experts_alike"] <= 1
+    supernet, path = HOST.open(tmp_path / "checkpoint_last.pt"), tmp_path / "subnet.pt"
+    supernet.extract(SPACE.smallest(), path)
+    expected = supernet.evaluate(SPACE.smallest())["loss"]
+    assert HOST.open(path).evaluate(SPACE.smallest())["loss"] == pytest.approx(expected, abs=1e-5)
+
+
 @pytest.mark.parametrize("mos", ["none", "neuron"])
 def test_an_extracted_network_is_the_subnet_and_trains_on(
     trained: Trained, mos: str, text: Path, tmp_path: Path

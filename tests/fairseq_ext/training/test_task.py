@@ -10,16 +10,9 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import draw, sandwich, validation_set
-from tests.fairseq_ext.running import DECODING, SPACE, build, run, set_up
+from tests.fairseq_ext.running import DECODING, SPACE, Backward, build, gradients, run, set_up
 
 NAMES = ["smallest", "largest", "random1", "random2"]
-
-
-class Backward:
-    """As much of an optimizer as a training step uses."""
-
-    def backward(self, loss):
-        loss.backward()
 
 
 @pytest.fixture
@@ -30,13 +23,6 @@ def task(corpus):
 @pytest.fixture
 def criterion(task):
     return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
-
-
-def gradients(model):
-    """All gradients, zero where there is none; then forgotten."""
-    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
-    model.zero_grad(set_to_none=True)
-    return found
 
 
 @pytest.mark.parametrize("mos", ["none", "layer", "neuron"])

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError
+from nas_core.layers import MoSConfig
 from nas_core.layers.attention.forward import self_attention
 from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.transformer import norm
@@ -19,7 +20,7 @@ from nas_core.supernet.elastic.depth import depth_order
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.sorting import sort_axes
 from nas_core.supernet.teacher.taps import Taps
-from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, TrainedStack, channels, trained_stack
+from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, Stack, TrainedStack, channels, trained_stack
 
 
 @pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
@@ -215,6 +216,22 @@ def test_experts_begin_alike_and_can_part() -> None:
     assert all(float(router.weight.grad.abs().max()) > 0 for router in routers[:1])
     first = mixed.layers[0].ffn.fc1.weight
     assert not torch.equal(first[0], first[1])
+
+
+def test_experts_of_low_rank_begin_alike_and_can_part() -> None:
+    """However they had begun; the routers follow once their experts have parted."""
+    trained = trained_stack()
+    mixed = Stack(trained.space, MoSConfig(kind="layer", experts=3, rank=2, start="near"))
+    copy_into_experts(trained.net, mixed)
+    optimizer = torch.optim.SGD(mixed.parameters(), lr=0.1)
+    for update in range(2):
+        got, wanted = (net(net.select(trained.space.smallest()), trained.x) for net in (mixed, trained.net))
+        assert torch.allclose(got, wanted, atol=1e-5) == (not update)
+        optimizer.zero_grad()
+        got.square().sum().backward()
+        ffn = mixed.layers[0].ffn
+        assert ffn.fc1.left.grad.any() and bool(ffn.routers[0].out.weight.grad.any()) == bool(update)
+        optimizer.step()
 
 
 def test_wrong_settings_are_told_before_work_begins(tmp_path: Path) -> None:

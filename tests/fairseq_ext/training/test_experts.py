@@ -1,0 +1,107 @@
+"""How experts begin, their rank, and the term that keeps them apart, in trainings of fairseq."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+from fairseq_ext.checkpoint import read_state
+from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
+from nas_core.layers.alike import expert_layers, experts_alike
+from nas_core.supernet import open_supernet
+from tests.fairseq_ext.running import SPACE, Backward, assert_one_line, build, gradients, run, set_up
+
+SANDWICH = ["--task", "supernet_translation", "--sampling", "sandwich", "--valid-random", 0]
+
+
+def logged(done, name):
+    assert done.code == 0, done.err
+    return [row[name] for row in done.stats("train_inner")]
+
+
+@pytest.mark.parametrize("mos", ["layer", "neuron"])
+def test_experts_of_low_rank_are_trained_kept_and_extracted(arguments, tmp_path, mos):
+    options = [*SANDWICH, "--mos", mos, "--mos-rank", 2, "--mos-experts", 3, "--mos-apart", 1]
+    done = run("train", *arguments, *options, "--save-dir", tmp_path, "--max-update", 3)
+    assert all(0 < value <= 1 for value in logged(done, "experts_alike"))
+    supernet = open_supernet(tmp_path / "checkpoint_last.pt")
+    layers = expert_layers(supernet.model)
+    assert {layer.rank for layer in layers} == {2} and all(layer.left.any() for layer in layers)
+    assert float(experts_alike(supernet.model)) < 1
+    supernet.extract(SPACE.smallest(), tmp_path / "small.pt")
+    static = read_state(tmp_path / "small.pt")
+    assert not any("left" in name or "routers" in name for name in static["model"])
+    assert "mos_apart" not in static["cfg"]["task"]
+    taken = open_supernet(tmp_path / "small.pt")
+    assert taken.evaluate(taken.space.largest()) == pytest.approx(supernet.evaluate(SPACE.smallest()), rel=1e-5)
+
+
+@pytest.mark.parametrize("start", ["independent", "equal", "near"])
+def test_experts_begin_as_they_are_told_to(arguments, tmp_path, start):
+    """After one update of hardly any size."""
+    given = [] if start == "independent" else ["--mos-start", start]
+    options = ["--task", "supernet_translation", *given, "--lr", 1e-9, "--max-update", 1, "--save-dir", tmp_path]
+    done = run("train", *arguments, *options)
+    assert done.code == 0, done.err
+    alike = float(experts_alike(open_supernet(tmp_path / "checkpoint_last.pt").model))
+    assert alike < 0.3 if start == "independent" else (alike > 0.999999) == (start == "equal") and alike > 0.99
+
+
+def test_a_checkpoint_from_before_these_options_is_opened(arguments, tmp_path):
+    done = run("train", *arguments, *SANDWICH, "--max-update", 1, "--save-dir", tmp_path)
+    assert done.code == 0, done.err
+    new = tmp_path / "checkpoint_last.pt"
+    state = torch.load(new, weights_only=True)
+    for name in ("mos_start", "mos_rank"):
+        delattr(state["cfg"]["model"], name)
+    del state["cfg"]["task"]["mos_apart"]
+    torch.save(state, tmp_path / "old.pt")
+    old, new = open_supernet(tmp_path / "old.pt"), open_supernet(new)
+    assert old.model.net.config == new.model.net.config
+    assert old.evaluate(SPACE.smallest()) == new.evaluate(SPACE.smallest())
+
+
+# -- kept apart --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["spos", "sandwich"])
+def test_the_term_is_added_once_for_a_batch_and_shared_by_its_size(corpus, pair, batches, sampling):
+    """The gradient is that without the term, and the term's own, times the tokens by which fairseq divides."""
+    task = set_up(SupernetTranslationTask, SupernetTranslationConfig, corpus, supernet_sampling=sampling)
+    criterion = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+    model = build(pair, mos="layer", mos_experts=3)
+    plain_loss, size, plain = task.train_step(batches[0], model, criterion, Backward(), 5)
+    expected = gradients(model)
+    (experts_alike(model) * 0.5 * size).backward()
+    for name, gradient in gradients(model).items():
+        expected[name] = expected[name] + gradient
+    task.cfg.mos_apart = 0.5
+    loss, _, log = task.train_step(batches[0], model, criterion, Backward(), 5)
+    torch.testing.assert_close(gradients(model), expected, rtol=1e-4, atol=1e-5)
+    alike = float(experts_alike(model))
+    assert float(log["experts_alike"]) == pytest.approx(alike * size)
+    assert float(log["loss"]) == pytest.approx(float(plain["loss"]))
+    assert float(loss) == pytest.approx(float(plain_loss) + 0.5 * alike * size, rel=1e-5)
+    task.train_step(batches[0], model, criterion, Backward(), 5, ignore_grad=True)
+    assert all(not gradient.any() for gradient in gradients(model).values())
+
+
+def test_near_experts_are_driven_apart(arguments, tmp_path):
+    options = [*SANDWICH, "--mos-start", "near", "--max-update", 5, "--mos-apart", 50, "--save-dir", tmp_path]
+    alike = logged(run("train", *arguments, *options), "experts_alike")
+    assert alike == sorted(alike, reverse=True) and alike[0] > 0.99 and alike[-1] < 0.95
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mos", "none", "--mos-apart", 1], "no layers of several experts"),
+        (["--mos-apart", -1], "--mos-apart is -1.0; expected a weight above 0"),
+        (["--mos-rank", 999], "experts of rank 999"),
+        (["--mos-rank", 2, "--mos-experts", 1], "rank 2 of the differences of 1 experts"),
+    ],
+)
+def test_what_cannot_work_is_told_in_one_line(arguments, tmp_path, options, said):
+    done = run("train", *arguments, *SANDWICH, *options, "--save-dir", tmp_path)
+    assert_one_line(done, said)
