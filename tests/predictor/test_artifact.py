@@ -70,7 +70,7 @@ def test_altered_files(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> N
             for name in header
             if name not in kind | {"share", "seed"}
             for value in (None, "x", [], 7)
-            if value is not None or name not in {"ends", "common_ends"}  # graphs with ends of their own; with none in common
+            if value is not None or name not in {"ends", "common_ends"}  # graphs have ends, none in common
         ),
         *(({"share": value}, tensors) for value in (None, "x", [], 7, -0.1, 0, float("nan"))),
         ({"scale": [[0.5, 0.5], [0.1, 0.2]]}, tensors),
