@@ -23,6 +23,15 @@ from nas_core.latency.machine import describe_machine
 RESULT = Path(__file__).parents[1] / "results" / "supernet_trust.json"
 METHODS: dict[str, tuple[str, ...]] = {"SPOS": ("--mos", "none", "--sampling", "spos"), **EXPERTS}
 """Name -> options of ``fairseq-train`` beside those that all supernets share."""
+TAUGHT = ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", "largest", "--distill-weight", "1")
+BEYOND: dict[str, tuple[str, ...]] = {
+    "sandwich, taught in place": ("--mos", "none", *TAUGHT),
+    "neuron-wise, taught in place": ("--mos", "neuron", *TAUGHT),
+    "neuron-wise, near start": ("--mos", "neuron", "--mos-start", "near"),
+    "neuron-wise, four of rank 16": ("--mos", "neuron", "--mos-experts", "4", "--mos-rank", "16"),
+    "neuron-wise, near and kept apart": ("--mos", "neuron", "--mos-start", "near", "--mos-apart", "0.1"),
+}
+"""The same for what the paper does not have; asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +43,13 @@ class Job(TrustRuns):
     first = "SPOS"
 
     def supernet(self, method: str, seed: int) -> Path:
+        name, options = f"{method}-{seed}".replace(", ", "-").replace(" ", "-"), (METHODS | BEYOND)[method]
         return self.fairseq_train(
-            f"{method}-{seed}", "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer",
+            name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer",
             "--search-space", self.space, "--sampling", "sandwich", "--criterion",
             "fused_label_smoothed_cross_entropy", "--lr", 3e-3, "--dropout", 0.1, "--lr-scheduler", "polynomial_decay",
             "--warmup-updates", max(1, self.updates // 10), "--total-num-update", self.updates, "--max-update",
-            self.updates, "--max-tokens", self.tokens, "--disable-validation", "--seed", seed, *METHODS[method],
+            self.updates, "--max-tokens", self.tokens, "--disable-validation", "--seed", seed, *options,
         )  # fmt: skip
 
 
@@ -52,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=1024)
     parser.add_argument("--networks", type=int, default=12)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, *BEYOND], default=list(METHODS))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
@@ -63,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows: list[dict[str, Any]] = []
     for seed in range(1, args.seeds + 1):
         for method in args.methods:
-            rows.append(job.row(method, seed, routed="none" not in METHODS[method]))
+            rows.append(job.row(method, seed, routed="none" not in (METHODS | BEYOND)[method]))
             print({name: value for name, value in rows[-1].items() if name != "inherited"}, flush=True)
             content = {
                 "space": job.space, "updates": job.updates, "tokens": job.tokens, "standalone": job.networks_alone(),

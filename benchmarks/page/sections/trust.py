@@ -55,7 +55,7 @@ def _line(method: str, rows: Sequence[Mapping[str, Any]], reference: Sequence[Ma
     return [
         method, of("error", 3), "" if method == REFERENCE else _signed(_change(rows, reference)), of("tau", 2),
         of("inherited_loss", 3), fixed(mean(row["conflict"]["smallest"] for row in rows), 2),
-        fixed(mean(routing), 2) if routing else "", fixed(mean(row["training_seconds"] for row in rows) / 60, 1),
+        fixed(mean(routing), 2) if routing else "",
     ]  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def _trust(results: Results) -> Mapping[str, str]:
     held = [name for name, change in papers.items() if -change >= min(published[name])]
     alone = [each["loss"] for each in content["standalone"]]
     most = max(len(rows) for rows in methods.values())
-    head = ["", "error", "to sandwich", "tau", "inherited loss", "conflict", "routing", "minutes"]
+    head = ["", "error", "to sandwich", "tau", "inherited loss", "conflict", "routing"]
     lower = all(row["bias"] < 0 for rows in methods.values() for row in rows)
     higher = all(row["bias"] > 0 for rows in methods.values() for row in rows)
     return {

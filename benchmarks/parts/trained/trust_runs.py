@@ -58,7 +58,8 @@ class TrustRuns(TranslationRuns):
 
     def row(self, method: str, seed: int, routed: bool) -> dict[str, Any]:
         """The figures of one supernet; those of routers where it has some."""
-        label, checkpoint = f"{method}-{seed}", self.supernet(method, seed)
+        checkpoint = self.supernet(method, seed)
+        label = checkpoint.parent.name
         gap = self.study("gap", label, checkpoint, "--standalone", self.standalone())
         conflict = self.study("conflict", label, checkpoint, "--batches", 8)["summary"][0]
         routing = self.study("routing", label, checkpoint)["summary"][0] if routed else None
