@@ -12,6 +12,7 @@ STUDIES: Registry[Study] = Registry(
     "nas_ext.studies",
     {
         "gap": "nas_core.studies.gap.study:GAP",
+        "close-gap": "nas_core.studies.close_gap.study:CLOSE_GAP",
         "routing": "nas_core.studies.routing:ROUTING",
         "conflict": "nas_core.studies.conflict:CONFLICT",
         "stability": "nas_core.studies.stability:STABILITY",
