@@ -17,6 +17,8 @@ STUDIES: Registry[Study] = Registry(
         "conflict": "nas_core.studies.conflict:CONFLICT",
         "stability": "nas_core.studies.stability:STABILITY",
         "overhead": "nas_core.studies.overhead:OVERHEAD",
+        "experts": "nas_core.studies.experts.study:EXPERTS",
+        "router": "nas_core.studies.experts.study:ROUTER",
     },
     Study,
 )
