@@ -60,9 +60,9 @@ class Run:
     inherited: str = ""
     """The checkpoint whose weights a further training begins with."""
     every: int = 0
-    """Of a further training: updates after which the network is kept each time."""
+    """In a further training: updates after which the network is kept each time."""
     most_updates: int = 0
-    """Of a further training: its length."""
+    """In a further training: how many updates there are."""
     supernet: bool = False
     """Whether it is a supernet."""
 

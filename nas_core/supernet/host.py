@@ -24,6 +24,7 @@ __all__ = [
     "BertSupernet",
     "Differentiable",
     "Host",
+    "MoreMetrics",
     "PlainSupernet",
     "Report",
     "Supernet",
@@ -71,6 +72,16 @@ class PlainSupernet(Protocol):
         Raises:
             ConfigError: the host's own models have no such network; what differs is said.
         """
+        ...
+
+
+@runtime_checkable
+class MoreMetrics(Protocol):
+    """A :class:`Supernet` with metrics that cost too much to be told each time."""
+
+    def also_evaluate(self, metric: str) -> None:
+        """Let :meth:`Supernet.evaluate` tell this metric from now on, also of networks trained from its subnets; where
+        there is none of this name, nothing changes."""
         ...
 
 

@@ -12,7 +12,7 @@ from nas_core.space import Architecture
 from nas_core.studies.architectures import params_m
 from nas_core.studies.base import Study, Subject, one_space, same_examples
 from nas_core.studies.close_gap.further import Curve, Enough, Schedule, train_further
-from nas_core.studies.gap.comparison import check_examples, doubts, metric_of, named_with_unit
+from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import StandaloneRun, read_runs
 from nas_core.studies.result import Lines, Measure, StudyResult
 
@@ -77,8 +77,7 @@ class _CloseGap(Study):
         runs = runs[: config.architectures or len(runs)]
         check_examples(subjects, runs, config.standalone)
         alone = {run.architecture: metric_of(run.metrics, config.metric, str(config.standalone)) for run in runs}
-        for subject in subjects:  # before hours of training
-            metric_of(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
+        ask_for(config.metric, subjects, space.smallest())
         curves = {
             subject.name: train_further(
                 subject,

@@ -17,7 +17,7 @@ from nas_core.studies.architectures import drawn, params_m
 from nas_core.studies.base import Study, Subject, learned_weights, one_space, same_examples
 from nas_core.studies.experts.training import experts_of, train_supernets
 from nas_core.studies.gap.agreement import FEWEST, agreement
-from nas_core.studies.gap.comparison import check_examples, doubts, metric_of, named_with_unit
+from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import StandaloneRun, read_runs
 from nas_core.studies.result import Bars, Measure, StudyResult
 from nas_core.supernet.host import Supernet
@@ -88,8 +88,7 @@ class _Compared(Study):
         space = one_space(subjects)
         same_examples(subjects)
         wanted = {subject.name: self.wanted(experts_of(subject), config) for subject in subjects}
-        for subject in subjects:  # before hours of training
-            metric_of(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
+        ask_for(config.metric, subjects, space.smallest())
         runs = _standalone(config, subjects, space)
         named: dict[str, Architecture] = {"smallest": space.smallest(), "largest": space.largest()}
         others = drawn(space, config.random, config.seed, without=list(named.values()))

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nas_core.errors import DataError
+from nas_core.space import Architecture
 from nas_core.studies.base import Subject, examples_of
 from nas_core.studies.gap.runs import StandaloneRun
+from nas_core.supernet.host import MoreMetrics
 
-__all__ = ["check_examples", "doubts", "metric_of", "named_with_unit"]
+__all__ = ["ask_for", "check_examples", "doubts", "metric_of", "named_with_unit"]
 
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
@@ -29,6 +31,18 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
                     f"{where}: {len(other)} of {len(runs)} standalone results are of another test set than"
                     f" {subject.path}; give the data, split and number of examples that they were evaluated on"
                 )
+
+
+def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
+    """Have supernets evaluate a metric, before hours of training.
+
+    Raises:
+        DataError: a supernet has none of this name.
+    """
+    for subject in subjects:
+        if isinstance(subject.supernet, MoreMetrics):
+            subject.supernet.also_evaluate(metric)
+        metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
 
 
 def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:

@@ -12,7 +12,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.architectures import ArchitecturesConfig, chosen, drawn, params_m
 from nas_core.studies.base import Study, Subject, one_space, same_examples
 from nas_core.studies.gap.agreement import FEWEST, agreement
-from nas_core.studies.gap.comparison import check_examples, doubts, metric_of, named_with_unit
+from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import RESULTS, StandaloneRun, read_runs, train_standalone
 from nas_core.studies.result import Measure, Pairs, StudyResult
 from nas_core.supernet.training import StandaloneTraining
@@ -73,8 +73,7 @@ class _Gap(Study):
         """Train what is missing, and compare. An interrupted study goes on when it is started again."""
         space = one_space(subjects)
         same_examples(subjects)
-        for subject in subjects:  # before hours of training
-            metric_of(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
+        ask_for(config.metric, subjects, space.smallest())
         earlier = folder / RESULTS
         if config.standalone is None and earlier.exists():
             check_examples(subjects, read_runs(earlier, space), earlier)
