@@ -15,7 +15,7 @@ from nas_core.optional import require
 __all__ = ["bleu"]
 
 _BEAM = 5
-"""As ``fairseq-generate`` has it."""
+"""The default of ``fairseq-generate``."""
 
 
 def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:

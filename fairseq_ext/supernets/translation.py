@@ -43,7 +43,7 @@ class TranslationSupernet(FairseqSupernet):
         self._bleu = self._bleu or metric == "bleu"
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """As any supernet of fairseq, with BLEU where it is asked for."""
+        """Metrics with inherited weights; BLEU too where it is asked for."""
         metrics = super().evaluate(architecture, report)
         if self._bleu:
             from fairseq_ext.supernets.bleu import bleu
