@@ -48,6 +48,7 @@ class ImageSupernet(StudiedSupernet):
     """
 
     units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
+    maximised: ClassVar[tuple[str, ...]] = ("top1",)
 
     def __init__(
         self,

@@ -171,6 +171,8 @@ class TrainConfig:
     """keep the processes that read images from epoch to epoch; a run that is continued then draws other augmentation"""
     log_interval: int = 50
     """updates between two looks at the loss, for which the host waits for the device"""
+    keep_every: int = 0
+    """also keep the network after every so many updates, as kept/UPDATES.pt in the run folder; 0: none"""
     device: str = "cpu"
     """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
 
@@ -189,7 +191,7 @@ class TrainConfig:
         for name in ("epochs", "batch_size", "grad_accum_steps", "log_interval"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected at least 1")
-        for name in ("val_count", "updates", "warmup_updates", "workers"):
+        for name in ("val_count", "updates", "warmup_updates", "workers", "keep_every"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected 0 or more")
         if self.opt_betas and (len(self.opt_betas) != 2 or not all(0 <= beta < 1 for beta in self.opt_betas)):

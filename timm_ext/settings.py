@@ -10,8 +10,10 @@ from typing import Any
 from nas_core.errors import CheckpointError, ConfigError
 from timm_ext.options import TrainConfig, precision_named
 
-__all__ = ["check_continues"]
+__all__ = ["KEPT", "check_continues"]
 
+KEPT = "kept"
+"""The folder in a run folder for networks of ``--keep-every``."""
 _FREE = (
     "device",
     "workers",
@@ -22,6 +24,7 @@ _FREE = (
     "no_prefetcher",
     "persistent_workers",
     "log_interval",
+    "keep_every",
 )
 """Settings that may differ when a run is continued; other ``workers`` and loaders augment by other draws."""
 

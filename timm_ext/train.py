@@ -43,7 +43,7 @@ from timm_ext.data import ImageSet, open_splits, where_validated
 from timm_ext.evaluation import evaluate
 from timm_ext.options import TrainConfig, parse
 from timm_ext.passes import Passes
-from timm_ext.settings import check_continues
+from timm_ext.settings import KEPT, check_continues
 from timm_ext.step import Losses, Step
 from timm_ext.trained.teaching import Teaching
 from timm_ext.training_log import line
@@ -148,6 +148,8 @@ class Trainer:
                 continue
             if self.average is not None:
                 self.average.update(self.model, step=update + 1)
+            if self.config.keep_every and not (update + 1) % self.config.keep_every and self.workers.first:
+                self.save(self.folder / KEPT / f"{update + 1}.pt")
             if not (update + 1) % self.config.log_interval:
                 bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()
@@ -221,6 +223,7 @@ class Trainer:
             self.model,
             arch=self.config.model or self.model.pretrained_cfg["architecture"],
             epoch=self.epoch,
+            updates=min(self.epoch * self.per_epoch, self.updates),
             optimizer=self.optimizer.state_dict(),
             scaler=self.step.state_dict(),
             history=self.history,

@@ -5,9 +5,8 @@ Shapes: B batch, T length, C channels, V vocabulary.
 
 from __future__ import annotations
 
-import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +18,7 @@ from torch import Tensor
 from fairseq_ext.checkpoint import load_network, read_checkpoint
 from fairseq_ext.criterion import label_smoothing
 from fairseq_ext.data import on_device, options_of, split_of
-from fairseq_ext.supernets.standalone import SETTINGS, digest, standalone_settings
+from fairseq_ext.supernets.training import TrainingSupernet
 from nas_core.device import usable_device
 from nas_core.errors import DataError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -38,7 +37,7 @@ TOKENS = 4096
 """What a batch has at most, unless one sequence is longer."""
 
 
-class FairseqSupernet(ABC):
+class FairseqSupernet(TrainingSupernet):
     """A checkpoint of this plug-in's models. Validation batches are read once, on the first evaluation.
 
     ``precision`` is that of evaluation, one of :data:`nas_core.precision.PRECISIONS`; what is extracted or exported is
@@ -204,27 +203,6 @@ class FairseqSupernet(ABC):
             ConfigError: its layers are not all alike, or not such as fairseq's are.
         """
         return self.write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
-
-    # -- standalone training -------------------------------------------------------------------------------------------
-
-    def examples_key(self) -> str:
-        """A digest of the batches that are evaluated."""
-        return digest(self.validation())
-
-    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        """fairseq's trainer with the settings of the supernet's; see :mod:`fairseq_ext.supernets.standalone`."""
-        self.write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
-        data = str(options_of(self.fairseq_task).data)
-        standalone_settings(folder, data, changes)  # a setting that there is not is said before anything runs
-        told = [f"{name}={value}" for name, value in changes.items()]
-        return [sys.executable, "-m", "fairseq_ext.supernets.standalone", str(folder), data, *told]
-
-    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """Metrics after the last update, on the same split."""
-        trained = type(self)(
-            folder / "checkpoint_last.pt", self._data, self._subset, self._sentences, str(self.device), self.precision
-        )
-        return trained.evaluate(trained.space.largest()), trained.examples_key()
 
     @abstractmethod
     def exportable(self, architecture: Architecture) -> Exportable:

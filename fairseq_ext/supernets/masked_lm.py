@@ -6,7 +6,7 @@ Shapes: N predicted tokens.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
@@ -29,6 +29,7 @@ class MaskedLMSupernet(FairseqSupernet):
     each sequence of a classifier, whose ``accuracy`` is told too."""
 
     counted = "count"
+    maximised: ClassVar = ("accuracy",)
     nothing = "has nothing to predict; evaluation needs at least one masked token"
     write_subnet = staticmethod(write_subnet)
     write_plain = staticmethod(write_plain)

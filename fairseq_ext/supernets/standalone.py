@@ -1,19 +1,20 @@
-"""``python -m fairseq_ext.supernets.standalone FOLDER DATA [NAME=VALUE ..]``: fairseq's trainer for one architecture of
-a supernet, with the settings of the supernet's training.
+"""``python -m fairseq_ext.supernets.standalone FOLDER DATA [OPTIONS] [NAME=VALUE ..]``: fairseq's trainer for one
+architecture of a supernet, or for a supernet with other experts, with the settings of the supernet's training.
 
-The folder holds a checkpoint without weights, whose settings are those of the static network. Its training begins from
-scratch, or from ``checkpoint_last.pt`` of an interrupted run. One process trains, also where several trained the
-supernet: an update then adds up the gradients of as many batches as all of them read.
+The folder holds a checkpoint without weights, whose settings are those of the network. Its training begins from
+scratch, from ``--inherited`` weights, or from ``checkpoint_last.pt`` of an interrupted run. One process trains, also
+where several trained the supernet: an update then adds up the gradients of as many batches as all of them read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import sys
-from argparse import Namespace
+import zipfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from torch import Tensor
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.weights import named_tensors
 
-__all__ = ["SETTINGS", "digest", "main", "standalone_settings"]
+__all__ = ["SCRATCH", "SETTINGS", "Run", "digest", "main", "run_settings"]
 
 SETTINGS = "settings.pt"
 """The file of settings in a run's folder."""
 _OF_THE_STUDY = ("data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch")
-_OF_A_SUPERNET = ("subnet", "subnet_json", "search_space", "search_space_json", "architecture_draw", "extremes")
-"""Options of models that say which network it is, or how a supernet draws."""
+_NETWORK = ("subnet", "subnet_json", "search_space", "search_space_json")
+"""Options of models that say which network it is."""
+_OF_A_SUPERNET = ("architecture_draw", "extremes")
+"""Options of models that say how a supernet draws."""
 _FRESH = {
     "restore_file": "checkpoint_last.pt",
     "finetune_from_model": None,
@@ -50,8 +53,49 @@ _FRESH = {
 """Settings that are of one run, by their names in fairseq."""
 
 
-def standalone_settings(folder: Path, data: str, changes: Mapping[str, str]) -> DictConfig:
-    """fairseq's settings of a standalone training.
+@dataclass(frozen=True)
+class Run:
+    """What is trained; by default a static network from scratch."""
+
+    inherited: str = ""
+    """The checkpoint whose weights a further training begins with."""
+    every: int = 0
+    """In a further training: updates after which the network is kept each time."""
+    most_updates: int = 0
+    """In a further training: how many updates there are."""
+    supernet: bool = False
+    """Whether it is a supernet."""
+
+    def options(self) -> list[str]:
+        """The options of the command that say this."""
+        given = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
+        return [part for name, value in given.items() for part in ([name] if value is True else [name, str(value)])]
+
+    def settings(self) -> dict[str, Any]:
+        """fairseq's settings that are of this run. A network at the end of an epoch is kept as such alone."""
+        if not self.inherited:
+            return {}
+        return {
+            "finetune_from_model": self.inherited,
+            "max_update": self.most_updates,
+            "save_interval_updates": self.every,
+            "max_epoch": 0,
+            "stop_time_hours": 0,
+            "patience": -1,
+            "save_interval": 1,
+            "no_epoch_checkpoints": False,
+            "validate_after_updates": 0,
+            "write_checkpoints_asynchronously": False,
+            **{f"keep_{what}": -1 for what in ("interval_updates", "last_epochs", "best_checkpoints")},
+        }
+
+
+SCRATCH = Run()
+"""A static network from scratch."""
+
+
+def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run = SCRATCH) -> DictConfig:
+    """fairseq's settings of a training whose network's settings lie in a folder.
 
     Args:
         data: the folder of ``fairseq-preprocess``.
@@ -68,9 +112,11 @@ def standalone_settings(folder: Path, data: str, changes: Mapping[str, str]) -> 
     known = sorted({name for group in options for name in group if not name.startswith("_")})
     typed = {}
     for name, text in changes.items():
-        if name in _OF_THE_STUDY or name.startswith("distributed_"):
-            raise ConfigError(f"setting {name} of standalone training is set by the study; leave it out")
-        if name in _OF_A_SUPERNET or name in TASK_OPTIONS or name.startswith("mos"):
+        if name in _OF_THE_STUDY or name in run.settings() or name.startswith("distributed_"):
+            raise ConfigError(f"setting {name} of this training is set by the study; leave it out")
+        if name.startswith("mos") or name in _NETWORK:
+            raise ConfigError(f"setting {name} is of a supernet, and set by the study; leave it out")
+        if not run.supernet and (name in _OF_A_SUPERNET or name in TASK_OPTIONS):
             raise ConfigError(f"setting {name} is of a supernet, not of its standalone networks; leave it out")
         if name in groups:
             raise ConfigError(
@@ -83,7 +129,7 @@ def standalone_settings(folder: Path, data: str, changes: Mapping[str, str]) -> 
     if "update_freq" not in changes:
         typed |= _same_batch(groups)
     for group in options:
-        for name, value in {**_FRESH, "data": data, "save_dir": str(folder), **typed}.items():
+        for name, value in {**_FRESH, "data": data, "save_dir": str(folder), **typed, **run.settings()}.items():
             if name in group:
                 group[name] = value
         if Path(str(group.get("user_dir"))).name == __package__.partition(".")[0]:
@@ -160,13 +206,25 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train; the arguments are those of :meth:`fairseq_ext.supernets.base.FairseqSupernet.standalone_command`."""
-    folder, data, *changed = list(sys.argv[1:] if arguments is None else arguments)
+    """Train; the arguments are those of the commands of :class:`fairseq_ext.supernets.training.TrainingSupernet`."""
+    parser = ArgumentParser("python -m fairseq_ext.supernets.standalone")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("data")
+    parser.add_argument("changes", nargs="*", metavar="NAME=VALUE")
+    parser.add_argument("--inherited", default="")
+    parser.add_argument("--every", type=int, default=0)
+    parser.add_argument("--most-updates", type=int, default=0)
+    parser.add_argument("--supernet", action="store_true")
+    given = parser.parse_intermixed_args(arguments)
     from fairseq.distributed import utils
     from fairseq_cli import train
 
-    changes = dict(text.partition("=")[::2] for text in changed)
-    utils.call_main(standalone_settings(Path(folder), data, changes), train.main)
+    run = Run(given.inherited, given.every, given.most_updates, given.supernet)
+    changes = dict(text.partition("=")[::2] for text in given.changes)
+    last = given.folder / "checkpoint_last.pt"
+    if last.exists() and not zipfile.is_zipfile(last):  # fairseq was ended while it copied it
+        last.unlink()
+    utils.call_main(run_settings(given.folder, given.data, changes, run), train.main)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fairseq_ext.checkpoint import write_subnet
 from fairseq_ext.elastic.plain import write_plain
 from fairseq_ext.supernets.base import TOKENS, FairseqSupernet
+from nas_core.precision import computing_in
 from nas_core.space import Architecture
+from nas_core.supernet.host import Report
 
 if TYPE_CHECKING:
     from nas_core.export import Exportable
@@ -20,9 +23,11 @@ _log = logging.getLogger(__name__)
 
 class TranslationSupernet(FairseqSupernet):
     """A ``mos_/hat_transformer`` or ``mformer`` checkpoint. ``loss`` (label-smoothed) and ``nll_loss`` are of each
-    token of the targets."""
+    token of the targets. ``bleu`` is told where it is asked for, since each sentence is translated for it."""
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
+    maximised: ClassVar = ("bleu",)
+    _bleu = False
     nothing = "is empty; evaluation needs at least one sentence"
     write_subnet = staticmethod(write_subnet)
     write_plain = staticmethod(write_plain)
@@ -32,6 +37,25 @@ class TranslationSupernet(FairseqSupernet):
         words = self.fairseq_task
         sizes = len(words.source_dictionary), len(words.target_dictionary)
         return {"kind": "translation", "source_vocab": sizes[0], "target_vocab": sizes[1]}
+
+    def also_evaluate(self, metric: str) -> None:
+        """Let :meth:`evaluate` tell ``bleu`` too; see :func:`fairseq_ext.supernets.bleu.bleu`."""
+        self._bleu = self._bleu or metric == "bleu"
+
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
+        """Metrics with inherited weights; BLEU too where it is asked for."""
+        metrics = super().evaluate(architecture, report)
+        if self._bleu:
+            from fairseq_ext.supernets.bleu import bleu
+
+            with computing_in(self.precision, self.device), self.model.using(architecture, freeze=True):
+                metrics["bleu"] = bleu(self.fairseq_task, self.model, self.validation())
+        return metrics
+
+    def _opened(self, path: Path) -> Any:
+        trained = super()._opened(path)
+        trained._bleu = self._bleu
+        return trained
 
     def _readable(self, dataset: Any, indices: Any) -> Any:
         """Without the sentences that the decoder's linear attention cannot read, and how many those are."""

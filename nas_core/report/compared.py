@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from nas_core.report.plots import COLOURS, figure_of, png
 
-__all__ = ["pairs", "squares"]
+__all__ = ["lines", "pairs", "squares"]
 
 _SIDE, _AROUND = 0.42, 1.5
 """Inches of a cell, and of what is beside the cells of a square."""
 _SMALL = 0.1
 """Numbers that are all below this are written with three places."""
+_ABREAST = 4
+"""Panels of curves in a row, at most."""
 _WRITTEN = 12
 """Squares of more names have no numbers in their cells."""
 
@@ -65,4 +68,40 @@ def pairs(
             axes.scatter(x, y, s=26, color=colour, alpha=0.85, linewidths=0, label=name, zorder=3)
         axes.set(xlabel=x_label, ylabel=y_label)
         figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+        return png(figure)
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    levels: Mapping[str, float],
+    x_label: str,
+    y_label: str,
+    level_label: str = "",
+) -> bytes:
+    """Curves on the same axes, a panel for each thing, one colour for each series, with a level as a dashed line.
+
+    Args:
+        panels: title -> legend -> (x, y), of equal lengths.
+        levels: title -> the value of its level; a title without one has none.
+    """
+    across = min(_ABREAST, len(panels))
+    down = -(-len(panels) // across)
+    names = dict.fromkeys(name for curves in panels.values() for name in curves)
+    shown = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+    with figure_of((1.4 + 2.9 * across, 1.2 + 2.3 * down)) as figure:
+        grid = figure.subplots(down, across, squeeze=False, sharex=True)
+        legend: dict[str, Any] = {}
+        for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+            for name, (x, y) in curves.items():
+                (legend[name],) = axes.plot(x, y, color=shown[name], linewidth=1.5, marker="o", markersize=3)
+            if title in levels:
+                drawn = axes.axhline(levels[title], color="#8b939c", linewidth=1.2, linestyle=(0, (4, 3)))
+                if level_label:
+                    legend[level_label] = drawn
+            axes.set_title(title, fontsize=10)
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_visible(False)
+        figure.supxlabel(x_label, fontsize=10)
+        figure.supylabel(y_label, fontsize=10)
+        figure.legend(list(legend.values()), list(legend), loc="outside upper center", ncols=3, fontsize=9)
         return png(figure)

@@ -12,10 +12,13 @@ STUDIES: Registry[Study] = Registry(
     "nas_ext.studies",
     {
         "gap": "nas_core.studies.gap.study:GAP",
+        "close-gap": "nas_core.studies.close_gap.study:CLOSE_GAP",
         "routing": "nas_core.studies.routing:ROUTING",
         "conflict": "nas_core.studies.conflict:CONFLICT",
         "stability": "nas_core.studies.stability:STABILITY",
         "overhead": "nas_core.studies.overhead:OVERHEAD",
+        "experts": "nas_core.studies.experts.study:EXPERTS",
+        "router": "nas_core.studies.experts.study:ROUTER",
     },
     Study,
 )

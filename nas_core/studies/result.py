@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Bars", "Measure", "Pairs", "Picture", "Squares", "StudyResult"]
+__all__ = ["Bars", "Lines", "Measure", "Pairs", "Picture", "Squares", "StudyResult"]
 
 
 class Measure(NamedTuple):
@@ -50,7 +50,21 @@ class Pairs:
     """Whether the two would be equal at best, so that the line on which they are is drawn."""
 
 
-Picture = Bars | Squares | Pairs
+@dataclass(frozen=True)
+class Lines:
+    """Curves over the same axis, a panel for each thing, one colour for each series."""
+
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]
+    """Title -> legend -> (x, y)."""
+    levels: Mapping[str, float]
+    """Title -> the value that its curves are compared with, drawn as a line."""
+    x_label: str
+    y_label: str
+    level_label: str = ""
+    """What the levels are."""
+
+
+Picture = Bars | Squares | Pairs | Lines
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,25 @@ from nas_core.supernet.host import (
     BertSupernet,
     Differentiable,
     Host,
+    MoreMetrics,
     PlainSupernet,
-    StandaloneTraining,
     Supernet,
     open_supernet,
 )
 from nas_core.supernet.sampling import draw, sandwich, validation_set
+from nas_core.supernet.training import FurtherTraining, StandaloneTraining, SupernetTraining
 
 __all__ = [
     "BertSupernet",
     "Differentiable",
+    "FurtherTraining",
     "Host",
+    "MoreMetrics",
     "PlainSupernet",
     "StandaloneTraining",
     "SubnetHolder",
     "Supernet",
+    "SupernetTraining",
     "draw",
     "open_exportable",
     "open_supernet",

@@ -6,7 +6,7 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -24,9 +24,9 @@ __all__ = [
     "BertSupernet",
     "Differentiable",
     "Host",
+    "MoreMetrics",
     "PlainSupernet",
     "Report",
-    "StandaloneTraining",
     "Supernet",
     "each_host",
     "host_of",
@@ -44,7 +44,8 @@ Report = Callable[[float, Mapping[str, float]], None]
 class Supernet(Protocol):
     """A trained supernet: evaluates architectures with inherited weights and saves them as static models.
 
-    It may tell the units of its metrics in ``units``, a mapping of names such as ``loss``; reports show them.
+    It may tell the units of its metrics in ``units``, a mapping of names such as ``loss``, which reports show, and in
+    ``maximised`` the names of those that are better the larger they are.
     """
 
     space: SearchSpace
@@ -75,6 +76,16 @@ class PlainSupernet(Protocol):
 
 
 @runtime_checkable
+class MoreMetrics(Protocol):
+    """A :class:`Supernet` with metrics that cost too much to be told each time."""
+
+    def also_evaluate(self, metric: str) -> None:
+        """Let :meth:`Supernet.evaluate` tell this metric from now on, also of networks trained from its subnets; where
+        there is none of this name, nothing changes."""
+        ...
+
+
+@runtime_checkable
 class Differentiable(Protocol):
     """A :class:`Supernet` whose weights can be looked at, and whose training loss can be differentiated by them."""
 
@@ -94,37 +105,6 @@ class Differentiable(Protocol):
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
         """The loss that training minimises (label smoothing included) of a subnet, as mean over a batch of
         :meth:`batches`, in nats: a number with a gradient. Dropout and augmentation are off, so that it repeats itself.
-        """
-        ...
-
-
-@runtime_checkable
-class StandaloneTraining(Protocol):
-    """A :class:`Supernet` whose host can train its architectures from scratch, each as a static network."""
-
-    def examples_key(self) -> str:
-        """A text that is equal for supernets and standalone networks that are evaluated on equal examples."""
-        ...
-
-    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
-        """The command that trains an architecture by the host's own trainer with the settings of the supernet's
-        training; started again, it goes on from what an interrupted run left in the folder.
-
-        Args:
-            folder: where the run lies; it is there.
-            changes: settings that are others than the supernet's, by the host's names.
-
-        Raises:
-            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
-        """
-        ...
-
-    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """Metrics of the network that the command has trained in a folder, by the names of :meth:`Supernet.evaluate`,
-        and the :meth:`examples_key` of what it was evaluated on.
-
-        Raises:
-            CheckpointError, DataError: the run has left no network.
         """
         ...
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nas_core.cli import main
-from nas_core.files import read_json, read_jsonl
+from nas_core.files import append_jsonl, read_json, read_jsonl
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import Differentiable, open_supernet
 from tests.fairseq_ext.running import SPACE
@@ -77,7 +77,7 @@ def test_used_weights_are_those_of_the_subnet(supernet):
     assert gradient_cosine(gradient, gradient, masks) == pytest.approx(1.0)
 
 
-def test_gap_trains_standalone_networks_once_for_several_supernets(trained, tmp_path, capsys):
+def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corpus, tmp_path, capsys):
     given = ["--checkpoint", trained("neuron"), "--architectures", 3, "--train", "max_update=4", "--train", "lr=0.005"]
     both = [*given, "--checkpoint", trained("none"), "--jobs", 2]
     assert study("gap", tmp_path, *both) == 0
@@ -97,6 +97,8 @@ def test_gap_trains_standalone_networks_once_for_several_supernets(trained, tmp_
     assert not any("routers" in name for name in state["model"])
 
     again = tmp_path / "standalone.jsonl"
+    assert {record["updates"] for record in records} == {4}
+    assert read_json(tmp_path / "standalone.json")["data"] == {"data": str(corpus.resolve())}
     capsys.readouterr()
     other = ["--standalone", again, "--checkpoint", trained("none")]
     assert study("gap", tmp_path / "others", *other) == 0
@@ -105,6 +107,33 @@ def test_gap_trains_standalone_networks_once_for_several_supernets(trained, tmp_
     assert "of another test set" in capsys.readouterr().err
     assert study("gap", tmp_path, *given[:-1], "lr=0.1", "--architectures", 4) == 2
     assert "of other settings" in capsys.readouterr().err
+
+
+def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
+    architecture = SPACE.largest()
+    record = {"architecture": architecture.to_dict(), "metrics": {"loss": 0.0}, "updates": 8}
+    append_jsonl(tmp_path / "standalone.jsonl", record)
+    given = ["--checkpoint", trained("neuron"), "--standalone", tmp_path / "standalone.jsonl", "--valid-sentences", 20]
+    assert study("close-gap", tmp_path, *given, "--every", 2, "--most-updates", 6, "--train", "lr=0.005") == 0
+    found = read_json(tmp_path / "close-gap.json")
+    curve = found["curves"][found["rows"][0]["supernet"]]["1"]
+    assert list(curve) == ["0", "2", "4", "6"] and found["rows"][0]["saved"] == pytest.approx(1 - 6 / 8)
+    inherited = open_supernet(trained("neuron"), valid_sentences=20).evaluate(architecture)
+    assert curve["0"] == pytest.approx(inherited) and abs(curve["2"]["loss"] - inherited["loss"]) < 1
+    (folder,) = (path for path in tmp_path.glob("further/*/*") if path.is_dir())
+    state = torch.load(folder / "checkpoint_last.pt", weights_only=False)
+    assert state["cfg"]["optimization"]["max_update"] == 6 == state["optimizer_history"][-1]["num_updates"]
+    assert not open_supernet(trained("neuron")).kept_networks(folder)  # what was evaluated is deleted
+
+
+def test_supernets_with_other_experts(trained, tmp_path):
+    given = ["--checkpoint", trained("layer"), "--valid-sentences", 20, "--random", 1, "--train", "max_update=2"]
+    assert study("experts", tmp_path, *given, "--experts", 3) == 0
+    two, three = read_json(tmp_path / "experts.json")["summary"]
+    assert (two["experts"], two["trained"], three["experts"], three["trained"]) == (2, "before", 3, "here")
+    weights = torch.load(trained("layer"), weights_only=False)["model"]
+    one = sum(tensor[0].numel() for name, tensor in weights.items() if ".ffn.fc" in name)
+    assert three["parameters_m"] - two["parameters_m"] > one / 1e6  # routers have an output for it, too
 
 
 def test_settings_of_standalone_training_that_there_are_not(trained, tmp_path, capsys):

@@ -23,6 +23,7 @@ from nas_core.studies import STUDIES, Subject
 from nas_core.studies.gap import agreement, read_runs, train_standalone
 from nas_core.studies.gap.study import GapConfig
 from tests.studies.supernets import SPACE
+from tests.studies.trainers import Trainer
 from tests.toys import ROOT, ToySupernet
 
 EVERY = [Architecture({"width": width}) for width in (1, 2, 3)]
@@ -51,28 +52,6 @@ def test_figures_by_hand() -> None:
 def test_what_has_no_figures(inherited: list[float], standalone: list[float], said: str) -> None:
     with pytest.raises(DataError, match=said):
         agreement(inherited, standalone)
-
-
-class Trainer(ToySupernet):
-    """Its trainer writes a file; the loss of a network is its width, or what the setting ``loss`` says."""
-
-    def __init__(self, fails: int = 0, key: str = "valid") -> None:
-        super().__init__(SPACE, lambda architecture: {"loss": 10.0 - architecture.number("width")})
-        self.fails, self.key, self.trained = fails, key, 0
-
-    def examples_key(self) -> str:
-        return self.key
-
-    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        self.trained += 1
-        width = architecture.number("width")
-        if width == self.fails:
-            return [sys.executable, "-c", "raise SystemExit('Error: out of memory')"]
-        loss = changes.get("loss", str(9 - width))
-        return [sys.executable, "-S", "-c", f"open({str(folder / 'loss')!r}, 'w').write({loss!r})"]
-
-    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        return {"loss": float((folder / "loss").read_text())}, self.key
 
 
 @pytest.fixture
@@ -199,6 +178,16 @@ def test_a_note_of_the_settings_is_plain(checkpoint: Path, tmp_path: Path) -> No
         train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "4"})
 
 
+def test_networks_of_other_data_are_not_mixed(checkpoint: Path, tmp_path: Path) -> None:
+    train_standalone(Trainer(), checkpoint, SPACE, EVERY[:2], tmp_path, {})
+    with pytest.raises(ConfigError, match=r"other settings \(data: .*images.*, now .*elsewhere"):
+        train_standalone(Trainer(data="elsewhere"), checkpoint, SPACE, EVERY, tmp_path, {})
+    assert len(train_standalone(Trainer(data="elsewhere"), checkpoint, SPACE, EVERY[:2], tmp_path, {})) == 2
+    noted = read_json(tmp_path / "standalone.json")
+    write_json(tmp_path / "standalone.json", {name: noted[name] for name in noted if name != "data"})
+    assert len(train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {})) == 3  # nobody said
+
+
 def test_settings_are_compared_also_where_nothing_is_left_to_train(checkpoint: Path, tmp_path: Path) -> None:
     train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {})
     with pytest.raises(ConfigError, match="of other settings"):
@@ -230,6 +219,9 @@ from tests.studies.supernets import SPACE
 from tests.toys import ROOT, ToySupernet
 
 class Slow(ToySupernet):
+    def training_data(self):
+        return {"data": "images"}
+
     def standalone_command(self, architecture, folder, changes):
         told = "import os, time; open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid')"
         return [sys.executable, "-S", "-c", f"import os; os.chdir({str(folder)!r}); {told}; time.sleep(60)"]

@@ -1,84 +1,185 @@
-"""The settings by which an architecture of a supernet is trained from scratch."""
+"""The settings by which an architecture of a supernet is trained from scratch or further, or another supernet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nas_core.errors import CheckpointError, ConfigError
+from nas_core.layers import MoSConfig
 from nas_core.options import arguments_of, config_from, options_of
 from nas_core.space import Architecture, SearchSpace, save_space
 from timm_ext.data import has_training_images, is_training_data
 from timm_ext.options import TrainConfig
 
-__all__ = ["settings"]
+__all__ = ["Origin", "data_of", "further_settings", "settings", "supernet_settings"]
 
-_OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init")
+_OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
 _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")
 """How options begin that only a supernet has, or who learns from a teacher."""
 
 
-def settings(
-    state: Mapping[str, Any],
-    path: Path,
-    data: str | None,
-    space: SearchSpace,
-    architecture: Architecture,
-    folder: Path,
-    changes: Mapping[str, str],
-) -> list[str]:
+class Origin(NamedTuple):
+    """A supernet by whose settings networks are trained."""
+
+    state: Mapping[str, Any]
+    """Content of its checkpoint."""
+    path: Path
+    """Where that lies."""
+    data: str | None
+    """Where the images are now that it is evaluated on, or the data that they are held out of."""
+    space: SearchSpace
+
+
+def settings(origin: Origin, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
     """Options of ``timm_ext.train``: those of the supernet's training for the static network of an architecture,
     without a teacher and without weights to start from; the space and the architecture are written into the folder.
     One process trains, which averages the gradients of as many batches for an update as all workers of the supernet
     read.
 
     Args:
-        state: content of the supernet's checkpoint, which lies at ``path``.
-        data: where the images are now that it is evaluated on, or the data that they are held out of.
         changes: options that are others, by their fields' names.
 
     Raises:
         CheckpointError: the checkpoint is none of ``timm_ext.train``. ConfigError: it was made of a trained network,
-            which has no settings to train it from scratch; ``data`` is only to evaluate on, so that nothing says which
+            which has no settings to train it from scratch; the data is only to evaluate on, so that nothing says which
             images to train on; or an option that there is not, or that the study sets.
     """
-    trained = state.get("train")
+    config = _changed(origin, _from_scratch(origin), changes, _DROPPED)
+    return arguments_of(replace(_static(origin, config, architecture, folder), init=""))
+
+
+def further_settings(
+    origin: Origin,
+    architecture: Architecture,
+    folder: Path,
+    changes: Mapping[str, str],
+    inherited: Path,
+    every: int,
+    most: int,
+) -> list[str]:
+    """The same to train a subnet further.
+
+    Args:
+        inherited: its weights.
+        every: updates after which it is kept each time.
+        most: updates of the whole run.
+
+    Raises:
+        CheckpointError, ConfigError: as of :func:`settings`, except that also subnets of a supernet that was made of a
+            trained network are trained further.
+    """
+    if own := [name for name in ("updates", "epochs") if name in changes]:
+        raise ConfigError(f"setting {own[0]} of further training is set by the study; give --most-updates")
+    trained = _trained(origin)
+    if not trained.get("updates"):
+        trained["warmup_updates"] = 0
+    config = _changed(origin, {**trained, "updates": most}, changes, _DROPPED)
+    static = replace(_static(origin, config, architecture, folder), init=str(inherited), keep_every=every)
+    if not config.model:  # the file says what it is
+        static = replace(static, search_space="", subnet="")
+    return arguments_of(static)
+
+
+def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes: Mapping[str, str]) -> list[str]:
+    """Options of ``timm_ext.train``: those of the supernet's training for one with other experts.
+
+    Raises:
+        CheckpointError, ConfigError: as of :func:`settings`; or the supernet began with weights of a file.
+    """
+    trained = _from_scratch(origin)
+    if trained.get("init"):
+        raise ConfigError(
+            f"{origin.path} began with the weights of {trained['init']}, which have its experts; give a supernet that"
+            " was trained from scratch"
+        )
+    if own := [name for name in changes if name.startswith("mos")]:
+        raise ConfigError(f"setting {own[0]} of a supernet is set by the study; leave it out")
+    trained |= {"mos": experts.kind, "mos_experts": experts.experts, "mos_router_hidden": experts.router_hidden}
+    trained |= {"mos_router_layers": experts.router_layers, "mos_router_dropout": experts.router_dropout}
+    config = _placed(origin, _changed(origin, trained, changes), folder)
+    return arguments_of(config)
+
+
+def _trained(origin: Origin) -> dict[str, Any]:
+    """Settings of the training that wrote a checkpoint.
+
+    Raises:
+        CheckpointError: it was none of ``timm_ext.train``.
+    """
+    trained = origin.state.get("train")
     if not isinstance(trained, dict):
         raise CheckpointError(
-            f"{path} does not say how it was trained; standalone training needs a checkpoint of timm_ext.train"
+            f"{origin.path} does not say how it was trained; standalone training needs a checkpoint of timm_ext.train"
         )
+    return dict(trained)
+
+
+def _from_scratch(origin: Origin) -> dict[str, Any]:
+    """The same of a training that did not begin as a trained network.
+
+    Raises:
+        ConfigError: it did.
+    """
+    trained = _trained(origin)
     if not trained.get("model"):
         raise ConfigError(
-            f"{path} began as a trained network: nothing says how to train its subnets from scratch; give a supernet"
-            " that was trained with --model, or results with --standalone"
+            f"{origin.path} began as a trained network: nothing says how to train its subnets from scratch; give a"
+            " supernet that was trained with --model, or results with --standalone"
         )
+    return trained
+
+
+def _changed(
+    origin: Origin, trained: Mapping[str, Any], changes: Mapping[str, str], dropped: tuple[str, ...] = ()
+) -> TrainConfig:
+    """Settings of a training with some others, for one process.
+
+    Args:
+        trained: settings of the supernet's training.
+        dropped: how options begin that are left out.
+
+    Raises:
+        ConfigError, UnknownChoiceError: an option that there is not, or that the study sets.
+    """
     if own := [name for name in changes if name in _OF_THE_STUDY]:
-        raise ConfigError(f"setting {own[0]} of standalone training is set by the study; leave it out")
+        raise ConfigError(f"setting {own[0]} of this training is set by the study; leave it out")
     known = {option.name: option for option in options_of(TrainConfig)}
-    kept = {name: value for name, value in trained.items() if name in known and not name.startswith(_DROPPED)}
-    kept["grad_accum_steps"] = kept.get("grad_accum_steps", 1) * state.get("worker_count", 1)
+    kept = {name: value for name, value in trained.items() if name in known}
+    kept = {name: value for name, value in kept.items() if not any(map(name.startswith, dropped))}
+    kept["grad_accum_steps"] = kept.get("grad_accum_steps", 1) * origin.state.get("worker_count", 1)
     if "epochs" in changes and "updates" not in changes:
         kept |= {"updates": 0, "warmup_updates": 0}  # which take precedence
     elif "warmup_epochs" in changes:
         kept["warmup_updates"] = 0
     given = {name: known[name].read(value) if name in known else value for name, value in changes.items()}
-    save_space(space, folder / "space.yml")
+    return config_from(TrainConfig, {**kept, **given}, "setting of timm_ext.train")
+
+
+def _placed(origin: Origin, config: TrainConfig, folder: Path) -> TrainConfig:
+    """The settings with a run folder, into which the space is written, and with the images where they are now."""
+    save_space(origin.space, folder / "space.yml")
+    training, validation = _images(config, origin.data)
+    places = {"data": training, "val_data": validation, "output": str(folder), "subnet": ""}
+    return replace(config, **places, search_space=str(folder / "space.yml"), keep_every=0)
+
+
+def _static(origin: Origin, config: TrainConfig, architecture: Architecture, folder: Path) -> TrainConfig:
+    """The same for one architecture, which is written too."""
     architecture.save(folder / "architecture.json")
-    config = config_from(TrainConfig, {**kept, **given}, "setting of timm_ext.train")
-    training, validation = _images(config, data)
-    return arguments_of(
-        replace(
-            config,
-            data=training,
-            val_data=validation,
-            output=str(folder),
-            search_space=str(folder / "space.yml"),
-            subnet=str(folder / "architecture.json"),
-            init="",
-        )
-    )
+    return replace(_placed(origin, config, folder), subnet=str(folder / "architecture.json"))
+
+
+def data_of(origin: Origin) -> dict[str, str]:
+    """The folders of images that :func:`settings` has trainings take.
+
+    Raises:
+        CheckpointError, ConfigError: as that function.
+    """
+    training, validation = _images(_changed(origin, _trained(origin), {}), origin.data)
+    return {"data": training, "val_data": validation}
 
 
 def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:

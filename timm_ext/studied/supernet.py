@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from nas_core.layers import MoSConfig
     from timm_ext.model import VisionModel
+    from timm_ext.studied.standalone import Origin
 
 __all__ = ["StudiedSupernet"]
 
+_TRAIN = (sys.executable, "-m", "timm_ext.train")
+_LAST = "last.pt"
+
 
 class StudiedSupernet(ABC):
-    """A checkpoint whose training loss can be differentiated, and whose architectures can be trained from scratch."""
+    """A checkpoint whose training loss can be differentiated, whose subnets can be trained from scratch or further, and
+    whose supernet can be trained with other experts."""
 
     path: Path
     space: SearchSpace
@@ -39,6 +45,10 @@ class StudiedSupernet(ABC):
     @abstractmethod
     def evaluate(self, architecture: Architecture) -> dict[str, float]:
         """Metrics on them."""
+
+    @abstractmethod
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        """Save a subnet as a static network."""
 
     # -- weights -------------------------------------------------------------------------------------------------------
 
@@ -64,21 +74,87 @@ class StudiedSupernet(ABC):
 
         return digest(self.evaluated())
 
-    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        """``python -m timm_ext.train`` with the settings of the supernet's training."""
-        from timm_ext.studied.standalone import settings
+    def _origin(self) -> Origin:
+        from timm_ext.studied.standalone import Origin
 
-        arguments = settings(self._state, self.path, self._data, self.space, architecture, folder, changes)
-        return [sys.executable, "-m", "timm_ext.train", *arguments]
+        return Origin(self._state, self.path, self._data, self.space)
 
-    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """``loss`` and ``top1`` after the last update, on the images of the same split."""
-        trained = type(self)(
-            folder / "last.pt",  # type: ignore[call-arg]
+    def _opened(self, path: Path) -> Any:
+        """Another checkpoint, evaluated as this one."""
+        return type(self)(
+            path,  # type: ignore[call-arg]
             data=self._data,
             valid_subset=self._subset,
             valid_sentences=self._images,
             device=str(self.device),
             precision=self.precision,
         )
+
+    def training_data(self) -> dict[str, str]:
+        """The folders of images."""
+        from timm_ext.studied.standalone import data_of
+
+        return data_of(self._origin())
+
+    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
+        """``python -m timm_ext.train`` with the settings of the supernet's training."""
+        from timm_ext.studied.standalone import settings
+
+        return [*_TRAIN, *settings(self._origin(), architecture, folder, changes)]
+
+    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
+        """``loss`` and ``top1`` after the last update, on the images of the same split."""
+        trained = self._opened(folder / _LAST)
         return trained.evaluate(trained.space.largest()), trained.examples_key()
+
+    def standalone_updates(self, folder: Path) -> int | None:
+        """The updates that the last checkpoint tells."""
+        from timm_ext.checkpoint import read_checkpoint
+
+        updates = read_checkpoint(folder / _LAST).get("updates")
+        return None if updates is None else int(updates)
+
+    # -- further training ----------------------------------------------------------------------------------------------
+
+    def further_command(
+        self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
+    ) -> list[str]:
+        """The same trainer, from the inherited weights of the subnet."""
+        from timm_ext.studied.standalone import further_settings
+
+        architecture, inherited = self.space.validate(architecture), folder / "inherited.pt"
+        arguments = further_settings(self._origin(), architecture, folder, changes, inherited, every, most)
+        self.extract(architecture, inherited)
+        return [*_TRAIN, *arguments]
+
+    def kept_networks(self, folder: Path) -> dict[int, Path]:
+        """What ``--keep-every`` keeps."""
+        from timm_ext.settings import KEPT
+
+        return {int(path.stem): path for path in (folder / KEPT).glob("*.pt") if path.stem.isdecimal()}
+
+    def evaluate_network(self, path: Path) -> dict[str, float]:
+        """``loss`` and ``top1`` on the very images of this supernet."""
+        trained = self._opened(path)
+        trained._batches = self.evaluated()
+        metrics: dict[str, float] = trained.evaluate(trained.space.largest())
+        return metrics
+
+    # -- other experts -------------------------------------------------------------------------------------------------
+
+    @property
+    def experts(self) -> MoSConfig:
+        """What ``--mos`` and its kin were."""
+        experts: MoSConfig = self._model.net.config.mos
+        return experts
+
+    def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
+        """The same trainer, for a supernet with these experts."""
+        from timm_ext.studied.standalone import supernet_settings
+
+        return [*_TRAIN, *supernet_settings(self._origin(), experts, folder, changes)]
+
+    def trained_supernet(self, folder: Path) -> Any:
+        """That one, after the best or the last epoch, as this one is."""
+        own = folder / self.path.name
+        return self._opened(own if own.exists() else folder / _LAST)

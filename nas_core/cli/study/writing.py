@@ -10,9 +10,9 @@ from typing import Any
 from nas_core import __version__
 from nas_core.files import make_folder, write_atomic, write_json
 from nas_core.report import Column, Page, Table
-from nas_core.report.compared import pairs, squares
+from nas_core.report.compared import lines, pairs, squares
 from nas_core.report.plots import bars
-from nas_core.studies import Bars, Measure, Squares, Study, StudyResult, Subject
+from nas_core.studies import Bars, Lines, Measure, Squares, Study, StudyResult, Subject
 from nas_core.studies.result import Picture
 
 __all__ = ["table_of", "write_study"]
@@ -69,4 +69,6 @@ def _drawn(picture: Picture) -> bytes:
         return bars(picture.series, picture.label)
     if isinstance(picture, Squares):
         return squares(picture.names, picture.panels, picture.label)
+    if isinstance(picture, Lines):
+        return lines(picture.panels, picture.levels, picture.x_label, picture.y_label, picture.level_label)
     return pairs(picture.series, picture.x_label, picture.y_label, picture.equal)

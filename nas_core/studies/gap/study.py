@@ -12,9 +12,10 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.architectures import ArchitecturesConfig, chosen, drawn, params_m
 from nas_core.studies.base import Study, Subject, one_space, same_examples
 from nas_core.studies.gap.agreement import FEWEST, agreement
+from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import RESULTS, StandaloneRun, read_runs, train_standalone
 from nas_core.studies.result import Measure, Pairs, StudyResult
-from nas_core.supernet.host import StandaloneTraining
+from nas_core.supernet.training import StandaloneTraining
 
 __all__ = ["GAP", "GapConfig"]
 
@@ -72,24 +73,23 @@ class _Gap(Study):
         """Train what is missing, and compare. An interrupted study goes on when it is started again."""
         space = one_space(subjects)
         same_examples(subjects)
-        for subject in subjects:  # before hours of training
-            _metric(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
+        ask_for(config.metric, subjects, space.smallest())
         earlier = folder / RESULTS
         if config.standalone is None and earlier.exists():
-            _check_examples(subjects, read_runs(earlier, space), config)
+            check_examples(subjects, read_runs(earlier, space), earlier)
         runs = _runs(subjects, space, config, folder)
         if len(runs) < FEWEST:
             raise DataError(f"{len(runs)} standalone networks; expected at least {FEWEST} for a rank correlation")
-        _check_examples(subjects, runs, config)
+        check_examples(subjects, runs, config.standalone or earlier)
         named = {f"{index}": run for index, run in enumerate(runs, start=1)}
         sizes = params_m(space, {name: run.architecture for name, run in named.items()})
-        alone = {name: _metric(run.metrics, config.metric, "the standalone networks") for name, run in named.items()}
+        alone = {name: metric_of(run.metrics, config.metric, "the standalone networks") for name, run in named.items()}
         rows: list[dict[str, Any]] = []
         series: dict[str, tuple[list[float], list[float]]] = {}
         summary: list[dict[str, Any]] = []
         for subject in subjects:
             inherited = {
-                name: _metric(subject.supernet.evaluate(run.architecture), config.metric, str(subject.path))
+                name: metric_of(subject.supernet.evaluate(run.architecture), config.metric, str(subject.path))
                 for name, run in named.items()
             }
             found = agreement(list(inherited.values()), list(alone.values()))
@@ -117,8 +117,7 @@ class _Gap(Study):
                 }
                 for name, run in named.items()
             ]
-        unit = dict(getattr(subjects[0].supernet, "units", {})).get(config.metric, "")
-        told = f"{config.metric} ({unit})" if unit else config.metric
+        told = named_with_unit(subjects[0], config.metric)
         return StudyResult(
             (
                 Measure("supernet", "supernet"),
@@ -140,7 +139,7 @@ class _Gap(Study):
             ),
             summary,
             Pairs(series, f"standalone {told}", f"inherited {told}"),
-            (self.about, *_doubts(runs)),
+            (self.about, *doubts(runs)),
             {
                 "architectures": {name: run.architecture.to_dict() for name, run in named.items()},
                 "training_seconds": {name: run.seconds for name, run in named.items()},
@@ -164,37 +163,6 @@ def _runs(subjects: Sequence[Subject], space: SearchSpace, config: GapConfig, fo
     if not isinstance(first.supernet, StandaloneTraining):
         raise ConfigError(f"{first.path}: its host trains no standalone networks; give results with --standalone")
     return train_standalone(first.supernet, first.path, space, architectures, folder, config.train, config.jobs)
-
-
-def _check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], config: GapConfig) -> None:
-    """Whether all were evaluated on the same.
-
-    Raises:
-        DataError: they were not.
-    """
-    where = config.standalone or "the folder of the study"
-    for subject in subjects:
-        if isinstance(subject.supernet, StandaloneTraining):
-            own = subject.supernet.examples_key()
-            other = [run for run in runs if run.examples not in ("", own)]
-            if other:
-                raise DataError(
-                    f"{where}: {len(other)} of {len(runs)} standalone results are of another test set than"
-                    f" {subject.path}; give the data, split and number of examples that they were evaluated on"
-                )
-
-
-def _metric(metrics: Any, name: str, whose: str) -> float:
-    if name not in metrics:
-        raise DataError(f"{whose}: no metric {name!r}, there are {', '.join(metrics)}; give one of them with --metric")
-    return float(metrics[name])
-
-
-def _doubts(runs: Sequence[StandaloneRun]) -> list[str]:
-    silent = sum(not run.examples for run in runs)
-    if not silent:
-        return []
-    return [f"{silent} of {len(runs)} standalone results do not say what they were evaluated on; that is not checked."]
 
 
 GAP = _Gap()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_ext.supernets.standalone import SETTINGS, standalone_settings
+from fairseq_ext.supernets.standalone import SETTINGS, run_settings
 from nas_core.errors import ConfigError
 
 GROUPS: dict[str, Any] = {
@@ -45,7 +45,7 @@ def settings(tmp_path: Path) -> Callable[..., Any]:
         every = {name: value for group in groups.values() for name, value in (group or {}).items()}
         groups["model"] = Namespace(**{**every, **OF_MODEL, "_name": "hat_transformer"})
         torch.save({"cfg": groups, "model": {}}, tmp_path / SETTINGS)
-        return standalone_settings(tmp_path, "bin", changes)
+        return run_settings(tmp_path, "bin", changes)
 
     return made
 

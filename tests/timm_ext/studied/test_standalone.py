@@ -12,7 +12,7 @@ import pytest
 from nas_core.errors import ConfigError
 from tests.timm_ext.running import SPACE, config
 from timm_ext.options import TrainConfig, parse
-from timm_ext.studied.standalone import settings
+from timm_ext.studied.standalone import Origin, settings
 
 Settings = Callable[..., TrainConfig]
 
@@ -28,7 +28,7 @@ def standalone(tmp_path: Path) -> Settings:
         where = None if data is None else str(data)
         own = tmp_path / "own"
         own.mkdir(exist_ok=True)
-        return parse(settings(state, tmp_path / "last.pt", where, SPACE, SPACE.smallest(), own, changes or {}))
+        return parse(settings(Origin(state, tmp_path / "last.pt", where, SPACE), SPACE.smallest(), own, changes or {}))
 
     return made
 
@@ -65,7 +65,7 @@ def test_data_without_images_to_train_on_is_refused(
     for data in (folder, tmp_path / npz.name):  # a training split, and the same file elsewhere
         found = standalone(trained, data)
         assert (found.data, found.val_data) == (str(data.resolve()), "")
-    with pytest.raises(ConfigError, match="setting val_data of standalone training is set by the study"):
+    with pytest.raises(ConfigError, match="setting val_data of this training is set by the study"):
         standalone(trained, changes={"val_data": str(folder)})
 
 

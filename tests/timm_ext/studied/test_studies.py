@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from nas_core.cli import main
-from nas_core.files import read_json
+from nas_core.files import append_jsonl, read_json
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import Differentiable, StandaloneTraining, open_supernet
 from tests.timm_ext.running import SPACE, train
@@ -73,6 +73,29 @@ def test_gap_trains_standalone_networks_by_timm_ext(
     assert (settings["epochs"], settings["lr"], settings["mos"]) == (1, 0.001, "")
     assert main([*given, "--metric", "bleu"]) == 2
     assert "no metric 'bleu'" in capsys.readouterr().err
+
+
+def test_subnets_are_trained_further_under_one_schedule(run: Path, tmp_path: Path) -> None:
+    standalone = tmp_path / "standalone.jsonl"
+    record = {"architecture": SPACE.smallest().to_dict(), "metrics": {"top1": 100.5}, "updates": 16}
+    append_jsonl(standalone, record)  # more than it can reach
+    given = ["--checkpoint", str(run / "last.pt"), "--out", str(tmp_path), "--standalone", str(standalone)]
+    assert main(["study", "close-gap", *given, "--metric", "top1", "--every", "2", "--most-updates", "4"]) == 0
+    found = read_json(tmp_path / "close-gap.json")
+    assert list(found["curves"]["last"]["1"]) == ["0", "2", "4"] and found["rows"][0]["updates"] is None
+    assert found["summary"][0]["saved"] == pytest.approx(1 - 4 / 16)
+    (folder,) = (path for path in tmp_path.glob("further/*/*") if path.is_dir())
+    settings = read_json(folder / "settings.json")
+    assert (settings["updates"], settings["keep_every"], settings["mos"]) == (4, 2, "")
+    assert settings["init"] == str(folder / "inherited.pt") and not list((folder / "kept").iterdir())
+
+
+def test_routers_of_other_depth(run: Path, tmp_path: Path) -> None:
+    given = ["study", "router", "--checkpoint", str(run / "last.pt"), "--out", str(tmp_path), "--random", "1"]
+    assert main([*given, "--layers", "1", "--train", "updates=1"]) == 0
+    one, two = read_json(tmp_path / "router.json")["summary"]
+    assert (one["router_layers"], one["trained"], two["router_layers"]) == (1, "here", 2)
+    assert one["parameters_m"] < two["parameters_m"]
 
 
 def test_settings_that_there_are_not(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

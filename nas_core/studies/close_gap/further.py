@@ -1,0 +1,166 @@
+"""Further training of subnets: run by the host, evaluated along the way, ended where they are good enough."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import append_jsonl, make_folder, read_jsonl, write_json
+from nas_core.locks import only_process
+from nas_core.space import Architecture
+from nas_core.studies.base import Subject, examples_of
+from nas_core.studies.gap.runs import diverged
+from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
+from nas_core.supernet.training import FurtherTraining
+
+__all__ = ["Curve", "Schedule", "train_further"]
+
+_CURVE, _ENDED = "curve.jsonl", "ended.json"
+"""Files in a network's folder: its evaluations so far, and a note that its trainer has come to an end."""
+
+Enough = Callable[[Mapping[str, float]], bool]
+"""Whether a network with these metrics is good enough."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long subnets are trained further, and how.
+
+    Raises:
+        ConfigError: networks are not evaluated after the last update.
+    """
+
+    every: int
+    """Updates after which a network is evaluated each time."""
+    most: int
+    """Updates after which training ends, over which the learning rate has its schedule."""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """Settings that are others than the supernet's."""
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or self.most < 1 or self.most % self.every:
+            raise ConfigError(
+                f"every {self.every}, most updates {self.most}; expected numbers above 0, the second a multiple of the"
+                " first"
+            )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Metrics of one network over its further updates."""
+
+    points: Mapping[int, Mapping[str, float]]
+    """Updates -> metrics, from 0 with inherited weights on."""
+
+    def reached(self, enough: Enough) -> int | None:
+        """The updates after which it was first good enough; None: it has not been."""
+        return next((updates for updates, metrics in sorted(self.points.items()) if enough(metrics)), None)
+
+
+def train_further(
+    subject: Subject,
+    wanted: Mapping[Architecture, Enough],
+    folder: Path,
+    schedule: Schedule,
+    jobs: int = 1,
+) -> dict[Architecture, Curve]:
+    """Train subnets of a supernet from inherited weights until each is good enough, or for all updates of the schedule.
+
+    Each has a folder of its own with the log of its training and its curve. Called again, what is finished is read, and
+    the others go on from what their trainer has kept.
+
+    Args:
+        wanted: when each subnet is good enough. What has been so before any training is not trained.
+
+    Raises:
+        ConfigError: the supernet's host trains no subnets further, the folder holds runs of other settings, data or
+            examples, or one of its networks is still being trained. DataError: a training failed or diverged.
+    """
+    supernet = subject.supernet
+    if not isinstance(supernet, FurtherTraining):
+        raise ConfigError(f"{subject.path}: its host trains no subnets further; close-gap needs a host that does")
+    digest = digest_of(subject.path)
+    own = folder / "further" / digest[:12]
+    make_folder(own)
+    with only_process(own / "further.lock", f"is training into {own}", "give another --out"):
+        settings = {
+            "changes": dict(schedule.changes),
+            "every": schedule.every,
+            "most_updates": schedule.most,
+            "examples": examples_of(subject),
+        }
+        begun = any(own.glob(f"*/{LOG}"))  # else, what is noted has trained nothing
+        if begun:
+            check_settings(own / "settings.json", settings, "further training")
+        networks = {each: _Network(supernet, each, own / each.key, enough, schedule) for each, enough in wanted.items()}
+        missing = {each: network for each, network in networks.items() if not network.done()}
+        if missing:
+            settings["data"] = dict(supernet.training_data())
+            if begun:
+                check_settings(own / "settings.json", settings, "further training")
+            trainings = {each: network.training() for each, network in missing.items()}
+            write_json(own / "settings.json", {"checkpoint": str(subject.path.resolve()), **settings})
+            train_all(trainings, jobs, lambda each, _: missing[each].finish())
+    return {each: Curve(network.points) for each, network in networks.items()}
+
+
+_ONE = threading.Lock()
+"""Networks are evaluated one after the other: hosts seed random numbers of the whole process."""
+
+
+class _Network:
+    """One subnet and its curve so far."""
+
+    def __init__(
+        self, trainer: Any, architecture: Architecture, folder: Path, enough: Enough, schedule: Schedule
+    ) -> None:
+        self.trainer, self.architecture, self.folder = trainer, architecture, folder
+        self.enough, self.schedule = enough, schedule
+        self.points: dict[int, Mapping[str, float]] = {0: trainer.evaluate(architecture)}
+        if (folder / _CURVE).exists():
+            self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
+
+    def good(self) -> bool:
+        return Curve(self.points).reached(self.enough) is not None
+
+    def done(self) -> bool:
+        """Whether nothing is left to train."""
+        return self.good() or self.schedule.most in self.points or (self.folder / _ENDED).exists()
+
+    def training(self) -> Training:
+        """What trains it, until it is good enough."""
+        make_folder(self.folder)
+        schedule = self.schedule
+        command = self.trainer.further_command(
+            self.architecture, self.folder.resolve(), schedule.changes, schedule.every, schedule.most
+        )
+        return Training(command, self.folder, self.look)
+
+    def finish(self) -> None:
+        """Evaluate what the training has kept up to its end."""
+        if not self.look():
+            write_json(self.folder / _ENDED, {"updates": max(self.points)})
+
+    def look(self) -> bool:
+        """Evaluate what was kept since, up to the first that is good enough, and delete it; whether one is."""
+        with _ONE:
+            for updates, path in sorted(self.trainer.kept_networks(self.folder).items()):
+                if self.good():
+                    break
+                if updates not in self.points and not updates % self.schedule.every:
+                    self._add(updates, self.trainer.evaluate_network(path))
+                path.unlink(missing_ok=True)
+        return self.good()
+
+    def _add(self, updates: int, metrics: Mapping[str, float]) -> None:
+        if bad := diverged(metrics):
+            raise DataError(
+                f"{self.folder}: {bad} after {updates} further updates, so that the training has diverged; give other"
+                " settings with --train, and another --out"
+            )
+        append_jsonl(self.folder / _CURVE, {"updates": updates, "metrics": dict(metrics)})
+        self.points[updates] = dict(metrics)

@@ -1,0 +1,86 @@
+"""Supernets with other experts, trained by the settings of one that is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import ConfigError
+from nas_core.files import make_folder, write_json
+from nas_core.layers import MoSConfig
+from nas_core.locks import only_process
+from nas_core.studies.base import Subject
+from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
+from nas_core.supernet.host import Supernet
+from nas_core.supernet.training import SupernetTraining
+
+__all__ = ["experts_of", "train_supernets"]
+
+_TRAINED = "trained.json"
+"""The file in a supernet's folder that says that its training has ended."""
+
+
+def experts_of(subject: Subject) -> MoSConfig:
+    """The experts of a supernet.
+
+    Raises:
+        ConfigError: it has none, or its host trains no supernets.
+    """
+    supernet = subject.supernet
+    if not isinstance(supernet, SupernetTraining):
+        raise ConfigError(
+            f"{subject.path}: its host trains no supernets with other experts; this needs a host that does"
+        )
+    if supernet.experts.kind == "none":
+        raise ConfigError(f"{subject.path} has no experts; give a supernet that was trained with --mos")
+    return supernet.experts
+
+
+def train_supernets(
+    subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
+) -> dict[str, Supernet]:
+    """Train supernets with other experts by the settings of one that is there; what has the same experts is that one.
+
+    Each has a folder of its own with the log of its training. Called again, what is trained is opened, and the others
+    go on from what their trainer has kept.
+
+    Args:
+        wanted: experts by name; names are those of folders.
+        changes: settings that are others than the supernet's.
+        jobs: how many are trained at the same time.
+
+    Raises:
+        ConfigError: the folder holds supernets of other settings or data, or one is still being trained by a study that
+            was killed; others as of :func:`experts_of`. DataError: a training failed.
+    """
+    experts, trainer = experts_of(subject), subject.supernet
+    assert isinstance(trainer, SupernetTraining)
+    own = folder / "supernets" / digest_of(subject.path)[:12]
+    make_folder(own)
+    folders = {name: own / name for name, each in wanted.items() if each != experts}
+    with only_process(own / "supernets.lock", f"is training into {own}", "give another --out"):
+        settled, settings = own / "settings.json", {"changes": dict(changes)}
+        begun = any(own.glob(f"*/{LOG}"))  # else, what is noted has trained nothing
+        missing = [name for name, network in folders.items() if not (network / _TRAINED).exists()]
+        if missing:
+            settings["data"] = dict(trainer.training_data())
+        if begun:
+            check_settings(settled, settings, "supernets")
+        trainings = {}
+        for name in missing:
+            make_folder(folders[name])
+            command = trainer.supernet_command(folders[name].resolve(), wanted[name], changes)
+            trainings[name] = Training(command, folders[name])
+
+        def finished(name: str, seconds: float) -> None:
+            record = {"experts": asdict(wanted[name]), "seconds": round(seconds, 2), "ended": time.time()}
+            write_json(folders[name] / _TRAINED, record)
+
+        if missing:
+            write_json(settled, {"checkpoint": str(subject.path.resolve()), **settings})
+            train_all(trainings, jobs, finished, "supernet")
+    opened: dict[str, Any] = {name: trainer.trained_supernet(path) for name, path in folders.items()}
+    return {name: opened.get(name, trainer) for name in wanted}

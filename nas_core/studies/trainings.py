@@ -1,0 +1,181 @@
+"""Trainings that a study runs as processes of their own: several at a time, none twice, and none after the study."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+from tqdm import tqdm
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import os_errors, read_json
+from nas_core.locks import only_process
+
+__all__ = ["LOG", "Training", "check_settings", "digest_of", "train_all"]
+
+Key = TypeVar("Key")
+LOG = "train.log"
+"""The file in a training's folder that it writes to from its start."""
+_LOOK_S = 1.0
+"""How often a training is looked at while it runs."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A command that trains one network."""
+
+    command: Sequence[str]
+    folder: Path
+    """Where it writes its log, and what it goes on from; it is there."""
+    enough: Callable[[], bool] | None = None
+    """Asked again and again while it trains: whether it has trained for long enough and is ended."""
+
+
+def train_all(
+    trainings: Mapping[Key, Training], jobs: int, finished: Callable[[Key, float], None], unit: str = "network"
+) -> None:
+    """Run trainings, ``jobs`` of them at the same time; an error of one ends all.
+
+    Args:
+        finished: called with each that has ended, in this thread, and the seconds it took.
+        unit: what is trained, in words.
+
+    Raises:
+        ConfigError: one is still being trained by a study that was killed. DataError: a training failed.
+    """
+    with _ending() as started, ThreadPoolExecutor(jobs) as pool:
+        try:
+            waiting = {pool.submit(_run, training, jobs, started): key for key, training in trainings.items()}
+            for done in tqdm(as_completed(waiting), "training", len(waiting), unit=unit, disable=None):
+                finished(waiting[done], done.result())
+        except BaseException:
+            started.end()  # before the pool waits for them
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class _Processes:
+    """Trainings that run now, so that none goes on alone."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.ended = False
+
+    def add(self, process: subprocess.Popen[bytes]) -> None:
+        self.running.add(process)
+        if self.ended:  # while it was started
+            process.terminate()
+
+    def end(self) -> None:
+        self.ended = True
+        for process in list(self.running):
+            with suppress(OSError):
+                process.terminate()
+
+
+@contextmanager
+def _ending() -> Iterator[_Processes]:
+    """What is started in the block is ended with it, also when this process is asked to end (SIGTERM)."""
+    started = _Processes()
+    ours = threading.current_thread() is threading.main_thread()  # signals can be handled there alone
+    before = signal.signal(signal.SIGTERM, _leave) if ours else None
+    try:
+        yield started
+    finally:
+        started.end()
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _run(training: Training, jobs: int, started: _Processes) -> float:
+    """Run one training to its end; the seconds it took."""
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // jobs))
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"}
+    folder, begin = training.folder, time.monotonic()
+    log = folder / LOG
+    if started.ended:
+        return 0.0
+    lock = only_process(folder / "train.lock", f"is training, or has left a training in {folder}", "end it")
+    with lock as descriptor, os_errors("write", log), log.open("ab") as output:
+        process = subprocess.Popen(
+            training.command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=(descriptor,),  # it holds the lock for as long as it trains, also where this process is killed
+        )
+        started.add(process)
+        try:
+            code = _waited_for(process, training.enough)
+        finally:
+            process.terminate()  # nothing where it has ended
+            process.wait()
+            started.running.discard(process)
+    if code and not started.ended:
+        raise DataError(f"training of {folder.name} ended with exit code {code}: {_last_line(log)}; see {log}")
+    return time.monotonic() - begin
+
+
+def _waited_for(process: subprocess.Popen[bytes], enough: Callable[[], bool] | None) -> int:
+    """The exit code of a process, 0 where it has trained for long enough."""
+    if enough is None:
+        return process.wait()
+    while True:
+        try:
+            return process.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            if enough():
+                return 0
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    said = [line for line in lines if "rror" in line]
+    return (said or lines or ["it said nothing"])[-1][-300:]
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with os_errors("read", path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_settings(path: Path, wanted: Mapping[str, Any], what: str) -> None:
+    """Check that the networks of a folder were trained by these settings, where they are noted.
+
+    Args:
+        path: the note, a JSON object; what it does not name was not noted then and is not compared.
+        what: what the folder holds, in words.
+
+    Raises:
+        ConfigError: they were not.
+    """
+    if not path.exists():
+        return
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path.parent} holds {what} of other settings (train: something else); give another folder")
+    for name, value in wanted.items():
+        if name in found and found[name] != value:
+            said = "" if name == "settings_of" else f" ({name}: {json.dumps(found[name])}, now {json.dumps(value)})"
+            raise ConfigError(
+                f"{path.parent} holds {what} of other settings{said}; give the same checkpoint first and the same"
+                " settings, or another folder"
+            )
