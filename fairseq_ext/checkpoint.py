@@ -20,7 +20,7 @@ from fairseq_ext.options import model_arguments
 from fairseq_ext.taught import without_teacher
 from fairseq_ext.training.supernet_task import SupernetTaskConfig
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive
 from nas_core.space import Architecture
 
 TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
@@ -36,6 +36,7 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """
     prepare_fairseq()
     try:
+        check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

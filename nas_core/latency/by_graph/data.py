@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output, open_npz
 from nas_core.graph import Graphs
 
 __all__ = ["NetworkLatencies", "last_of_each"]
@@ -126,13 +126,11 @@ class NetworkLatencies:
             DataError: the file is missing, damaged or another one.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open_npz(path) as file:
                 if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
                     raise ValueError(f"it lacks {', '.join(absent)}")
                 graphs = Graphs(**{name: file[name] for name in _GRAPHS if name in file.files})
                 return cls(graphs, **{name: file[name] for name in _ROWS})
-        except FileNotFoundError:
-            raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
 
