@@ -23,6 +23,8 @@ from nas_core.predictor.readers import Reader, reader_names
 
 __all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 
+MOST_NODES = 1000
+"""Of a graph: predictors compare every node with every other, which takes memory with the square."""
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
 
@@ -112,6 +114,8 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
             raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(reader_names())}")
         return reader.from_json(record["architecture"])
     graph = Graph.from_dict(record["graph"])
+    if len(graph) > MOST_NODES:
+        raise GraphError(f"a graph has {len(graph)} nodes; predictors read {MOST_NODES} at most")
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):
         known = f"0 to {len(reader.operations) - 1} ({', '.join(reader.operations)})"
         raise GraphError(f"operation index {int(graph.ops.max())}; reader {reader.name!r} has {known}")
