@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import glob
 import json
 import os
+import re
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,11 @@ from typing import Any
 from nas_core.errors import NasExtError
 
 __all__ = ["atomic_output", "make_folder", "os_errors", "plain_json", "write_atomic", "write_json"]
+
+_OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
+"""In what torch (RuntimeError) and safetensors (SafetensorError) say where a file cannot be written."""
+_YOUNG_S = 60.0
+"""A new file may have no lock yet."""
 
 
 @contextlib.contextmanager
@@ -49,18 +59,46 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
     target = Path(os.path.realpath(path))  # a link keeps pointing at the file it names
     with os_errors("write", path):
         target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left(target)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
         beside = Path(name)
         try:
-            yield beside
+            with contextlib.suppress(OSError):  # not every file system has locks
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with _disk_errors():
+                yield beside
             beside.chmod(_mode_for(target))
             _sync(beside)
             beside.replace(target)
         finally:
+            os.close(handle)
             beside.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not every file system lets a folder be synchronised
             _sync(target.parent)
+
+
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    """What torch and safetensors raise when the disk is full is an OSError, as everybody else's."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        if _OF_DISK.search(str(error)):
+            raise OSError(errno.EIO, " ".join(str(error).split())[:120]) from error
+        raise
+
+
+def _remove_left(target: Path) -> None:
+    """Remove what processes that were killed while they wrote this file have left; who writes now holds a lock."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError):
+            if left.is_dir() or time.time() - left.stat().st_mtime < _YOUNG_S:
+                continue
+            with left.open("rb") as file:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                left.unlink()
 
 
 def write_atomic(path: str | Path, data: bytes | str) -> None:
