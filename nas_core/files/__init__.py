@@ -7,6 +7,7 @@ unpack it, and refuse in one line what is nested, repeated or long beyond reason
 """
 
 from nas_core.files.archives import DAMAGED_ARCHIVE, archive_pickle, check_archive, open_npz
+from nas_core.files.csv_cells import csv_cell
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import check_regular, parse_json, read_bytes, read_json
 from nas_core.files.writing import atomic_output, make_folder, os_errors, plain_json, write_atomic, write_json
@@ -19,6 +20,7 @@ __all__ = [
     "atomic_output",
     "check_archive",
     "check_regular",
+    "csv_cell",
     "make_folder",
     "open_npz",
     "os_errors",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import read_jsonl, write_atomic
+from nas_core.files import csv_cell, read_jsonl, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
@@ -199,9 +199,10 @@ def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     if path.suffix == ".csv":
         text = io.StringIO()
-        table = csv.DictWriter(text, list(dict.fromkeys(k for row in rows for k in row)), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(map(csv_cell, names))
+        table.writerows([csv_cell(row.get(name, "")) for name in names] for row in rows)
         write_atomic(path, text.getvalue())
     else:
         write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
