@@ -117,5 +117,7 @@ def one_input(case: Case, number: int, inputs: Path, folder: Path, capfd: pytest
     if not within:
         assert file.read_bytes() == content, told
     assert not [path for path in place.rglob("*.part")], told
+    for page in place.rglob("*.html"):
+        assert "alert(1)</script>" not in page.read_text(encoding="utf-8"), told
     shutil.rmtree(place)
     return code

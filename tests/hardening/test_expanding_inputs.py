@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -18,13 +19,15 @@ from nas_core.predictor.files import read_records
 from nas_core.report import architecture_picture
 from nas_core.space import Architecture, load_space
 
-LETTERS = "abcdefghij"
 ALIASES = "a: &a [x, x]\n" + "".join(
-    f"{now}: &{now} [{', '.join([f'*{before}'] * 10)}]\n" for before, now in zip(LETTERS, LETTERS[1:], strict=False)
+    f"{now}: &{now} [{', '.join([f'*{before}'] * 10)}]\n" for before, now in itertools.pairwise("abcdefghij")
 )
 TEXTS = {
     "repeated without end": (ALIASES, "once its aliases are followed"),
-    "merged without end": (ALIASES.replace("[x, x]", "{x: 1}").replace("[*", "{<<: [*").replace("]\n", "]}\n"), "alias"),
+    "merged without end": (
+        ALIASES.replace("[x, x]", "{x: 1}").replace("[*", "{<<: [*").replace("]\n", "]}\n"),
+        "alias",
+    ),
     "a part of itself": ("a: &a [*a]", "part of itself"),
     "deep": ("a: " + "[" * 20_000, "nested too deep"),
     "date": ("a: 2026-13-45", "month"),
@@ -55,9 +58,11 @@ def test_yaml_that_is_used_as_it_was() -> None:
     assert found["more"] == {"x": 1, "y": "ä"} and parse_yaml("") is None
 
 
-@pytest.mark.parametrize("text", ["[" * 200_000, '{"a": "\\udc80"}', f'{{"a": {"9" * 400}}}', f'{{"a": -{"9" * 9999}}}'])
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a": "\\udc80"}', f'{{"a": {"9" * 400}}}', f'{{"a": -{"9" * 9999}}}']
+)
 def test_json(text: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nested too deep|lone surrogate|digits"):
+    with pytest.raises(ValueError, match=r"nested too deep|lone surrogate|digits"):
         parse_json(text)
     (tmp_path / "f").write_text(text + "\n{}\n")
     for read in (read_json, read_jsonl):
@@ -79,8 +84,8 @@ def test_pipes_and_folders(tmp_path: Path) -> None:
     ("choices", "message"),
     [
         ("{d: [1000000], f: {options: [1, 2], per: d}}", "1000000 layers"),
-        ("{d: [9000], f: {options: [%s], per: d}}" % ", ".join(map(str, range(200))), "options of all layers"),
-        ("{f: [%s]}" % ", ".join(map(str, range(32768))), "32768 options"),
+        ("{d: [9000], f: {options: " + str([*range(200)]) + ", per: d}}", "options of all layers"),
+        ("{f: " + str([*range(32768)]) + "}", "32768 options"),
         ("{1: [1], a: [2]}\n3: x\nz: 2", "key 3"),
         ("{a: {options: [1], 3: 4, z: 5}}", "key 3"),
         ("{a: [1]}\nfixed: {1: 2}", "'fixed'"),
