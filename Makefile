@@ -3,7 +3,7 @@
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
 #   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
-#   ARGS="..."       demo, test, bench, test-cuda, bench-cuda: passed on
+#   ARGS="..."       demo, test, nightly, bench, test-cuda, bench-cuda: passed on
 #   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
 #                    its torch sees a GPU, else python3
 
@@ -20,7 +20,7 @@ PY := .venv/bin/python
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs bench test-cuda bench-cuda
+.PHONY: help setup demo test nightly check docs bench test-cuda bench-cuda
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -33,6 +33,9 @@ demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 
 test: setup  ## all tests, two at a time; or ARGS, such as tests/search
 	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile)
+
+nightly: setup  ## 2,000 damaged inputs of all commands, each day from another seed
+	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q tests/hardening $(ARGS)
 
 check: setup  ## ruff, and mypy --strict on nas_core
 	$(PY) -m ruff check .

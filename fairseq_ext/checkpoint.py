@@ -14,13 +14,14 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_REGISTRY
 from omegaconf import OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from fairseq_ext.options import model_arguments
 from fairseq_ext.taught import without_teacher
 from fairseq_ext.training.supernet_task import SupernetTaskConfig
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive
 from nas_core.space import Architecture
 
 TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
@@ -36,6 +37,7 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """
     prepare_fairseq()
     try:
+        check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
@@ -62,13 +64,20 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     Raises:
         DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ.
     """
-    config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
-    with open_dict(config):
-        config.model = state["cfg"]["model"]
-    if data:
-        config.task.data = data
-        config.model.data = data
-    first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
+    _check_settings(state["cfg"], path)
+    try:
+        config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
+        with open_dict(config):
+            config.model = state["cfg"]["model"]
+        if data:
+            config.task.data = data
+            config.model.data = data
+        first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
+    except (OmegaConfBaseException, TypeError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(
+            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
+        ) from None
     if not Path(first).is_dir():
         raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
     try:
@@ -78,7 +87,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     except Exception as error:
         if message := wrong_input(error):
             raise DataError(message) from None
-        if not isinstance(error, RuntimeError | KeyError | AssertionError | TypeError | ValueError):
+        if not isinstance(error, _UNFITTING):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CheckpointError(
@@ -86,6 +95,29 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
             " not the data it was trained on"
         ) from None
     return task, models[0].eval()
+
+
+_UNFITTING = (
+    RuntimeError, LookupError, AssertionError, TypeError, ValueError, AttributeError, ArithmeticError,
+    OmegaConfBaseException,
+)  # fmt: skip
+"""What fairseq raises where settings or weights are wrong."""
+
+
+def _check_settings(value: Any, path: Path) -> None:
+    """Refuse settings that ask for others, such as ``${oc.env:HOME}``: fairseq writes what they stood for, and a file
+    must not bring what is in our environment into messages and other files."""
+    if isinstance(value, str):
+        if "${" in value:
+            raise CheckpointError(
+                f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes"
+            )
+    elif isinstance(value, Namespace | dict):
+        for part in (vars(value) if isinstance(value, Namespace) else value).values():
+            _check_settings(part, path)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _check_settings(part, path)
 
 
 def write_subnet(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairseq_ext.compat import prepare_fairseq
 from fairseq_ext.training_log import training_curves, training_logs
-from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.files import archive_pickle
 from nas_core.supernet.host import Supernet
 
 if TYPE_CHECKING:
@@ -27,12 +26,7 @@ class FairseqHost:
     def recognises(self, checkpoint: Path) -> bool:
         """fairseq writes torch's zip format, with settings under ``cfg``, before 2021 under ``args``; only the
         archive's pickle is looked at."""
-        try:
-            with zipfile.ZipFile(checkpoint) as archive:
-                record = next(name for name in archive.namelist() if name.endswith("data.pkl"))
-                content = archive.read(record)
-        except (*DAMAGED_ARCHIVE, StopIteration):
-            return False
+        content = archive_pickle(checkpoint)
         return b"optimizer_history" in content and b"args" in content
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:

@@ -6,7 +6,6 @@ network in that file is like.
 
 from __future__ import annotations
 
-import json
 import logging
 from argparse import Namespace
 from collections.abc import Sequence
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_ext.checkpoint import read_state
-from fairseq_ext.options import model_arguments
+from fairseq_ext.options import model_arguments, space_in
 from nas_core.errors import CheckpointError, NasExtError
-from nas_core.space import get_space, space_from_dict
+from nas_core.space import get_space
 
 __all__ = ["INHERITED", "differing_options", "inherit"]
 
@@ -92,7 +91,7 @@ def inherit(args: Namespace, inherited: Sequence[str] = INHERITED) -> None:
     if continues:
         return
     if getattr(args, "search_space", None) is None:
-        args.search_space = json.loads(stored.search_space_json)["name"]
+        args.search_space = space_in(stored.search_space_json).name
         args.inherited_space_json = stored.search_space_json
         said.append(f"--search-space {args.search_space}")
         _take_architecture(args, stored, said)
@@ -110,7 +109,7 @@ def _take_architecture(args: Namespace, stored: Namespace, said: list[str]) -> N
 
 def _same_space(given: str, stored: Namespace) -> bool:
     try:
-        return get_space(given) == space_from_dict(json.loads(stored.search_space_json), "checkpoint")
+        return get_space(given) == space_in(stored.search_space_json)
     except NasExtError:  # what is wrong with the given one is told where it is used
         return False
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
+from nas_core.files import parse_json
 from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
@@ -138,9 +139,28 @@ def add_model_arguments(parser: ArgumentParser) -> None:
 def resolve_space(args: Namespace) -> SearchSpace:
     """The space, written into ``args`` in full so that a checkpoint does not depend on a name or a file."""
     stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
-    space = space_from_dict(json.loads(stored), "checkpoint") if stored else get_space(args.search_space)
+    space = space_in(stored) if stored else get_space(args.search_space)
     args.search_space_json = json.dumps(space_to_dict(space))
     return space
+
+
+def space_in(stored: Any) -> SearchSpace:
+    """The space that a checkpoint's options hold.
+
+    Raises:
+        CheckpointError: they hold none.
+    """
+    try:
+        return space_from_dict(parse_json(stored), "checkpoint")
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"the checkpoint's search space is damaged ({error}); give another checkpoint") from None
+
+
+def _architecture_in(stored: Any) -> Architecture:
+    try:
+        return Architecture(dict(parse_json(stored)))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"the checkpoint's architecture is damaged ({error}); give another checkpoint") from None
 
 
 def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
@@ -151,7 +171,7 @@ def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
     """
     stored = getattr(args, "subnet_json", None)
     if stored:
-        return Architecture(json.loads(stored))
+        return _architecture_in(stored)
     if not args.subnet:
         return None
     architecture = space.validate(Architecture.load(args.subnet))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from nas_core.files import parse_json
 from nas_core.supernet.curves import TrainingCurves
 
 __all__ = ["training_curves", "training_logs"]
@@ -67,7 +67,7 @@ def _numbers(content: str) -> Iterator[tuple[str, float]]:
     """Names and values of a line of either format; in ``json`` names of validation begin with its subset's."""
     if content.startswith("{"):
         try:
-            pairs = json.loads(content)
+            pairs = parse_json(content)
         except ValueError:  # half a line of a process that was killed
             return
         subset = next((key.removesuffix("num_updates") for key in pairs if key.endswith("num_updates")), "")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.files import DAMAGED_ARCHIVE, open_npz
 from nas_core.graph import nasbench201_ops
 from naslib_ext.compat import load
 
@@ -92,7 +92,7 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
         DataError: no such file, or not of that form. UnknownChoiceError: no such column.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_npz(path) as file:
             arrays = {name: file[name] for name in file.files}
     except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} cannot be read as a table ({error}); give an .npz file with ops (G, 6)") from None

@@ -185,7 +185,7 @@ def test_killed_writer_leaves_whole_files(tmp_path):
                 print("started", flush=True)
             i += 1
     """)
-    environment = {**os.environ, "PYTHONPATH": str(Path(files.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(files.__file__).parents[2])}
     for _ in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, env=environment, text=True

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_json
 from nas_core.space import Architecture, space_to_dict, static_image_space
 from timm_ext.model import VisionModel
 
@@ -109,6 +109,7 @@ def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
                 metadata = dict(file.metadata() or {})
             return safetensors.torch.load_file(path), metadata
         with _namespace_allowed():
+            check_archive(path)
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (*DAMAGED_ARCHIVE, SafetensorError, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
@@ -130,7 +131,7 @@ def _namespace_allowed() -> Iterator[None]:
 
 def _decoded(settings: str, path: Path) -> Any:
     try:
-        return json.loads(settings)
+        return parse_json(settings)
     except ValueError as error:
         raise CheckpointError(f"{path} has damaged settings of a network ({error}); write it again") from None
 

@@ -19,7 +19,7 @@ from timm.data import create_dataset
 from torch.utils.data import Dataset
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.files import DAMAGED_ARCHIVE, open_npz
 
 __all__ = [
     "ImageSet",
@@ -64,7 +64,7 @@ class JpegFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            with np.load(path, allow_pickle=False) as table:
+            with open_npz(path) as table:
                 self.data, self.offset = table["data"], table["offset"]
                 self.labels, self.names = table["label"].astype(np.int64), [str(name) for name in table["classes"]]
         except FileNotFoundError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nas_core.device import usable_device
-from nas_core.errors import CheckpointError, DataError
-from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.files import archive_pickle, check_regular
 from nas_core.precision import check_precision
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report, Supernet
@@ -209,9 +208,9 @@ def _free_memory(device: Any) -> int | None:
 
 def _header(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with check_regular(path).open("rb") as file:
             return file.read(min(int.from_bytes(file.read(8), "little"), _LARGEST_HEADER))
-    except OSError:
+    except (OSError, NasExtError):
         return b""
 
 
@@ -223,11 +222,7 @@ def _content(checkpoint: Path) -> bytes:
     """What names a file's tensors: of torch's zip format the archive's pickle, of safetensors the header."""
     if checkpoint.suffix == ".safetensors":
         return _header(checkpoint)
-    try:
-        with zipfile.ZipFile(checkpoint) as archive:
-            return archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
-    except (*DAMAGED_ARCHIVE, StopIteration):
-        return b""
+    return archive_pickle(checkpoint)
 
 
 class TimmHost:

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.files import parse_yaml
 from nas_core.layers.weights import named_tensors
 
 __all__ = ["SCRATCH", "SETTINGS", "Run", "digest", "main", "run_settings"]
@@ -161,8 +161,8 @@ def _typed(name: str, text: str, now: Sequence[Any]) -> Any:
         ConfigError: it is no YAML, or of another kind than all that there is now.
     """
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = parse_yaml(text)
+    except ValueError:
         raise ConfigError(f"setting {name} is {text!r}; expected a number, a text, or a list such as [0.1]") from None
     lists = [each for each in now if isinstance(each, list | tuple)]
     single = [one for each in lists for one in each] if lists else [each for each in now if each is not None]

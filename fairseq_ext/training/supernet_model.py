@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 from fairseq.models import ARCH_MODEL_REGISTRY, register_model_architecture
+from torch import Tensor
 
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors, train_in_tf32
 from fairseq_ext.inherit import differing_options
@@ -119,6 +120,8 @@ class SupernetModel(SubnetHolder[Weights]):
             raise CheckpointError(
                 f"the checkpoint holds another kind of model; expected one of --arch {self.trained_by}"
             )
+        if strange := next((n for n, tensor in state.items() if not isinstance(tensor, Tensor)), None):
+            raise CheckpointError(f"{strange} of the checkpoint is no tensor; it is damaged, give another one")
         wrong = next((n for n in own if n in state and own[n].shape != state[n].shape), None)
         missing = next((n for n in own if n not in state), None)
         extra = next((n for n in state if n not in own), None)

@@ -10,11 +10,14 @@ Every `NasExtError` ends as one line on stderr and exit code 2. With ``--debug``
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 from typing import Annotated, NamedTuple
 
@@ -63,6 +66,28 @@ COMMANDS_OF_ADAPTERS = "nas_ext.commands"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `nas-ext` with `argv` (default: the process arguments) and return its exit code."""
     arguments, debug = _take_debug(list(sys.argv[1:] if argv is None else argv))
+    with _asked_to_end():
+        return _run(arguments, debug)
+
+
+@contextlib.contextmanager
+def _asked_to_end() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does, with what is half written removed and what is kept written."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _leave(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _run(arguments: list[str], debug: bool) -> int:
     try:
         application(arguments)(arguments or ["--help"], prog_name="nas-ext")
     except SystemExit as exit_:  # how typer ends, with or without a usage error

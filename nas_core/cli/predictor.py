@@ -210,7 +210,7 @@ def bench(
 
 def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:
     """Fit, with a checkpoint under that name; losses by step, and seconds."""
-    losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"))
+    losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"), unfinished)
     start = time.perf_counter()
     try:
         with training_bar() as drawn:

@@ -48,7 +48,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 def _usual(name: str) -> int:
     """``source_x3``: a decoder layer reads the outputs of three encoder layers, one behind the other."""
     times = name.partition("_x")[2]
-    return 1 if name == "batch" else LENGTH * (int(times) if times.isdigit() else 1)
+    return 1 if name == "batch" else LENGTH * (int(times) if times.isdecimal() and len(times) < 4 else 1)
 
 
 def _part(path: Path) -> Any:

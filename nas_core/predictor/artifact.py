@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, uint8
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import atomic_output
+from nas_core.files import atomic_output, parse_json
 
 __all__ = ["NOT_BY_ITSELF", "OF_NETWORKS", "below", "read_artifact", "write_artifact"]
 
@@ -75,7 +75,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path} is no whole safetensors file ({error}); train it anew") from None
     try:
-        header = json.loads(metadata["nas_ext"])
+        header = parse_json(metadata["nas_ext"])
         found = (header["format"], header["kind"])
     except (KeyError, TypeError, ValueError):
         raise DataError(f"{path} is no predictor; 'nas-ext predictor train' makes one") from None

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import read_jsonl, write_atomic
+from nas_core.files import csv_cell, read_jsonl, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
 
 __all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 
+MOST_NODES = 1000
+"""Of a graph: predictors compare every node with every other, which takes memory with the square."""
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
 
@@ -112,6 +114,8 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
             raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(reader_names())}")
         return reader.from_json(record["architecture"])
     graph = Graph.from_dict(record["graph"])
+    if len(graph) > MOST_NODES:
+        raise GraphError(f"a graph has {len(graph)} nodes; predictors read {MOST_NODES} at most")
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):
         known = f"0 to {len(reader.operations) - 1} ({', '.join(reader.operations)})"
         raise GraphError(f"operation index {int(graph.ops.max())}; reader {reader.name!r} has {known}")
@@ -195,9 +199,10 @@ def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     if path.suffix == ".csv":
         text = io.StringIO()
-        table = csv.DictWriter(text, list(dict.fromkeys(k for row in rows for k in row)), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(map(csv_cell, names))
+        table.writerows([csv_cell(row.get(name, "")) for name in names] for row in rows)
         write_atomic(path, text.getvalue())
     else:
         write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nas_core.errors import ArchitectureError
 from nas_core.layers.attention import KINDS
 from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
@@ -18,6 +19,9 @@ _ROW, _STRIP = 1.55, 0.42
 """Inches of a row of bars and of a strip of kinds."""
 _LAYER, _NARROWEST = 0.46, 1.6
 """Inches of a layer and of the narrowest column."""
+_LONGEST, _AREA = 200.0, 3000.0
+"""Inches of a picture's longer side at most, and square inches of all of it."""
+_LARGEST = 1e30
 
 
 def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -25,7 +29,19 @@ def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]
     from nas_core.models.kind import fitting_kind, layered_genes  # torch, which takes seconds to import
 
     kind = fitting_kind(architecture)
-    return layered_genes(architecture) if kind is None else kind.layers(architecture)
+    sides = layered_genes(architecture) if kind is None else kind.layers(architecture)
+    for genes in sides.values():
+        for name, values in genes.items():
+            _check(name, values)
+    return sides
+
+
+def _check(name: str, values: Sequence[Any]) -> None:
+    numbers = [value for value in values if not isinstance(value, str)]
+    if not values or 0 < len(numbers) < len(values):
+        raise ArchitectureError(f"gene {name!r} mixes numbers and names, or has none; expected one of both")
+    if not all(abs(value) <= _LARGEST for value in numbers):
+        raise ArchitectureError(f"gene {name!r} has a number beyond {_LARGEST:g}, which cannot be shown; correct it")
 
 
 def layers_of(genes: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
@@ -85,7 +101,11 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
     rows = sorted(names, key=lambda name: not _named(columns, name))
     heights = [_STRIP if _named(columns, name) else _ROW for name in rows]
     widths = [max(_NARROWEST, _LAYER * column.layers) for column in columns]
-    with figure_of((1.4 + sum(widths), 1.0 + sum(heights))) as figure:
+    size = 1.4 + sum(widths), 1.0 + sum(heights)
+    if max(size) > _LONGEST or size[0] * size[1] > _AREA:
+        layers = sum(column.layers for column in columns)
+        raise ArchitectureError(f"{layers} layers of {len(rows)} genes are too many for one picture; draw fewer")
+    with figure_of(size) as figure:
         grid = figure.subplots(
             len(rows), len(columns), squeeze=False, sharey="row",
             gridspec_kw={"height_ratios": heights, "width_ratios": widths},

@@ -34,6 +34,7 @@ _DOTS, _GREY, _INK = "#44505c", "#b9c0c7", "#2b3036"
 _STYLE = {
     "font.family": "sans-serif",
     "font.size": 10,
+    "text.parse_math": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#8b939c",
@@ -194,6 +195,11 @@ def curves(
             if len(x):
                 axes.plot(x, y, color=colour, linewidth=1.6, marker="o", markersize=3.5, label=name)
         axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log else "linear")
+        if log:  # without formulas, which names of a user may look like
+            from matplotlib.ticker import LogFormatter
+
+            axes.yaxis.set_major_formatter(LogFormatter())
+            axes.yaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
         return png(figure)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nas_core.files import csv_cell
 from nas_core.space import Architecture
 
 __all__ = ["Column", "Table", "describe"]
@@ -60,10 +61,10 @@ class Table:
         """Comma separated, with full precision; missing values are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([column.key for column in self.columns])
+        writer.writerow([csv_cell(column.key) for column in self.columns])
         for row in self.rows:
             values = [row.get(column.key) for column in self.columns]
-            writer.writerow(["" if value is None else value for value in values])
+            writer.writerow(["" if value is None else csv_cell(value) for value in values])
         return text.getvalue()
 
 

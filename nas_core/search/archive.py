@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import read_json, write_atomic, write_json
+from nas_core.files import csv_cell, read_json, write_atomic, write_json
 from nas_core.space import Architecture
 
 __all__ = ["Entry", "ParetoArchive", "write_table"]
@@ -120,10 +120,10 @@ def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["key", *metrics, *genes])
+    writer.writerow(["key", *map(csv_cell, (*metrics, *genes))])
     for entry in entries:
         row = {name: json.dumps(value) for name, value in entry.metrics.items()}
         for name, gene in entry.architecture.items():
             row[name] = " ".join(map(str, gene)) if isinstance(gene, tuple) else str(gene)
-        writer.writerow([entry.architecture.key, *(row.get(name, "") for name in [*metrics, *genes])])
+        writer.writerow([entry.architecture.key, *(csv_cell(row.get(name, "")) for name in [*metrics, *genes])])
     write_atomic(path, text.getvalue())

@@ -13,7 +13,7 @@ import yaml
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, read_jsonl, write_atomic
+from nas_core.files import append_jsonl, read_jsonl, read_yaml, write_atomic
 from nas_core.locks import only_process
 from nas_core.space import Architecture
 
@@ -83,8 +83,8 @@ def _named(searches: Sequence[str]) -> str:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
+        content = read_yaml(path)
+    except DataError:
         content = None
     settings = content.get("settings") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(settings, dict):

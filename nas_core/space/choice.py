@@ -15,6 +15,12 @@ MOST_LAYERS = 10_000
 """Layers of a gene at most; more is a slip of the pen, which would take memory without end."""
 
 
+MOST_OPTIONS = 32_767
+"""Options of a layer at most: rows hold their indices as numbers of 16 bits."""
+MOST_IN_ALL = 1_000_000
+"""Options of all layers of a gene at most."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """One gene: a name and the options it may take, for the whole network or anew for each layer."""
@@ -33,7 +39,11 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.options or any(not row for row in self.options):
             raise SpaceError(f"choice {self.name!r} has no options; give at least one")
+        if (count := sum(map(len, self.options))) > MOST_IN_ALL:
+            raise SpaceError(f"choice {self.name!r} has {count} options of all layers; expected {MOST_IN_ALL} at most")
         for row in self.options:
+            if len(row) > MOST_OPTIONS:
+                raise SpaceError(f"choice {self.name!r} has {len(row)} options; expected {MOST_OPTIONS} at most")
             for option in row:
                 if isinstance(option, bool) or not isinstance(option, int | float | str) or option != option:
                     raise SpaceError(f"choice {self.name!r} has option {option!r}; expected a number or a name")
@@ -68,13 +78,13 @@ class Choice:
 
     def _code_table(self) -> dict[Option, float]:
         table = dict(self.codes)
-        names: list[Option] = []
+        names: dict[Option, None] = {}
         for row in self.options:
             for option in row:
                 if option in table or option in names:
                     continue
                 if isinstance(option, str):
-                    names.append(option)
+                    names[option] = None
                 else:
                     try:
                         table[option] = float(option)

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from nas_core.errors import DataError, SpaceError
+from nas_core.files import parse_yaml, read_bytes, write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 
@@ -44,7 +45,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("choices"), Mapping):
         raise SpaceError(f"{source}: expected a mapping with 'choices: {{gene: [options]}}'")
-    unknown = sorted(set(content) - _KEYS)
+    unknown = sorted(set(content) - _KEYS, key=str)
     if unknown:
         raise SpaceError(f"{source}: key {unknown[0]!r} is not known; a space has {', '.join(sorted(_KEYS))}")
     entries = {name: _entry(source, name, entry) for name, entry in content["choices"].items()}
@@ -60,7 +61,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
         choices.append(Choice.make(name, entry["options"], per, layers, codes, float(scale)))
     fixed = content.get("fixed") or {}
     if not isinstance(fixed, Mapping) or not all(
-        isinstance(value, str) or _is_number(value) for value in fixed.values()
+        isinstance(name, str) and (isinstance(value, str) or _is_number(value)) for name, value in fixed.items()
     ):
         raise SpaceError(f"{source}: 'fixed' is {fixed!r}; expected a mapping of genes to one number or name each")
     return SearchSpace(str(content.get("name", source)), choices, fixed)
@@ -88,7 +89,7 @@ def _entry(source: str, name: Any, entry: Any) -> dict[str, Any]:
         entry = {"options": entry}
     if not isinstance(entry, Mapping) or not isinstance(entry.get("options"), list):
         raise SpaceError(f"{source}: choice {name!r} is {entry!r}; expected a list, or a mapping with 'options: [..]'")
-    unknown = sorted(set(entry) - _CHOICE_KEYS)
+    unknown = sorted(set(entry) - _CHOICE_KEYS, key=str)
     if unknown:
         raise SpaceError(f"{source}: {name!r} has key {unknown[0]!r}; expected {', '.join(sorted(_CHOICE_KEYS))}")
     return dict(entry)
@@ -101,15 +102,19 @@ def _deepest(source: str, name: str, options: list[Any]) -> int:
     return max(depths)
 
 
+def _content(path: Path) -> bytes:
+    if not path.exists():
+        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext space list'")
+    return read_bytes(path)
+
+
 def load_space(path: str | Path) -> SearchSpace:
     """A space from a YAML file; its name is the file's stem unless the file gives one."""
     path = Path(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext space list'") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SpaceError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+        content = parse_yaml(_content(path))
+    except ValueError as error:
+        raise SpaceError(f"{path}: not readable as YAML ({error})") from None
     if isinstance(content, dict):
         content.setdefault("name", path.stem)
     return space_from_dict(content, str(path))
@@ -117,6 +122,4 @@ def load_space(path: str | Path) -> SearchSpace:
 
 def save_space(space: SearchSpace, path: str | Path) -> None:
     """Write a space as YAML that :func:`load_space` reads."""
-    from nas_core.files import write_atomic
-
     write_atomic(path, yaml.safe_dump(space_to_dict(space), sort_keys=False))

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from nas_core.errors import ArchitectureError, DataError
+from nas_core.errors import ArchitectureError
+from nas_core.files import parse_yaml, read_bytes
 from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
@@ -223,11 +222,9 @@ def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
         DataError: the file is missing. ArchitectureError: it lacks one of HAT's keys or is no YAML.
     """
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError:
-        raise DataError(f"no file {path}; give a HAT sub-transformer YAML") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ArchitectureError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+        content = parse_yaml(read_bytes(path))
+    except ValueError as error:
+        raise ArchitectureError(f"{path}: not readable as YAML ({error})") from None
     missing = [key for key in _HAT_KEYS.values() if not isinstance(content, dict) or key not in content]
     if missing:
         raise ArchitectureError(f"{path}: key {missing[0]!r} is missing; expected HAT's ten '*-subtransformer' keys")

@@ -149,3 +149,15 @@ def test_wrong_settings(setting, message):
 def test_unknown_clock_names_the_choices():
     with pytest.raises(UnknownChoiceError, match="wall, cpu"):
         TimingConfig(clock="sundial")
+
+
+def test_what_counts_is_the_reference_on_both_sides(clock):
+    """On a machine that becomes slower steadily, the reference before alone would be too fast."""
+
+    class Slower(Work):
+        def _run(self) -> None:
+            super()._run()
+            clock.slow += 0.1
+
+    found = measure(Slower(6, clock), Slower(2, clock), TimingConfig(repeats=5, warmup=0))
+    assert found.relative == pytest.approx(3)

@@ -83,7 +83,7 @@ GOOD = {"graph": {"ops": [0, 1], "edges": [[0, 1]]}, "target": 0.5}
         ({"graph": {"ops": [0, 1], "edges": [[0, 1], [1, 0]]}, "target": 1}, "cycle"),
         ({"graph": {"ops": [0, 1], "edges": [[0, 7]]}, "target": 1}, "node 7"),
         ({"graph": {"ops": "ab", "edges": []}, "target": 1}, "whole numbers"),
-        ({"graph": {"ops": [0], "edges": [], "static": [10**400]}, "target": 1}, "cannot be read"),
+        ({"graph": {"ops": [0], "edges": [], "static": [10**300]}, "target": 1}, "is no number"),
         ({"graph": {"ops": [0, 1], "edges": [], "static": [1]}, "target": 1}, "one set"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from timm.data import resolve_data_config
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.files import parse_json, read_bytes
 from timm_ext.checkpoint import KEY, read_file
 from timm_ext.trained.support import check_supported
 
@@ -168,7 +168,7 @@ def _description(
         options = {**_mapping(content.get("pretrained_cfg")), **options}
         return str(content.get("arch") or options.get("model")), {**stated, **given}, options
     if "arch" in metadata:
-        known = [_mapping(json.loads(metadata.get(name, "{}"))) for name in ("model_kwargs", "pretrained_cfg")]
+        known = [_mapping(parse_json(metadata.get(name, "{}"))) for name in ("model_kwargs", "pretrained_cfg")]
         return metadata["arch"], known[0], known[1]
     if (config := path.with_name("config.json")).is_file():
         return _of_hub(config)
@@ -194,7 +194,7 @@ def _mapping(given: Any) -> dict[str, Any]:
 
 def _of_hub(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
     try:
-        content = json.loads(config.read_text(encoding="utf-8"))
+        content = parse_json(read_bytes(config))
         name = str(content["architecture"])
         known = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
         return name, {**known, **(content.get("model_args") or {})}, dict(content.get("pretrained_cfg") or {})

@@ -200,9 +200,11 @@ def _provenance(model: GraphLatencyModel, here: str) -> str:
     device, info = device_of(model), model.info
     where = f" on {device}" if device else ""
     judged = info.get("held_out")
-    quality = f"held-out MAPE {judged['mape_percent']:.2f} %" if judged else "spread of its training's residuals"
+    error = judged.get("mape_percent") if isinstance(judged, Mapping) else None
+    known = isinstance(error, int | float)
+    quality = f"held-out MAPE {error:.2f} %" if known else "spread of its training's residuals"
     other = f"; this machine is {here}, where times differ" if device and not is_here(device) else ""
     return (
-        f"{model.name} model of {info['networks']} networks in {info.get('runtime', 'an unnamed runtime')}{where}, "
-        f"{quality}{other}"
+        f"{model.name} model of {info.get('networks', 'unknown')} networks in"
+        f" {info.get('runtime', 'an unnamed runtime')}{where}, {quality}{other}"
     )

@@ -15,6 +15,8 @@ _GRAPH_OF_MODEL, _INITIALIZER_OF_GRAPH = 7, 5
 _VALUES = {4, 5, 6, 7, 9, 10, 11}
 """Fields of TensorProto with values: float, int32, string, int64, raw, double, uint64."""
 _BYTES = 2
+MOST_FIELDS = 300_000
+"""Of a message: operators, tensors and what is said of them; each is walked."""
 _FIXED = {1: 8, 5: 4}
 
 
@@ -51,9 +53,11 @@ def _copied(data: memoryview, change: Callable[[int, memoryview], bytes | None],
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
     """Number, where its key stands, where its bytes start (-1 where it has none), where it ends."""
-    place, size = 0, len(data)
+    place, size, count = 0, len(data), 0
     while place < size:
-        key = place
+        key, count = place, count + 1
+        if count > MOST_FIELDS:
+            raise ValueError(f"more than {MOST_FIELDS} fields of a message")
         code, place = _number(data, place)
         number, kind = code >> 3, code & 7
         start = -1

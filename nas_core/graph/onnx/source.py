@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nas_core.errors import NasExtError
+from nas_core.files import check_regular
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.skim import skim
+from nas_core.graph.onnx.written_out import check_operators
 from nas_core.optional import require
 
 __all__ = ["open_model"]
@@ -54,6 +57,7 @@ def open_model(source: Any) -> tuple[Any, str]:
     if not model.graph.node:
         raise GraphError(f"{name} has no operators; expected a network")
     _strip(model.graph, folder, onnx)
+    check_operators(model, name)
     if model.functions:
         require("onnx.inliner", "reading ONNX files", "onnx")
         model = onnx.inliner.inline_local_functions(model)
@@ -62,7 +66,7 @@ def open_model(source: Any) -> tuple[Any, str]:
 
 def _content(path: Path) -> bytes:
     try:
-        size = path.stat().st_size
+        size = check_regular(path).stat().st_size
         if size > LIMIT:
             raise GraphError(
                 f"{path} has {size / 2**30:.1f} GB, which no ONNX file can have; save it with external data "
@@ -72,8 +76,8 @@ def _content(path: Path) -> bytes:
             return path.read_bytes()
         with path.open("rb") as file:
             return _skimmed(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
-    except FileNotFoundError:
-        raise GraphError(f"file not found: {path}; check the name and the folder it is taken from") from None
+    except NasExtError as error:
+        raise GraphError(str(error)) from None
     except OSError as error:
         raise GraphError(f"cannot read {path}: {error.strerror or error}; expected an ONNX file") from None
 

@@ -6,14 +6,17 @@ Rows are in the order in which they were measured. The tables come from a supers
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError, SpaceError
-from nas_core.files import DAMAGED_ARCHIVE
+from nas_core.files import DAMAGED_ARCHIVE, open_npz, read_bytes
 from nas_core.latency.by_genes.data import LatencyData
 from nas_core.space import SearchSpace, get_space
 
@@ -76,10 +79,8 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
 
 def _csv(path: str | Path) -> tuple[list[str], NDArray[np.float64]]:
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            lines = [row for row in csv.reader(file) if row]
-    except FileNotFoundError:
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
+        text = read_bytes(path).decode("utf-8")
+        lines = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is not a CSV table ({error})") from None
     if not lines:
@@ -102,19 +103,16 @@ def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.flo
         got = f"has no table {table!r}" if table else "holds several tables"
         raise DataError(f"{path} {got}; choose one of: {', '.join(tables) or 'none'}")
     with _open(path) as file:
-        try:
-            return [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
-        except DAMAGED_ARCHIVE as error:
-            raise DataError(f"{path}: table {table!r} is damaged ({error})") from None
+        columns, values = [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
+    if values.ndim != 2 or values.shape[1] != len(columns):
+        raise DataError(f"{path}: table {table!r} has shape {values.shape} for {len(columns)} columns; make it anew")
+    return columns, values
 
 
-def _open(path: str | Path) -> np.lib.npyio.NpzFile:
+@contextlib.contextmanager
+def _open(path: str | Path) -> Iterator[np.lib.npyio.NpzFile]:
     try:
-        file = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
+        with open_npz(path) as file:
+            yield file
     except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} is no .npz file ({error})") from None
-    if not isinstance(file, np.lib.npyio.NpzFile):
-        raise DataError(f"{path} is no .npz file of tables")
-    return file
+        raise DataError(f"{path} is no .npz file of tables, or is damaged ({error})") from None

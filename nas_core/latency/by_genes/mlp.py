@@ -163,9 +163,11 @@ class MLPModel(GeneLatencyModel):
         ]
         width = len(self.space.choices)
         for weight, bias in self._weights:
-            if weight.shape != (width, len(bias)):
-                raise ValueError(f"weights of shape {weight.shape}, expected ({width}, {len(bias)})")
+            if bias.ndim != 1 or weight.shape != (width, len(bias)):
+                raise ValueError(f"weights of shapes {weight.shape} and {bias.shape}; expected ({width}, H) and (H,)")
             width = len(bias)
+        if width != 1 or {self._shift.shape, self._scale.shape} != {(len(self.space.choices),)}:
+            raise ValueError(f"{width} outputs, {self._shift.shape} and {self._scale.shape} inputs")
 
 
 class HATModel(MLPModel):

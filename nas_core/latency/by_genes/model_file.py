@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError
-from nas_core.files import DAMAGED_ARCHIVE, read_json, write_atomic, write_json
+from nas_core.files import DAMAGED_ARCHIVE, open_npz, parse_json, read_json, write_atomic, write_json
 
 __all__ = ["read_model_file", "write_model_file"]
 
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
+_MOST = 2**28
+"""Bytes of all weights, unpacked."""
 
 
 def write_model_file(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -64,11 +66,9 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         except ValueError as error:
             raise DataError(f"{path}: latency model is damaged ({error}); fit it anew") from None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_npz(path, _MOST) as file:
             arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop("header")))
-    except FileNotFoundError:
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
+        header = parse_json(str(arrays.pop("header")))
     except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} is no latency model or is damaged ({error}); fit it anew") from None
     return header, arrays

@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output, open_npz
 from nas_core.graph import Graphs
+from nas_core.graph.stored import stored_graphs
 
 __all__ = ["NetworkLatencies", "last_of_each"]
 
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
+_KINDS = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}
+"""What the rows of a file are: numbers, texts, switches."""
 
 _log = logging.getLogger(__name__)
 
@@ -126,15 +129,20 @@ class NetworkLatencies:
             DataError: the file is missing, damaged or another one.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open_npz(path) as file:
                 if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
                     raise ValueError(f"it lacks {', '.join(absent)}")
-                graphs = Graphs(**{name: file[name] for name in _GRAPHS if name in file.files})
-                return cls(graphs, **{name: file[name] for name in _ROWS})
-        except FileNotFoundError:
-            raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
+                graphs = stored_graphs({name: file[name] for name in _GRAPHS if name in file.files})
+                rows = {name: file[name] for name in _ROWS}
+                if strange := [name for name, kinds in _KINDS.items() if not _is_row(rows[name], kinds)]:
+                    raise ValueError(f"{strange[0]} has shape {rows[strange[0]].shape} of {rows[strange[0]].dtype}")
+                return cls(graphs, **{**rows, "latency_ms": rows["latency_ms"].astype(np.float64)})
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
+
+
+def _is_row(values: NDArray[np.generic], kinds: str) -> bool:
+    return values.ndim == 1 and values.dtype.kind in kinds
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:

@@ -18,10 +18,16 @@ EVERY_S = 30.0
 
 class LearningCurve:
     """Losses by step, from 1. They are kept in a file until :meth:`remove`, so that a training that is continued keeps
-    those of its beginning."""
+    those of its beginning.
 
-    def __init__(self, kept: Path) -> None:
-        self.kept = kept
+    Args:
+        checkpoint: of the fit; each time that one of its files is written, the losses are too, so that whatever ends
+            the process, one goes on from where the other does.
+    """
+
+    def __init__(self, kept: Path, checkpoint: Path | None = None) -> None:
+        self.kept, self.checkpoint = kept, checkpoint
+        self.saved = self._saved()
         self.steps: list[int] = []
         self.losses: list[float] = []
         self.written = time.monotonic()
@@ -34,7 +40,9 @@ class LearningCurve:
             self.losses = before["loss"][: len(self.steps)]
         self.steps.append(step)
         self.losses.append(loss)
-        if time.monotonic() - self.written >= EVERY_S:
+        saved = self._saved()
+        if time.monotonic() - self.written >= EVERY_S or saved != self.saved:
+            self.saved = saved
             self.keep()
 
     def keep(self) -> None:
@@ -42,6 +50,16 @@ class LearningCurve:
         if self.steps:
             write_json(self.kept, self.to_dict())
             self.written = time.monotonic()
+
+    def _saved(self) -> tuple[int, ...]:
+        """When each member's file of the checkpoint was written."""
+        found: list[int] = []
+        while self.checkpoint is not None:
+            file = self.checkpoint.with_name(f"{self.checkpoint.name}.{len(found)}.safetensors")
+            if not file.exists():
+                break
+            found.append(file.stat().st_mtime_ns)
+        return tuple(found)
 
     def remove(self) -> None:
         """Remove the kept file; training is complete."""

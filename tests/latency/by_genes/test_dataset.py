@@ -136,3 +136,8 @@ def test_missing_file_and_header_only(tmp_path):
     LatencyDataset.begin(tmp_path / "begun.jsonl", get_space("hat_small"), {}, {}, 1.0)
     with pytest.raises(DataError, match="no measurement yet"):
         load_latency_data(tmp_path / "begun.jsonl")
+
+
+def test_the_reference_is_the_lower_middle():
+    choices = [Choice.make("a", [4, 1, 3, 2]), Choice.make("b", [7, 5]), Choice.make("c", [3, 9, 6])]
+    assert dict(reference_architecture(SearchSpace("s", choices))) == {"a": 2, "b": 5, "c": 6}

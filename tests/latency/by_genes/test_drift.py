@@ -44,3 +44,13 @@ def test_without_drift_the_factor_is_one():
     latency = (5 + 3.0 * (rows >= 0).sum(1)) * np.exp(rng.normal(size=300) * 0.01)
     drift = estimate_drift(lambda: LinearModel(space), rows, latency, np.arange(300))
     assert drift.factor == pytest.approx(1, abs=0.02)
+
+
+def test_the_factor_is_of_the_median_state():
+    """A fifth of the rows in a slow state draw the fitted model up; the median state stays 1."""
+    space, rng = get_space("hat_small"), np.random.default_rng(1)
+    rows = space.sample_rows(rng, 200)
+    latency = (5 + 3.0 * (rows >= 0).sum(1)) * np.where(np.arange(200) < 40, 3.0, 1.0)
+    drift = estimate_drift(lambda: LinearModel(space), rows, latency, np.arange(200))
+    assert np.median(drift.factor) == pytest.approx(1, abs=1e-12)
+    assert drift.factor[:30].mean() > 2

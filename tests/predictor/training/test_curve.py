@@ -42,3 +42,17 @@ def test_pictures_show_means_by_member(tmp_path: Path) -> None:
     assert len(first[0]) == len(second[0]) == 50
     assert first[0][0] == first[1][0] == 2.5 and second[0][0] == 2.5 and second[1][0] == 202.5
     assert LearningCurve(tmp_path / "c.json").thinned() == [([], [])]
+
+
+def test_losses_are_kept_with_the_checkpoint(tmp_path: Path) -> None:
+    """A process that is killed goes on from its checkpoint, and the curve has every step before it."""
+    checkpoint = tmp_path / "p.unfinished"
+    first = LearningCurve(tmp_path / "c.json", checkpoint)
+    for step in range(1, 47):
+        if step == 46:  # the state after 45 steps
+            (tmp_path / "p.unfinished.0.safetensors").write_bytes(b"state")
+        first.add(step, float(step))
+    second = LearningCurve(tmp_path / "c.json", checkpoint)
+    for step in range(46, 61):
+        second.add(step, float(step))
+    assert second.steps == list(range(1, 61))

@@ -9,6 +9,7 @@ from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.network import Network, Operation, Shape, operations, parameter_inputs
 from nas_core.graph.onnx.operators import SHAPE_READERS
 from nas_core.graph.onnx.shapes.binding import Shapes, bind_shapes
+from nas_core.graph.onnx.shapes.growth import values_stay_small
 from nas_core.graph.onnx.shapes.stepwise import infer_stepwise
 from nas_core.graph.onnx.source import open_model
 from nas_core.graph.onnx.topological_order import sort_nodes
@@ -40,7 +41,7 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
     """Shapes and element types of all tensors for which onnx finds them."""
     inference = require("onnx.shape_inference", "reading ONNX files", "onnx")
     try:
-        inferred = inference.infer_shapes(model, data_prop=True)
+        inferred = inference.infer_shapes(model, data_prop=values_stay_small(model.graph.node))
     except Exception as error:  # onnx raises several classes, and protobuf its own above 2 GB
         raise GraphError(f"{name}: the shapes of its tensors cannot be inferred ({error}); export it again") from None
     graph = inferred.graph

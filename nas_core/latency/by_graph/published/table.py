@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
+from nas_core.errors import ConfigError, DataError, unknown_choice
+from nas_core.files import read_bytes
 
 __all__ = ["PublishedNetwork", "PublishedTable", "read_published"]
 
@@ -34,6 +35,8 @@ _FURTHER = {
 """Columns that it may have, also with empty cells."""
 _MODEL = re.compile(r"\w[\w.+-]*")
 _GZIP = b"\x1f\x8b"
+_MOST = 2**26
+"""Bytes of a table, packed and unpacked."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +136,21 @@ def read_published(path: str | Path, device: str | None = None) -> PublishedTabl
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if content.startswith(_GZIP) else content
+        content = read_bytes(path, _MOST)
+        content = _unpacked(content) if content.startswith(_GZIP) else content
         text = content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise DataError(f"{path} is no CSV file, plain or compressed with gzip ({error})") from None
-    except OSError as error:
-        raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
     if not text.strip():
         raise DataError(f"{path} is empty; expected the columns {', '.join(_NEEDED)} and one network in each line")
+    return text
+
+
+def _unpacked(content: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        text = file.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise gzip.BadGzipFile(f"it unpacks to more than {_MOST} bytes")
     return text
 
 

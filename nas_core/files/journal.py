@@ -1,0 +1,103 @@
+"""Journals: JSON Lines that grow by whole records and survive a process killed in the middle of one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nas_core.errors import DataError
+from nas_core.files.reading import parse_json, read_bytes
+from nas_core.files.writing import os_errors, plain_json
+
+__all__ = ["append_jsonl", "read_jsonl"]
+
+_log = logging.getLogger(__name__)
+
+
+def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
+    """Add one record to a journal and wait until it is on the disk; the journal is made if it does not exist.
+
+    A half-written last line, left by a process killed while writing, is removed first. One writer at a time.
+
+    Raises:
+        DataError: the file ends in something that is no part of a journal; it is left as it is.
+        NasExtError: it cannot be written; a partly written record is taken back.
+    """
+    line = json.dumps(record, ensure_ascii=False, default=plain_json).encode("utf-8") + b"\n"
+    journal = Path(path)
+    with os_errors("write", path):
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(journal, os.O_RDWR | os.O_CREAT, 0o666)
+        with open(descriptor, "r+b", buffering=0) as file:
+            end = _mend(file.fileno(), path)
+            try:
+                rest = memoryview(line)
+                file.seek(end)
+                while rest:
+                    rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+
+
+def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
+    """The records of a journal in order; a half-written last line is dropped with a warning.
+
+    Raises:
+        DataError: the file is missing, or any other line is not a JSON object.
+        NasExtError: it cannot be read.
+    """
+    lines = read_bytes(path).split(b"\n")
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            records.append(_record(line))
+        except ValueError as error:
+            if number == len(lines) and line.lstrip().startswith(b"{"):
+                _log.warning("%s: dropped line %d, which was only half written", path, number)
+                break
+            raise DataError(
+                f"{path}, line {number} is not a JSON object ({error}): the file is damaged or no journal; restore it, "
+                "or move it away to start anew"
+            ) from error
+    return records
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    value = parse_json(line)
+    if not isinstance(value, dict):
+        raise ValueError(f"got {type(value).__name__}")
+    return value
+
+
+def _mend(descriptor: int, path: str | Path) -> int:
+    """Make the journal end with a line break and return its length in bytes."""
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return size
+    tail, start = b"", size
+    while start > 0 and b"\n" not in tail:
+        step = min(65536, start)
+        start -= step
+        tail = os.pread(descriptor, step, start) + tail
+    tail = tail.rpartition(b"\n")[2]
+    try:
+        _record(tail)
+    except ValueError as error:
+        if not tail.lstrip().startswith(b"{"):
+            raise DataError(
+                f"{path} does not end in a JSON object: it is no journal, or a damaged one; it was left as it is, give "
+                "another file name"
+            ) from error
+        _log.warning("%s: removed its last line, which was only half written", path)
+        os.ftruncate(descriptor, size - len(tail))
+        return size - len(tail)
+    os.pwrite(descriptor, b"\n", size)
+    return size + 1

@@ -1,0 +1,123 @@
+"""Whatever a file holds, a command ends in a result or in one line, leaves the file alone, and takes no memory for it.
+
+Every command meets files with odd values, flipped bits and missing ends. ``NAS_EXT_HARDENING=2000`` (``make nightly``)
+tries that many; without it they are 300. A failure names the seed, and ``NAS_EXT_HARDENING_SEED`` begins with another.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas_core.cli import main
+from nas_core.supernet import host
+from tests.cli.searching import SPACE, score
+from tests.hardening.cases import CASES, Case
+from tests.hardening.damage import damaged
+from tests.hardening.inputs import make_inputs
+from tests.toys import ToySupernet
+
+COUNT = int(os.environ.get("NAS_EXT_HARDENING", "300"))
+SEED = int(os.environ.get("NAS_EXT_HARDENING_SEED", "1"))
+MEMORY = 2 * 2**30
+HANG_S = 60
+"""Of processor time for one input"""
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.timeout(60 + COUNT),
+]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return make_inputs(tmp_path_factory.mktemp("inputs"), monkeypatch)
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supernet without weights answers for files whose name says so; others are opened by their hosts."""
+    opened, found = ToySupernet(SPACE, score, {"kind": "translation"}), host.open_supernet
+
+    def open_supernet(path: str | Path, **options: Any) -> Any:
+        return opened if Path(path).suffix == ".json" else found(path, **options)
+
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", open_supernet)
+
+
+@pytest.fixture
+def watched() -> Iterator[None]:
+    """No more than 2 GB are given, and an input that is worked on without end is told."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+
+    def hang(*_: Any) -> None:
+        raise AssertionError(f"this input takes more than {HANG_S} s")
+
+    before = signal.signal(signal.SIGVTALRM, hang)
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, limits[1]))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def shares() -> list[Any]:
+    """Each command with how many inputs it gets."""
+    whole = sum(case.share for case in CASES)
+    return [pytest.param(case, max(1, round(COUNT * case.share / whole)), id=case.name) for case in CASES]
+
+
+@pytest.mark.parametrize(("case", "count"), shares())
+def test_any_input_ends_in_a_result_or_one_line(
+    case: Case, count: int, inputs: Path, tmp_path: Path, toy: None, watched: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if case.needs and find_spec(case.needs) is None:
+        pytest.skip(f"{case.needs} is not installed")
+    ends = [one_input(case, number, inputs, tmp_path, capfd) for number in range(count)]
+    assert set(ends) <= {0, 2} and len(ends) == count
+
+
+def one_input(case: Case, number: int, inputs: Path, folder: Path, capfd: pytest.CaptureFixture[str]) -> int:
+    """The exit code of the command on one damaged file."""
+    place = folder / str(number)
+    place.mkdir()
+    *within, name = case.file.split("/")
+    given = place / "given" / within[0] if within else place / f"given{Path(name).suffix}"
+    if within:
+        shutil.copytree(inputs / within[0], given)
+    file = Path(given, *within[1:], name) if within else given
+    content = damaged(inputs / case.file, random.Random(f"{SEED}-{case.name}-{number}"))
+    file.write_bytes(content)
+    signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)
+    words = [word.format(file=given, inputs=inputs, out=place) for word in case.arguments.split()]
+    told = f"seed {SEED}, input {number}, kept in {file}"
+    try:
+        code = main(words)
+    except BaseException as error:
+        error.add_note(told)
+        raise
+    err = capfd.readouterr().err
+    errors = [line for line in err.splitlines() if line.startswith("nas-ext: error:")]
+    assert code in (0, 2) and (code == 0 or len(errors) == 1 or "Usage:" in err), f"{told}: {code} {err[-2000:]}"
+    assert "Traceback" not in err, f"{told}: {err[-3000:]}"
+    if not within:
+        assert file.read_bytes() == content, told
+    assert not [path for path in place.rglob("*.part")], told
+    for page in place.rglob("*.html"):
+        assert "alert(1)</script>" not in page.read_text(encoding="utf-8"), told
+    shutil.rmtree(place)
+    return code
