@@ -63,7 +63,7 @@ def study_in(storage: str, sampler: optuna.samplers.BaseSampler | None = None, *
 
 
 def work(storage: str, dies_at: int, log: str) -> None:
-    """One worker of a shared search, which notes what it evaluates and is killed in its evaluation number ``dies_at``."""
+    """One worker of a shared search, which notes what it evaluates and is killed in evaluation number ``dies_at``."""
     count = 0
 
     def evaluate(architecture: Architecture) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import optuna
 import pytest
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import (
@@ -18,11 +17,6 @@ from nas_core.space import Choice, SearchSpace
 from optuna_ext import HATEvolutionSampler, MultiObjectiveSampler, RankNASSampler
 
 SPACE = SearchSpace("tiny", [Choice.make("layers", [1, 2]), Choice.make("width", list(range(8, 16)), "layers", 2)])
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optuna.logging.get_logger("optuna"), "level", optuna.logging.ERROR)
 
 
 class TestHATEvolutionSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):

@@ -12,13 +12,6 @@ from tests.cli.searching import SPACE as TRANSLATION
 from tests.optuna_ext.study import SMALL, SPACE, limit, quality, size, supernet
 from tests.toys import ToySupernet
 
-pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optuna.logging.get_logger("optuna"), "level", optuna.logging.ERROR)
-
 
 def test_a_trial_holds_the_architecture_and_all_its_metrics() -> None:
     study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, limit(), **SMALL))

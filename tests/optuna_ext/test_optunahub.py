@@ -17,7 +17,9 @@ PACKAGE = ROOT / "examples" / "optunahub" / "package" / "samplers" / "nas_ext"
 
 def load() -> ModuleType:
     """By the path of its ``__init__``, under a name of OptunaHub's."""
-    spec = importlib.util.spec_from_file_location("optunahub_registry.package.samplers.nas_ext", PACKAGE / "__init__.py")
+    spec = importlib.util.spec_from_file_location(
+        "optunahub_registry.package.samplers.nas_ext", PACKAGE / "__init__.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

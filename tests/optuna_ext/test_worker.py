@@ -17,8 +17,6 @@ from optuna_ext.storage import open_storage
 from optuna_ext.worker import SharedEvaluations
 from tests.optuna_ext.study import EVERY, NAME, SPACE, quality, size, storage_at, study_in, work
 
-pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-
 
 def score(architecture: Architecture) -> dict[str, float]:
     return {"loss": quality(architecture), "size": size(architecture), "further": 3.0}
