@@ -17,6 +17,8 @@ __all__ = ["open_storage", "open_study"]
 
 ATTEMPTS, PAUSE_S = 8, 0.25
 """Two processes that make a database's tables at once disturb each other; then it is tried again."""
+DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
+"""What is raised then."""
 SETTINGS = "nas_ext:settings"
 
 
@@ -36,8 +38,7 @@ def open_storage(storage: str) -> Any:
             waits = {"connect_args": {"timeout": 60}} if storage.startswith("sqlite") else {}
             return storages.get_storage(storages.RDBStorage(storage, engine_kwargs=waits))
         except Exception as error:  # of the database's own package
-            known = isinstance(error, ImportError | ValueError | OSError)
-            if known or attempt == ATTEMPTS - 1:
+            if type(error).__name__ not in DISTURBED or attempt == ATTEMPTS - 1:
                 raise ConfigError(
                     f"cannot open storage {_without_password(storage)}: {_without_password(first_line(error))}; give a"
                     " URL such as sqlite:///search.db or postgresql://user@host/name, or the path of a journal file"
