@@ -45,7 +45,7 @@ class Read:
     undecided: dict[int, datetime | None] = field(default_factory=dict)
     """Number of a trial that runs and has no architecture yet -> since when."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """See :class:`nas_core.search.strategies.shared.SharedSearch`; of several, the one of the earliest trial."""
+    """Generation -> what was known when it was proposed; of several records, the one of the earliest trial."""
 
     def taken(self, number: int) -> set[Architecture]:
         """What other trials than this one hold or have held."""

@@ -58,7 +58,7 @@ class SharedEvaluations:
     """
 
     together = 10_000
-    """As many as there are: workers share out a whole generation."""
+    """Enough for any generation: workers share out a whole one."""
 
     def __init__(
         self,

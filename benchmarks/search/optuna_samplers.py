@@ -65,7 +65,7 @@ class Course(NamedTuple):
     """Queries until one of the best cells; the budget if there was none."""
     trials: int
     seconds: float
-    """Of the sampler, since answers cost nothing."""
+    """What the sampler took, since answers cost nothing."""
 
 
 def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Course:
