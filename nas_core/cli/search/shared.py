@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from nas_core.errors import ConfigError, MissingHostError
+from nas_core.jobs import Failure
 from nas_core.optional import install_line
 from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
-
-if TYPE_CHECKING:
-    from nas_core.search.engine import EvaluateMany
 
 __all__ = ["GROUP", "Shared", "check_shared", "shared_evaluations"]
 
@@ -26,7 +24,10 @@ class Shared(Protocol):
 
     together: int
     """Architectures to give it at once."""
-    __call__: EvaluateMany
+
+    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]:
+        """The outcome of each, in their order, as they come."""
+        ...
 
 
 def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> bool:
