@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOSTS = ("fairseq", "fairseq_cli", "timm", "nni", "naslib", "onnx", "onnxruntime")
-ADAPTERS = ("fairseq_ext", "timm_ext", "nni_ext", "naslib_ext")
+HOSTS = ("fairseq", "fairseq_cli", "timm", "nni", "naslib", "optuna", "onnx", "onnxruntime")
+ADAPTERS = ("fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "optuna_ext")
 
 SCRIPT = """
 import importlib, pkgutil, sys, traceback

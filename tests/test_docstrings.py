@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("nas_core", "fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "examples", "benchmarks")
+FOLDERS = ("nas_core", "fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "optuna_ext", "examples", "benchmarks")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 FRAGMENTS = ("Of ", "As ", "See ", "Raises:", "Args:", "Returns:")
 """Beginnings that lean on a name or a signature instead of saying something."""

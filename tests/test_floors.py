@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("nas_core", "fairseq_ext", "timm_ext", "nni_ext", "naslib_ext")
+PACKAGES = ("nas_core", "fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "optuna_ext")
 FLOORS = (
     ("space", "layers", "graph"),
     ("export",),

@@ -10,7 +10,8 @@ import pytest
 
 from tests.toys import ROOT
 
-PROJECT = ("nas_core", "fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "examples", "benchmarks", "tests")
+ADAPTERS = ("fairseq_ext", "timm_ext", "nni_ext", "naslib_ext", "optuna_ext")
+PROJECT = ("nas_core", *ADAPTERS, "examples", "benchmarks", "tests")
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))
 VALUES = ("_asdict", "_replace", "_fields", "_make")
 """Public names of named tuples."""

@@ -18,6 +18,7 @@ from benchmarks.page.sections import (
     predictor,
     prior,
     proxies,
+    samplers,
     search,
     supernet,
     timm_networks,
@@ -32,8 +33,8 @@ __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "sections", "stamp"]
 _ALL = {
     anchor(section.title): section
     for module in (
-        supernet, attention, search, predictor, prior, proxies, fidelity, latency, networks, timm_networks, onnx,
-        language, trained, calibration, trust,
+        supernet, attention, search, samplers, predictor, prior, proxies, fidelity, latency, networks, timm_networks,
+        onnx, language, trained, calibration, trust,
     )
     for section in module.SECTIONS
 }  # fmt: skip
@@ -44,7 +45,7 @@ GROUPS = {
         "attention-of-a-trained-model",
     ),
     "What speed": ("linear-attention", "cost-of-an-update", "decoding", "decoding-by-position"),
-    "What search saves": ("search-under-a-limit", "queries", "robustness", "search-speed"),
+    "What search saves": ("search-under-a-limit", "queries", "samplers-of-optuna", "robustness", "search-speed"),
     "How far to trust predictions of accuracy": (
         "accuracy-predictors", "before-anything-is-trained", "zero-cost-proxies", "proxies-beside-graphs",
         "short-trainings-beside-long-ones", "speed-of-nn-former",

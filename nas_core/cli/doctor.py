@@ -47,6 +47,7 @@ HOSTS = (
     Host("timm", ("timm",), ("timm",)),
     Host("nni", ("nni",), ("nni", "nni.nas.strategy")),
     Host("naslib", ("naslib",), ("naslib",)),
+    Host("optuna", ("optuna",), ("optuna",)),
     Host("onnx", ("onnx",), ("onnx", "onnxruntime")),
 )
 

@@ -35,6 +35,7 @@ GROUPS = {
     "nas_ext.proxies": "nas_core.proxies:PROXIES",
     "nas_ext.quickstarts": "nas_core.quickstart:QUICKSTARTS",
     "nas_ext.routers": "nas_core.layers:ROUTERS",
+    "nas_ext.shared_searches": "",
     "nas_ext.space_formats": "",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
     "nas_ext.studies": "nas_core.studies:STUDIES",

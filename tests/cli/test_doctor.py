@@ -59,7 +59,7 @@ def test_json_of_hosts_that_fail_in_every_way(fake_hosts):
     kinds = {device["kind"] for device in findings["accelerators"]}
     assert ("cuda" in kinds) == torch.cuda.is_available()
     hosts = findings["hosts"]
-    assert list(hosts) == ["fairseq", "timm", "nni", "naslib", "onnx"]
+    assert list(hosts) == ["fairseq", "timm", "nni", "naslib", "optuna", "onnx"]
     assert hosts["timm"]["importable"] is True
     assert hosts["timm"]["install"] is None
     assert hosts["fairseq"]["installed"] is True

@@ -25,6 +25,7 @@ PAGES = {
     "models": ("nas_core.models", "nas_core.models.image", "nas_core.models.masked_lm", "nas_core.models.translation"),
     "naslib": ("naslib_ext",),
     "nni": ("nni_ext",),
+    "optuna": ("optuna_ext",),
     "predictor": ("nas_core.predictor", "nas_core.predictor.fidelity", "nas_core.proxies"),
     "report": ("nas_core.report",),
     "search": ("nas_core.search",),

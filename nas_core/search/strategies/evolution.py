@@ -8,6 +8,7 @@ the search safe, none of which changes who may become a parent:
   proposed again (the authors' code evaluates 3,750 times; this one at most 3,025 times for the same populations).
 - Populations hold no architecture twice, and genes of layers that do not exist do not tell architectures apart.
 - The authors make 100 children after the last scoring and drop them unscored; here the last generation is scored.
+- Results within the limits that are there before the first population may be parents as its members may.
 - Rejection sampling is capped. Failed evaluations are the worst members and no parents.
 
 As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
@@ -138,7 +139,8 @@ class HATEvolution(Strategy):
             rows = np.concatenate([parents, *self._children(parents)])
         else:  # the first generation, or all have failed so far
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
-        self._population = row_keys(rows)
+        known = self._rows(() if self.generation else self._scores)
+        self._population = list(dict.fromkeys(row_keys(np.concatenate([rows, known[self.proposals.feasible(known)]]))))
         return rows
 
     def _parents(self) -> list[bytes]:

@@ -8,6 +8,7 @@ Where we differ:
   operators; nothing is proposed twice.
 - What is predicted to violate a limit is not asked for. Limits that a told metric violates nevertheless follow the
   paper's constrained domination (which is Optuna's rule too): feasible before infeasible, then least violation.
+- Results that are there before the first population compete with its members.
 - Failed evaluations leave the population.
 """
 
@@ -187,7 +188,8 @@ class MultiObjectiveEvolution(Strategy):
             rows = np.concatenate(self._offspring(self._rows(self._parents)))
         else:  # the first generation, or all have failed so far
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
-        self._children = row_keys(rows)
+        before = [] if self.generation else list(self._vectors)
+        self._children = list(dict.fromkeys([*row_keys(rows), *before]))
         return rows
 
     def _judged(self, keys: Sequence[bytes]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], ...]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,13 +14,12 @@ from nas_core.cli.calibrate.search import open_calibrated, written_next
 from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.interruption import interruption_told
 from nas_core.cli.options import flagged, flags_named, parameters_of, with_options
-from nas_core.cli.workload import workload_settings
+from nas_core.cli.search.limits import limits_ms, workload_held_at
+from nas_core.cli.search.shared import Shared, check_shared, shared_evaluations
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_genes import GeneLatencyModel
 from nas_core.latency.machine import describe_machine
-from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import flag_of
 from nas_core.precision import PRECISIONS, check_precision
 from nas_core.search import DeviceExecutor, Strategy, search
@@ -32,7 +29,6 @@ from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
 from nas_core.search.within import goals, measure_finalists
 from nas_core.space import Architecture
-from nas_core.supernet.host import Supernet
 
 __all__ = ["make_command"]
 
@@ -87,6 +83,17 @@ def _search(
         str, typer.Option(help=f"Numbers they are evaluated with: {', '.join(PRECISIONS)}.")
     ] = PRECISIONS[0],
     executor: Executor = "local",
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Share the search with everybody who gives the same command: URL of a storage of Optuna, such as"
+            " sqlite:///search.db or postgresql://user@host/name, or a journal file."
+        ),
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Name of the search in --storage.")] = None,
+    lost_after_s: Annotated[
+        float, typer.Option(min=1, help="With --storage: a worker without a sign of life for so long is lost.")
+    ] = 120.0,
     *,
     jobs_options: Mapping[str, Any],
     strategy_options: Mapping[str, Any],
@@ -106,6 +113,7 @@ def _search(
         raise ConfigError(f"--limit-share {wrong[0]}; expected a share above 0 and up to 1")
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
+    in_storage = check_shared(storage, study, executor, device)
     shared_out = jobs_config(executor, device, **jobs_options)
     devices = [device] if shared_out else usable_devices(device)
     if precision not in PRECISIONS:
@@ -134,10 +142,10 @@ def _search(
     )
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
     memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
-    held_at = _held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
+    held_at = workload_held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
     settings |= {"workload": held_at} if held_at else {}
     for_all = cost_limits(space, {"params_m": max_params_m, "flops_g": max_flops_g, **memory}, workload=held_at)
-    latencies = [latency_limit(model, ms) for ms in _limits_ms(model, limit_ms, limit_share)] if model else []
+    latencies = [latency_limit(model, ms) for ms in limits_ms(model, limit_ms, limit_share)] if model else []
     modelled = ["latency_ms"] if model else []
     quality = calibrated.objective if calibrated else "loss"
     kind, objectives = STRATEGIES.get(strategy), [quality, *(modelled or costs)]
@@ -162,14 +170,21 @@ def _search(
         found = {**on_paper(architecture), **supernet.evaluate(architecture)}
         return calibrated.added(architecture, found) if calibrated else found
 
-    elsewhere: SubmititExecutor | DeviceExecutor | None = None
+    def evaluate_for_all(architecture: Architecture) -> dict[str, float]:
+        row = space.rows([architecture])
+        return {**{limit.name: float(limit.values(row)[0]) for limit in for_all}, **evaluate(architecture)}
+
+    elsewhere: SubmititExecutor | DeviceExecutor | Shared | None = None
     if shared_out:
         elsewhere = SubmititExecutor(checkpoint, {**there, "device": device}, shared_out, out / "jobs", on_paper)
     elif len(devices) > 1:
         elsewhere = DeviceExecutor(checkpoint, device, there, on_paper)
     weighed = [*strategies[name].objectives, *modelled, *(constraint.name for constraint in for_all)]
+    weighed = list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs]))
     for each in strategies.values():
         each.start()  # an impossible limit is said first
+    if storage and study:
+        elsewhere = shared_evaluations(storage, study, space, evaluate_for_all, weighed, settings, lost_after_s)
     told = flagged(how_many(list(strategies.values())), list(options_by_strategy()))
     typer.echo(f"{told}; how long it takes is said after the first ones", err=True)
     with interruption_told(out):
@@ -178,10 +193,12 @@ def _search(
                 strategies,
                 None if elsewhere else evaluate,
                 out,
-                evaluate_many=calibrated.added_to_many(elsewhere) if calibrated and elsewhere else elsewhere,
+                evaluate_many=calibrated.added_to_many(elsewhere)
+                if calibrated and elsewhere and not in_storage
+                else elsewhere,
                 together=elsewhere.together if elsewhere else 1,
                 at_once=elsewhere.at_once if isinstance(elsewhere, DeviceExecutor) else None,
-                objectives=list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *costs])),
+                objectives=weighed,
                 finalists=finalists,
                 given=given,
                 settings=settings,
@@ -209,38 +226,6 @@ def _search(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front: {out}"
     )
-
-
-def _limits_ms(model: GeneLatencyModel, limits: Sequence[float] | None, shares: Sequence[float] | None) -> list[float]:
-    """All limits in ms; what a share comes to is told. The largest network is within a share of 1."""
-    found = list(limits or ())
-    for share in shares or ():
-        whole = float(model.predict([model.space.largest()])[0])
-        found.append(math.ceil(share * whole * 1e4) / 1e4)
-        typer.echo(f"--limit-share {share:g}: {found[-1]:.4g} ms, of {whole:.4g} for the largest network", err=True)
-    return list(dict.fromkeys(found))
-
-
-def _held_at(
-    supernet: Supernet, model: GeneLatencyModel | None, typed: Sequence[str], limited: bool
-) -> dict[str, Any] | None:
-    """The workload at which memory is counted: what the supernet is for, such as the sizes of its vocabularies, else as
-    the latency model was measured, but for what is typed.
-
-    Raises:
-        ConfigError: settings without a limit, or that the workload does not have.
-    """
-    if not limited:
-        if typed:
-            raise ConfigError(
-                "--workload says at what --max-memory-mb and --max-cache-mb are counted; give one of them"
-            )
-        return None
-    kind = kind_of(supernet.space)
-    measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
-    known = {field.name for field in fields(kind.workload_config)}
-    own = {name: value for name, value in supernet.task.items() if name in known}
-    return workload_settings(kind, typed, {**(asdict(measured[1]) if measured else {}), **own}, "--workload")
 
 
 def _device_name(devices: list[str], here: bool) -> dict[str, str]:

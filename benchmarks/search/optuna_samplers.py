@@ -1,0 +1,143 @@
+"""Samplers of Optuna, ours and its own, on NAS-Bench-201 and -101, where all answers are known.
+
+Every sampler sees the cell's genes as categorical parameters of one study. A query is one cell that was not asked for
+before (one training): a trial whose genes are no cell is pruned before it costs anything, and a cell that comes again
+costs nothing, so what is compared is how well samplers choose. Ours know the limit and propose neither. What a query
+gives, and what counts as best, are those of ``search_tables``. Recorded are the mean test accuracy of the cell with the
+best answer after so many queries, and queries until one of the best 0.1 % was among them.
+
+Run: ``python -m benchmarks optuna_samplers [--seeds 20]``; NAS_EXT_DATA names the folder of the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+
+from benchmarks.parts.cells import Table, nasbench101_table, nasbench201_table
+from benchmarks.parts.record import command, write_result
+from nas_core.files import read_json
+from nas_core.latency.machine import describe_machine
+from optuna_ext import HATEvolutionSampler, RankNASSampler, suggest_architecture
+
+RESULT = Path(__file__).parents[1] / "results" / "optuna_samplers.json"
+SHARE, BUDGET, AFTER = 0.001, 100, (25, 50, 100)
+TRIALS = 5
+"""Trials at most for each query of the budget, since some are none."""
+TABLES: Mapping[str, Callable[[], Table]] = {"nasbench201": nasbench201_table, "nasbench101": nasbench101_table}
+
+
+def _evolution(table: Table, seed: int) -> optuna.samplers.BaseSampler:
+    return HATEvolutionSampler(
+        table.space, table.limits, seed=seed, iterations=400, population=20, parents=10, mutations=5, crossovers=5
+    )
+
+
+def _ranknas(table: Table, seed: int) -> optuna.samplers.BaseSampler:
+    return RankNASSampler(
+        table.space, table.limits, seed=seed, samples=20, rankings=400, per_ranking=10, candidates=1000,
+        generations=3, parents=50, children=100,
+    )  # fmt: skip
+
+
+SAMPLERS: Mapping[str, Callable[[Table, int], optuna.samplers.BaseSampler]] = {
+    "random": lambda table, seed: optuna.samplers.RandomSampler(seed=seed),
+    "tpe": lambda table, seed: optuna.samplers.TPESampler(seed=seed),
+    "nsga-ii": lambda table, seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20),
+    "hat evolution": _evolution,
+    "ranknas": _ranknas,
+}
+
+
+class Course(NamedTuple):
+    """One study."""
+
+    accuracy: list[float]
+    """Test accuracy, at most 1, of the cell with the best answer, after each query."""
+    found: int
+    """Queries until one of the best cells; the budget if there was none."""
+    trials: int
+    seconds: float
+    """What the sampler took, since answers cost nothing."""
+
+
+def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Course:
+    """One study of so many queries."""
+    study = optuna.create_study(sampler=sampler)
+    asked: dict[int, None] = {}
+    accuracy: list[float] = []
+    found, leader = budget, -1
+    begun = time.perf_counter()
+
+    def objective(trial: optuna.Trial) -> float:
+        nonlocal found, leader
+        cell = int(table.cells(table.space.rows([suggest_architecture(trial, table.space)]))[0])
+        if cell < 0:
+            raise optuna.TrialPruned("no cell")
+        told = float(table.told_accuracy[cell])
+        if cell not in asked:
+            asked[cell] = None
+            leader = cell if leader < 0 or told > table.told_accuracy[leader] else leader
+            accuracy.append(float(table.test_accuracy[leader]))
+            found = min(found, len(asked)) if cell in best else found
+            if len(asked) == budget:
+                study.stop()
+        return -told
+
+    study.optimize(objective, n_trials=TRIALS * budget)
+    accuracy += accuracy[-1:] * (budget - len(accuracy))
+    return Course(accuracy, found, len(study.trials), time.perf_counter() - begun)
+
+
+def summary(courses: list[Course]) -> dict[str, Any]:
+    """Medians and quartiles over seeds."""
+    low, median, high = np.quantile([one.found for one in courses], (0.25, 0.5, 0.75)).tolist()
+    after = {}
+    for queries in AFTER:
+        reached = [one.accuracy[queries - 1] for one in courses]
+        after[str(queries)] = {
+            name: round(float(value), 4)
+            for name, value in zip(("q25", "median", "q75"), np.quantile(reached, (0.25, 0.5, 0.75)), strict=True)
+        }
+    return {
+        "median": median, "q25": low, "q75": high, "accuracy_after": after,
+        "trials": float(np.mean([one.trials for one in courses])),
+        "ms_per_trial": round(1000 * sum(one.seconds for one in courses) / sum(one.trials for one in courses), 2),
+        "seeds": len(courses),
+    }  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
+    parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and samplers are kept")
+    options = parser.parse_args(argv)
+    optuna.logging.set_verbosity(logging.ERROR)
+    rows = read_json(options.out)["rows"] if options.out.exists() else []
+    for name in options.tables:
+        table = TABLES[name]()
+        count = round(SHARE * len(table.test_accuracy))
+        best = set(np.argsort(-table.test_accuracy)[:count].tolist())
+        for sampler in options.samplers:
+            courses = [run(table, SAMPLERS[sampler](table, seed), best) for seed in range(options.seeds)]
+            rows = [row for row in rows if (row["table"], row["sampler"]) != (name, sampler)]
+            rows.append(
+                {"table": name, "answers": table.answers, "best": count, "sampler": sampler, **summary(courses)}
+            )
+            print(rows[-1], flush=True)
+            top = {"budget": BUDGET, "optuna": optuna.__version__, "rows": rows}
+            content = {**top, "machine": describe_machine("cpu", 1)}
+            write_result(options.out, content, command(__file__, argv), adds=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Samplers for spaces of network architectures, as a package of OptunaHub."""
+
+from optuna_ext import (
+    HATEvolutionSampler,
+    MultiObjectiveSampler,
+    RankNASSampler,
+    SearchSampler,
+    architecture_of,
+    as_objective,
+    space_of,
+    suggest_architecture,
+)
+
+__all__ = [
+    "HATEvolutionSampler",
+    "MultiObjectiveSampler",
+    "RankNASSampler",
+    "SearchSampler",
+    "architecture_of",
+    "as_objective",
+    "space_of",
+    "suggest_architecture",
+]

@@ -1,0 +1,28 @@
+"""The largest network within a limit that no trial violates."""
+
+import optuna
+import optunahub
+
+module = optunahub.load_module(package="samplers/nas_ext")
+space = module.space_of(
+    {
+        "layers": optuna.distributions.IntDistribution(1, 6),
+        "width": optuna.distributions.IntDistribution(8, 64, step=8),
+        "attention": optuna.distributions.CategoricalDistribution(["softmax", "linear"]),
+    }
+)
+
+
+def size(architecture) -> float:
+    return architecture["layers"] * architecture["width"] ** 2
+
+
+def objective(trial: optuna.Trial) -> float:
+    architecture = module.suggest_architecture(trial, space)
+    return 1 / size(architecture) + (architecture["attention"] == "linear")
+
+
+sampler = module.HATEvolutionSampler(space, {"size": (size, 8000)}, population=10)
+study = optuna.create_study(sampler=sampler)
+study.optimize(objective, n_trials=40)
+print(study.best_trial.params, study.best_value)

@@ -1,0 +1,76 @@
+"""``nas-ext search --storage``: one search of many machines, through what an adapter offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from nas_core.errors import ConfigError, MissingHostError
+from nas_core.jobs import Failure
+from nas_core.optional import install_line
+from nas_core.registry import first_line
+from nas_core.space import Architecture, SearchSpace
+
+__all__ = ["GROUP", "Shared", "check_shared", "shared_evaluations"]
+
+GROUP = "nas_ext.shared_searches"
+"""Entry points that make evaluations which several processes have in common; ``optuna`` is the one that is taken."""
+NAME = "optuna"
+
+
+class Shared(Protocol):
+    """Evaluations that several processes have in common."""
+
+    together: int
+    """Architectures to give it at once."""
+
+    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]:
+        """The outcome of each, in their order, as they come."""
+        ...
+
+
+def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> bool:
+    """Whether evaluations are shared through a storage.
+
+    Raises:
+        ConfigError: one of the two options is missing, or another one says to evaluate elsewhere.
+    """
+    if storage is None and study is None:
+        return False
+    if storage is None or study is None:
+        given, missing = ("--study", "--storage") if storage is None else ("--storage", "--study")
+        raise ConfigError(f"{given} needs {missing}; a search of several machines is known by both")
+    if executor != "local" or "," in device:
+        raise ConfigError(
+            f"--storage is instead of {'--executor ' + executor if executor != 'local' else 'several devices'}; start"
+            " the same command once for each job or device, each with an --out of its own"
+        )
+    return True
+
+
+def shared_evaluations(
+    storage: str,
+    study: str,
+    space: SearchSpace,
+    evaluate: Callable[[Architecture], Mapping[str, Any]],
+    metrics: Sequence[str],
+    settings: Mapping[str, Any],
+    stale_s: float,
+) -> Shared:
+    """What hands out evaluations to all processes of a study, and collects their results.
+
+    Raises:
+        MissingHostError: no adapter offers it, or Optuna is not installed. ConfigError: the storage cannot be opened,
+            or the study is one of another search.
+    """
+    found = next(iter(entry_points(group=GROUP, name=NAME)), None)
+    try:
+        make: Callable[..., Shared] | None = found.load() if found else None
+    except MissingHostError:
+        raise
+    except Exception as error:
+        raise MissingHostError(f"--storage: the adapter does not import: {first_line(error)}") from None
+    if make is None:
+        raise MissingHostError(f"--storage needs the adapter for Optuna: run {install_line(NAME)}")
+    return make(storage, study, space, evaluate, metrics, settings, stale_s=stale_s)

@@ -1,0 +1,114 @@
+"""Genes as Optuna's distributions, and architectures of trials.
+
+A parameter is named as everywhere in adapters (``space.feature_names("layers")``): ``decoder.layers``,
+``decoder.ffn_dim.0``. A trial holds the parameters of layers that exist and no others, so equal networks are equal
+trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nas_core.errors import ArchitectureError, SpaceError
+from nas_core.space import Architecture, Choice, SearchSpace
+from optuna_ext.compat import optuna_module
+
+__all__ = ["architecture_of", "distributions_of", "parameters_of", "space_of", "suggest_architecture"]
+
+MAX_OPTIONS = 10_000
+"""Values of one distribution at most."""
+
+
+def distributions_of(space: SearchSpace) -> dict[str, Any]:
+    """One categorical distribution for each gene and layer that could exist, by its label.
+
+    Raises:
+        MissingHostError: Optuna is not installed.
+    """
+    categorical = optuna_module("genes as distributions", "optuna.distributions").CategoricalDistribution
+    rows = [options for choice in space.choices for options in choice.options]
+    labels = space.feature_names("layers")
+    return {label: categorical(row) for label, row in zip(labels, rows, strict=True)}
+
+
+def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
+    """The architecture that a trial is given by whatever sampler its study has: depths first, then the genes of the
+    layers that exist.
+
+    Args:
+        trial: a ``Trial``, or a ``FixedTrial``.
+    """
+    genes: dict[str, Any] = dict(space.fixed)
+    for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
+        if choice.per is None:
+            genes[choice.name] = trial.suggest_categorical(choice.name, choice.options[0])
+        else:
+            layers = enumerate(choice.options[: genes[choice.per]])
+            genes[choice.name] = tuple(
+                trial.suggest_categorical(f"{choice.name}.{layer}", options) for layer, options in layers
+            )
+    return Architecture(genes)
+
+
+def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
+    """The architecture of a trial's parameters, or of a mapping of them; parameters that are no genes do not count.
+
+    Raises:
+        ArchitectureError: a gene is missing, or lies outside the space.
+    """
+    parameters: Mapping[str, Any] = trial if isinstance(trial, Mapping) else trial.params
+    genes: dict[str, Any] = dict(space.fixed)
+    for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
+        if choice.per is None:
+            genes[choice.name] = _found(parameters, choice.name, space)
+        else:
+            depth = genes[choice.per]
+            layers = range(depth if isinstance(depth, int) else 0)
+            genes[choice.name] = tuple(_found(parameters, f"{choice.name}.{layer}", space) for layer in layers)
+    return space.validate(Architecture(genes))
+
+
+def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Any]:
+    """The parameters of a trial: label -> option, for the layers that exist."""
+    found: dict[str, Any] = {}
+    for choice in space.choices:
+        gene = architecture[choice.name]
+        if choice.per is None:
+            found[choice.name] = gene
+        elif isinstance(gene, tuple):
+            found.update({f"{choice.name}.{layer}": option for layer, option in enumerate(gene)})
+    return found
+
+
+def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:
+    """A space with one gene for each of Optuna's distributions: categories, whole numbers, or steps.
+
+    Raises:
+        SpaceError: a distribution has no end of values, more than 10,000, or categories that are neither numbers nor
+            texts.
+    """
+    if not distributions:
+        raise SpaceError("there are no distributions; give at least one, by the name of its parameter")
+    return SearchSpace(name, [Choice(label, (_options(label, one),)) for label, one in distributions.items()])
+
+
+def _found(parameters: Mapping[str, Any], label: str, space: SearchSpace) -> Any:
+    if label not in parameters:
+        raise ArchitectureError(
+            f"the parameters lack {label!r}, a gene of space {space.name!r}, as suggest_architecture takes them"
+        )
+    return parameters[label]
+
+
+def _options(label: str, distribution: Any) -> tuple[Any, ...]:
+    if hasattr(distribution, "choices"):
+        return tuple(distribution.choices)
+    low, high, step = (getattr(distribution, name, None) for name in ("low", "high", "step"))
+    if low is None or high is None or step is None:
+        raise SpaceError(f"{label!r} is {distribution!r}; architectures are made of categories, or of numbers in steps")
+    count = int((high - low) / step + 1e-9) + 1
+    if count > MAX_OPTIONS:
+        raise SpaceError(f"{label!r} has {count} values; expected at most {MAX_OPTIONS}: give a larger step")
+    whole = all(isinstance(number, int) for number in (low, step))
+    return tuple(low + place * step if whole else round(low + place * step, 12) for place in range(count))

@@ -1,0 +1,92 @@
+"""Storages and studies that several processes share."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nas_core.differences import first_difference
+from nas_core.errors import ConfigError
+from nas_core.registry import first_line
+from optuna_ext.compat import optuna_module
+
+__all__ = ["open_storage", "open_study"]
+
+ATTEMPTS, PAUSE_S = 8, 0.25
+"""Two processes that make a database's tables at once disturb each other; then it is tried again."""
+DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
+"""What is raised then."""
+SETTINGS = "nas_ext:settings"
+
+
+def open_storage(storage: str) -> Any:
+    """A storage by its URL (``sqlite:///search.db``, ``postgresql://user:password@host/name``), or by the path of a
+    journal file.
+
+    Raises:
+        ConfigError: it cannot be opened. MissingHostError: Optuna is not installed.
+    """
+    storages = optuna_module("a shared search", "optuna.storages")
+    journal = optuna_module("a shared search", "optuna.storages.journal")
+    for attempt in range(ATTEMPTS):
+        try:
+            if "://" not in storage:
+                return storages.JournalStorage(journal.JournalFileBackend(storage))
+            waits = {"connect_args": {"timeout": 60}} if storage.startswith("sqlite") else {}
+            return storages.get_storage(storages.RDBStorage(storage, engine_kwargs=waits))
+        except Exception as error:  # of the database's own package
+            if type(error).__name__ not in DISTURBED or attempt == ATTEMPTS - 1:
+                raise ConfigError(
+                    f"cannot open storage {_without_password(storage)}: {_without_password(first_line(error))}; give a"
+                    " URL such as sqlite:///search.db or postgresql://user@host/name, or the path of a journal file"
+                ) from error
+            time.sleep(PAUSE_S * (attempt + 1))
+    raise AssertionError("the last attempt raises")
+
+
+def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mapping[str, Any]) -> Any:
+    """The study of that name, all of whose values are minimised; it is made where there is none.
+
+    Args:
+        metrics: names of the values.
+        settings: what decides the results, as plain data; the same for all workers.
+
+    Raises:
+        ConfigError: the storage cannot be opened; the study has other values or settings.
+    """
+    opened = open_storage(storage)
+    optuna = optuna_module("a shared search")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.RandomSampler()  # never asked: architectures come from the strategy
+    study = optuna.create_study(
+        storage=opened, study_name=name, directions=["minimize"] * len(metrics), load_if_exists=True, sampler=sampler
+    )
+    there = study.metric_names
+    directions = {direction.name for direction in study.directions}
+    if len(study.directions) != len(metrics) or directions != {"MINIMIZE"} or (there and there != list(metrics)):
+        raise ConfigError(
+            f"study {name!r} has the values {', '.join(there or ['value'] * len(study.directions))}, this search"
+            f" minimises {', '.join(metrics)}; give the same command to all workers, or another --study"
+        )
+    if there is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names(list(metrics))
+    before = study.user_attrs.get(SETTINGS)
+    if before is None:
+        study.set_user_attr(SETTINGS, dict(settings))
+        before = study.user_attrs[SETTINGS]
+    if difference := first_difference(before, dict(settings)):
+        setting, old, new = difference
+        raise ConfigError(
+            f"study {name!r} holds results with {setting} = {old!r}, here it is {new!r}; give the same to all workers,"
+            " or another --study"
+        )
+    return study
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"(://[^:/@\s]+):[^@\s]+@", r"\1:***@", url)

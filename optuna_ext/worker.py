@@ -1,0 +1,173 @@
+"""One search of many machines: each runs the same command, and a storage of Optuna hands out the evaluations.
+
+Every worker goes through the whole search by itself; as strategies follow from results alone, all ask for the same
+architectures. What one has evaluated, the others read. An architecture is taken by making its trial, which is one step
+in any storage; of two workers that take one at once, the trial with the lower number stands and the other is withdrawn.
+So every worker ends with the whole run in its folder, and any of them may be killed, or join, at any time.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.jobs import Failure
+from nas_core.search.journal import plain_metrics
+from nas_core.space import Architecture, SearchSpace
+from optuna_ext.beats import BEAT, STALE_S, Heart, Watch, give_up
+from optuna_ext.compat import optuna_module
+from optuna_ext.genes import distributions_of, parameters_of
+from optuna_ext.history import CLAIM, ERROR, WITHDRAWN, History, Read
+from optuna_ext.storage import open_study
+
+__all__ = ["SharedEvaluations"]
+
+_log = logging.getLogger(__name__)
+TOKEN = "nas_ext:token"
+"""System attribute of a trial, by which its worker knows it."""
+CHOICES = 16
+"""A worker takes one of the first so many that are free, at random, so that two seldom take the same."""
+LOST = "the workers that evaluated it were lost"
+
+Evaluate = Callable[[Architecture], Mapping[str, Any]]
+
+
+class SharedEvaluations:
+    """Evaluations that the workers of a study have in common: ``evaluate_many`` of :func:`nas_core.search.search`, and
+    the entry point ``nas_ext.shared_searches: optuna``.
+
+    Args:
+        storage: URL of a storage of Optuna, or the path of a journal file.
+        study: its name.
+        space: of the architectures.
+        evaluate: an architecture's metrics, here.
+        metrics: those that become the values of trials, all minimised; the others are user attributes.
+        settings: what decides the results, as plain data; workers with others are refused.
+        stale_s: seconds without a sign of life after which a worker is lost, and its architecture free again.
+        poll_s: seconds between two looks, where all is under way.
+
+    Raises:
+        ConfigError: the storage cannot be opened, or the study is one of another search. MissingHostError: Optuna is
+            not installed.
+    """
+
+    together = 10_000
+    """Enough for any generation: workers share out a whole one."""
+
+    def __init__(
+        self,
+        storage: str,
+        study: str,
+        space: SearchSpace,
+        evaluate: Evaluate,
+        metrics: Sequence[str],
+        settings: Mapping[str, Any],
+        *,
+        stale_s: float = STALE_S,
+        poll_s: float = 0.5,
+    ) -> None:
+        if not stale_s > 0:
+            raise ConfigError(f"a worker is lost after {stale_s} s; expected more than 0")
+        self.space, self.evaluate, self.metrics = space, evaluate, tuple(metrics)
+        self.study = open_study(storage, study, metrics, settings)
+        self.stale_s, self.poll_s = stale_s, poll_s
+        self.evaluated = 0
+        """Architectures that this worker has evaluated."""
+        self._optuna = optuna_module("a shared search")
+        self._distributions = distributions_of(space)
+        self._history, self._watch = History(space), Watch()
+        self._rng = np.random.default_rng()
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
+        """Metrics of each architecture, or why it failed, in order; those that nobody has are evaluated here."""
+        told = 0
+        while told < len(architectures):
+            read = self._read()
+            while told < len(architectures) and architectures[told] in read.results:
+                metrics = read.results[architectures[told]]
+                yield Failure(read.errors.get(architectures[told], LOST)) if metrics is None else metrics
+                told += 1
+            held = {*read.results, *read.held.values()}
+            free = [one for one in architectures[told:] if one not in held]
+            if free:
+                self.take_unless_taken(free[int(self._rng.integers(min(len(free), CHOICES)))])
+            elif told < len(architectures):
+                time.sleep(self.poll_s)
+
+    def _read(self) -> Read:
+        trials = self.study.get_trials(deepcopy=False)
+        if failed := self._watch.fail_stale(self.study, trials):
+            _log.warning("no sign of life of trial %s: its architecture is free again", ", ".join(map(str, failed)))
+            trials = self.study.get_trials(deepcopy=False)
+        trials = [trial for trial in trials if trial.state.name != "WAITING"]
+        return self._history.read(trials, self.metrics, [1] * len(self.metrics))
+
+    def take_unless_taken(self, architecture: Architecture) -> None:
+        """Evaluate an architecture and write its result down, unless another worker has it."""
+        trial = self._take(architecture)
+        if trial is None:
+            return
+        try:
+            with Heart(self.study._storage, trial._trial_id, self.stale_s):
+                outcome = self._outcome(architecture)
+                attributes = {ERROR: outcome.reason} if isinstance(outcome, Failure) else outcome
+                for name, value in attributes.items():
+                    self.study._storage.set_trial_user_attr(trial._trial_id, name, value)
+            if isinstance(outcome, Failure):
+                give_up(self.study, trial.number)
+            else:
+                self.study.tell(trial.number, [outcome[name] for name in self.metrics], skip_if_finished=True)
+            self.evaluated += 1
+        except self._optuna.exceptions.UpdateFinishedTrialError:
+            _log.warning("trial %d was taken for lost; another worker has its architecture", trial.number)
+        except BaseException:
+            self._withdraw(trial)
+            raise
+
+    def _outcome(self, architecture: Architecture) -> dict[str, float] | Failure:
+        try:
+            metrics = plain_metrics(self.evaluate(architecture))
+        except NasExtError:
+            raise
+        except Exception as error:
+            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
+            return Failure.of(error)
+        for name in self.metrics:
+            if metrics.get(name) is None:
+                return Failure(f"{name} is missing or no number")
+        return {name: value for name, value in metrics.items() if value is not None}
+
+    def _take(self, architecture: Architecture) -> Any:
+        """Make the architecture's trial; None if another worker was faster."""
+        token, parameters = uuid.uuid4().hex, parameters_of(self.space, architecture)
+        row = self.space.row(architecture).tolist()
+        self.study.add_trial(
+            self._optuna.create_trial(
+                state=self._optuna.trial.TrialState.RUNNING,
+                params=parameters,
+                distributions={name: self._distributions[name] for name in parameters},
+                user_attrs={"architecture": architecture.key},
+                system_attrs={TOKEN: token, CLAIM: row, BEAT: [0, self.stale_s]},
+            )
+        )
+        trials = self.study.get_trials(deepcopy=False)
+        mine = next(trial for trial in trials if trial.system_attrs.get(TOKEN) == token)
+        before = [trial for trial in trials if trial.number < mine.number and trial.state.name != "WAITING"]
+        earlier = self._history.read(before, self.metrics, [1] * len(self.metrics))
+        if architecture in earlier.results or architecture in earlier.held.values():
+            self._withdraw(mine)
+            return None
+        return mine
+
+    def _withdraw(self, trial: Any) -> None:
+        try:
+            self.study._storage.set_trial_system_attr(trial._trial_id, WITHDRAWN, True)
+        except self._optuna.exceptions.UpdateFinishedTrialError:
+            return
+        give_up(self.study, trial.number)

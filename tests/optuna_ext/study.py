@@ -1,0 +1,81 @@
+"""What tests of the adapter for Optuna share: a small space, its quality, and workers of a study to be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import optuna
+
+from nas_core.search import Constraint
+from nas_core.space import Architecture, Choice, SearchSpace
+from optuna_ext.storage import open_storage
+from optuna_ext.worker import SharedEvaluations
+from tests.toys import ToySupernet
+
+__all__ = ["EVERY", "NAME", "SMALL", "SPACE", "limit", "quality", "size", "storage_at", "study_in", "supernet", "work"]
+
+SPACE = SearchSpace(
+    "small",
+    [
+        Choice.make("layers", [1, 2, 3]),
+        Choice.make("width", [8, 16, 32], "layers", 3),
+        Choice.make("attention", ["softmax", "linear"]),
+    ],
+)
+"""(3 + 9 + 27) x 2 = 78 architectures."""
+NAME = "search"
+EVERY = SPACE.architectures(np.unique(SPACE.sample_rows(np.random.default_rng(0), 10), axis=0))
+SMALL = {"population": 8, "parents": 4}
+
+
+def size(architecture: Architecture) -> float:
+    return float(sum(architecture.numbers("width")))
+
+
+def quality(architecture: Architecture) -> float:
+    """Larger networks are better, up to noise that the architecture decides."""
+    return 10.0 - size(architecture) / 8 + int(architecture.key, 16) % 1000 / 1000
+
+
+def limit(most: float = 60.0) -> dict[str, tuple[object, float]]:
+    return {"size": (size, most)}
+
+
+def constraint(most: float = 60.0) -> Constraint:
+    return Constraint.per_architecture("size", most, SPACE, size)
+
+
+def supernet(**further: float) -> ToySupernet:
+    return ToySupernet(SPACE, lambda one: {"loss": quality(one), "size": size(one), **further})
+
+
+def storage_at(folder: Path, kind: str) -> str:
+    return f"sqlite:///{folder}/study.db" if kind == "sqlite" else str(folder / "study.log")
+
+
+def study_in(storage: str, sampler: optuna.samplers.BaseSampler | None = None, **options: object) -> optuna.Study:
+    return optuna.create_study(
+        storage=open_storage(storage), study_name=NAME, sampler=sampler, load_if_exists=True, **options
+    )
+
+
+def work(storage: str, dies_at: int, log: str) -> None:
+    """One worker of a shared search, which notes what it evaluates and is killed in evaluation number ``dies_at``."""
+    count = 0
+
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        nonlocal count
+        count += 1
+        if count == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with Path(log).open("a") as file:
+            file.write(architecture.key + "\n")
+        return {"loss": quality(architecture), "size": size(architecture), "further": 3.0}
+
+    shared = SharedEvaluations(
+        storage, NAME, SPACE, evaluate, ["loss", "size"], {"data": "toy"}, stale_s=1.0, poll_s=0.02
+    )
+    assert [outcome["loss"] for outcome in shared(EVERY)] == [quality(one) for one in EVERY]

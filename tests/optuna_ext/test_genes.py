@@ -1,0 +1,62 @@
+"""Genes as distributions, architectures of trials, and spaces of distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from nas_core.errors import ArchitectureError, SpaceError
+from nas_core.space import get_space
+from optuna_ext import architecture_of, distributions_of, space_of, suggest_architecture
+from optuna_ext.genes import parameters_of
+from tests.optuna_ext.study import SPACE
+
+
+@pytest.mark.parametrize(
+    "space", [SPACE, get_space("hat_small"), get_space("vit_cifar10_small")], ids=lambda one: one.name
+)
+def test_parameters_of_an_architecture_and_back(space) -> None:
+    distributions = distributions_of(space)
+    for one in space.architectures(space.sample_rows(np.random.default_rng(0), 20)):
+        parameters = parameters_of(space, one)
+        assert set(parameters) <= set(distributions)
+        assert all(value in distributions[name].choices for name, value in parameters.items())
+        assert architecture_of(parameters, space) == one
+        trial = optuna.trial.FixedTrial(parameters)
+        assert suggest_architecture(trial, space) == one
+        assert trial.params == parameters  # no more were asked for
+
+
+def test_layers_that_do_not_exist_are_no_parameters() -> None:
+    trial = optuna.trial.FixedTrial({"layers": 1, "width.0": 8, "width.1": 16, "attention": "linear"})
+    one = suggest_architecture(trial, SPACE)
+    assert one["width"] == (8,) and "width.1" not in trial.params
+    assert architecture_of({**trial.params, "width.1": 32, "lr": 0.1}, SPACE) == one
+
+
+def test_what_is_no_architecture_is_said() -> None:
+    with pytest.raises(ArchitectureError, match=r"lack 'width\.1'"):
+        architecture_of({"layers": 2, "width.0": 8, "attention": "linear"}, SPACE)
+    with pytest.raises(ArchitectureError, match="outside space"):
+        architecture_of({"layers": 9, "attention": "linear", **{f"width.{n}": 8 for n in range(9)}}, SPACE)
+
+
+def test_a_space_of_distributions() -> None:
+    space = space_of(
+        {
+            "kind": CategoricalDistribution(["a", "b"]),
+            "width": IntDistribution(8, 32, step=8),
+            "rate": FloatDistribution(0.1, 0.5, step=0.2),
+        }
+    )
+    assert [choice.options[0] for choice in space.choices] == [("a", "b"), (8, 16, 24, 32), (0.1, 0.3, 0.5)]
+    for wrong, said in (
+        ({"x": FloatDistribution(0, 1)}, "in steps"),
+        ({"x": IntDistribution(0, 20_000)}, "20001 values"),
+        ({}, "no distributions"),
+        ({"x": CategoricalDistribution([None, "a"])}, "a number or a name"),
+    ):
+        with pytest.raises(SpaceError, match=said):
+            space_of(wrong)
