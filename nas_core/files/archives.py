@@ -52,7 +52,9 @@ def archive_pickle(path: str | Path) -> bytes:
         with zipfile.ZipFile(check_regular(path)) as archive:
             record = next(each for each in archive.infolist() if _is_pickle(each))
             return archive.read(record) if record.file_size <= _PICKLE else b""
-    except (*DAMAGED_ARCHIVE, NasExtError, StopIteration):
+    except (NasExtError, StopIteration):
+        return b""
+    except DAMAGED_ARCHIVE:
         return b""
 
 

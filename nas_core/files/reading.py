@@ -13,9 +13,9 @@ from nas_core.errors import DataError, NasExtError
 __all__ = ["DIGITS", "check_regular", "parse_json", "read_bytes", "read_json"]
 
 MOST_BYTES = 2**30
-"""Of a file that is read whole; JSON takes many times its size once it is read."""
+"""How large a file may be that is read whole; JSON takes many times its size once it is read."""
 DIGITS = 308
-"""Of a whole number at most: longer ones are no floating-point numbers, and take time beyond all bounds."""
+"""How many digits a whole number may have: longer ones are no floating-point numbers, and take endless time."""
 
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")

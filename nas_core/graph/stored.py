@@ -41,7 +41,9 @@ def stored_graphs(arrays: Mapping[str, NDArray[Any]]) -> Graphs:
             raise GraphError("an edge leads to a node beyond the size of its graph")
         first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         check_acyclic(edges + np.repeat(first, counts)[:, None], len(ops))
-    features = {name: _feature(name, arrays[name], len(ops), len(sizes)) for name in FEATURES if name in arrays}
+    features: dict[str, Any] = {
+        name: _feature(name, arrays[name], len(ops), len(sizes)) for name in FEATURES if name in arrays
+    }
     return Graphs(ops.astype(np.int16), edges.astype(np.int32), sizes, counts, **features)
 
 

@@ -24,7 +24,7 @@ from nas_core.predictor.readers import Reader, reader_names
 __all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 
 MOST_NODES = 1000
-"""Of a graph: predictors compare every node with every other, which takes memory with the square."""
+"""How large a graph may be: predictors compare every node with every other, which takes memory with the square."""
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
 

@@ -46,7 +46,6 @@ def _values(results: Results) -> Mapping[str, str]:
         **{f"{key}_ms": fixed(rows["nasbench201", KEYS[key]]["ms_per_trial"], 0) for key in ("ranknas", "hat", "tpe")},
         "budget": count(budget),
         "seeds": str(rows["nasbench201", "random"]["seeds"]),
-        "version": content["optuna"],
         "table": table(["median (quartiles)", *head], lines),
     }
 

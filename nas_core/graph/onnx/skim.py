@@ -16,7 +16,7 @@ _VALUES = {4, 5, 6, 7, 9, 10, 11}
 """Fields of TensorProto with values: float, int32, string, int64, raw, double, uint64."""
 _BYTES = 2
 MOST_FIELDS = 300_000
-"""Of a message: operators, tensors and what is said of them; each is walked."""
+"""How many fields a message may have: operators, tensors and what is said of them; each is walked."""
 _FIXED = {1: 8, 5: 4}
 
 

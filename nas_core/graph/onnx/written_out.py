@@ -10,7 +10,7 @@ from nas_core.graph.graph import GraphError
 __all__ = ["check_operators"]
 
 MOST_OPERATORS = 30_000
-"""Of a model whose functions are written out; the largest networks have some thousand."""
+"""How many operators a model may have once its functions are written out; the largest networks have some thousand."""
 
 
 def check_operators(model: Any, name: str) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,7 +134,7 @@ class NetworkLatencies:
                 if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
                     raise ValueError(f"it lacks {', '.join(absent)}")
                 graphs = stored_graphs({name: file[name] for name in _GRAPHS if name in file.files})
-                rows = {name: file[name] for name in _ROWS}
+                rows: dict[str, Any] = {name: file[name] for name in _ROWS}
                 if strange := [name for name, kinds in _KINDS.items() if not _is_row(rows[name], kinds)]:
                     raise ValueError(f"{strange[0]} has shape {rows[strange[0]].shape} of {rows[strange[0]].dtype}")
                 return cls(graphs, **{**rows, "latency_ms": rows["latency_ms"].astype(np.float64)})
