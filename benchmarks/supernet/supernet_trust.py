@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=1024)
     parser.add_argument("--networks", type=int, default=12)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--methods", nargs="+", choices=[*METHODS, *BEYOND], default=list(METHODS))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     job = Job(args.bin, args.work, args.threads, args.space, args.updates, args.networks, args.tokens)
     rows: list[dict[str, Any]] = []
-    for seed in range(1, args.seeds + 1):
+    for seed in args.seeds:
         for method in args.methods:
             rows.append(job.row(method, seed, routed="none" not in (METHODS | BEYOND)[method]))
             print({name: value for name, value in rows[-1].items() if name != "inherited"}, flush=True)

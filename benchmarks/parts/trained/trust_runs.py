@@ -69,7 +69,6 @@ class TrustRuns(TranslationRuns):
             "inherited_loss": sum(inherited) / len(inherited), "inherited": inherited,
             "conflict": {name: conflict[name] for name in ("smallest", "mean")},
             "routing": {name: routing[name] for name in ("extremes", "mean")} if routing else None,
-            "training_seconds": read_json(self.work / "seconds" / f"{label}.json")["seconds"],
         }  # fmt: skip
 
     def networks_alone(self) -> list[dict[str, Any]]:
