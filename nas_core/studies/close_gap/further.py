@@ -155,8 +155,8 @@ class _Network:
         for metrics in self.points.values():
             if lacking := [name for name in self.points[0] if name not in metrics]:
                 raise DataError(
-                    f"{folder / _CURVE}: its networks were evaluated without {', '.join(lacking)}, and are deleted; give"
-                    " another --out for this metric"
+                    f"{folder / _CURVE}: its networks were evaluated without {', '.join(lacking)}, and are deleted;"
+                    " give another --out for this metric"
                 )
 
     def good(self) -> bool:
