@@ -122,6 +122,9 @@ def test_records_with_too_many_nodes(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text(json.dumps({"graph": graph}))
     with pytest.raises(DataError, match="20000 nodes"):
         read_records(tmp_path / "r.jsonl")
+    graph = {"ops": [0] * 4_000, "edges": [[node, node + 1] for node in range(3_999)]}  # as large networks have
+    (tmp_path / "r.jsonl").write_text(json.dumps({"graph": graph}))
+    assert len(read_records(tmp_path / "r.jsonl").graphs) == 1
 
 
 @pytest.mark.parametrize(
