@@ -113,7 +113,8 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
         except Exception as error:  # of the database's own package
             if not is_of_storage(error):
                 raise
-            reason = _without_password(first_line(error.__cause__ or error))
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            reason = _without_password(first_line(cause))
             if time.monotonic() + pause > until:
                 raise ConfigError(
                     f"the storage has not answered for {PATIENCE_S:g} s: {reason}; mend it and give the same command"

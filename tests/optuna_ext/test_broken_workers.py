@@ -113,15 +113,15 @@ class Away:
 def test_a_storage_that_comes_back_loses_nothing(tmp_path: Path, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storages, "PAUSE_S", 0.001)
     worker = shared(storage_at(tmp_path, "journal"))
-    away = Away(worker.study._storage, 3)
+    away = Away(worker.study._storage, 3)  # private: a study has no other place for it
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        worker.study._storage = away
+        worker.study._storage = away  # private: a study has no other place for it
         return score(architecture)
 
     worker.evaluate = evaluate
     if first == "take":
-        worker.study._storage = away
+        worker.study._storage = away  # private: a study has no other place for it
     assert list(worker(EVERY[:2])) == [score(one) for one in EVERY[:2]]
     assert worker.evaluated == 2 and away.failed == 3
 
@@ -132,7 +132,7 @@ def test_a_storage_that_stays_away_is_one_line(tmp_path: Path, monkeypatch: pyte
     worker = shared(storage_at(tmp_path, "journal"))
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        worker.study._storage = Away(worker.study._storage, 10**9)
+        worker.study._storage = Away(worker.study._storage, 10**9)  # private: a study has no other place for it
         return score(architecture)
 
     worker.evaluate = evaluate
@@ -144,11 +144,11 @@ def test_a_claim_without_a_beat_is_stale_where_others_beat() -> None:
     study, watch = optuna.create_study(), Watch()
     claimed, beating = study.ask(), study.ask()
     study.ask()  # has no architecture yet
-    claimed.storage.set_trial_system_attr(claimed._trial_id, CLAIM, [0])
+    claimed.storage.set_trial_system_attr(claimed._trial_id, CLAIM, [0])  # private: as storages name it
     for _ in range(2):
         assert watch.fail_stale(study, study.trials) == []
         time.sleep(0.02)
-    beating.storage.set_trial_system_attr(beating._trial_id, BEAT, [1, 0.01])
+    beating.storage.set_trial_system_attr(beating._trial_id, BEAT, [1, 0.01])  # private: as storages name it
     assert watch.fail_stale(study, study.trials) == []
     time.sleep(0.02)
     assert watch.fail_stale(study, study.trials) == [claimed.number, beating.number]
