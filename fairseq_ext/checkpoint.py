@@ -27,13 +27,16 @@ from nas_core.space import Architecture
 TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
 """Options of a task that only the training of a supernet has."""
 
+MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
+"""Values among the settings of a checkpoint; fairseq writes some hundreds, in few levels."""
+
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """The content of a checkpoint that fairseq-train wrote of any model, plain data and tensors only; with ``mmap`` a
     tensor is read when it is used.
 
     Raises:
-        CheckpointError: the file is truncated, no checkpoint, or holds objects that are not allowed.
+        CheckpointError: the file is truncated, no checkpoint, or holds objects or settings that are not allowed.
     """
     prepare_fairseq()
     try:
@@ -44,6 +47,7 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
         raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
     if not isinstance(state, dict) or "model" not in state:
         raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
+    _check_settings(state, path)
     return state
 
 
@@ -64,7 +68,6 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     Raises:
         DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ.
     """
-    _check_settings(state["cfg"], path)
     try:
         config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
         with open_dict(config):
@@ -104,20 +107,32 @@ _UNFITTING = (
 """What fairseq raises where settings or weights are wrong."""
 
 
-def _check_settings(value: Any, path: Path) -> None:
+def _check_settings(state: dict[str, Any], path: Path) -> None:
     """Refuse settings that ask for others, such as ``${oc.env:HOME}``: fairseq writes what they stood for, and a file
-    must not bring what is in our environment into messages and other files."""
-    if isinstance(value, str):
-        if "${" in value:
+    must not bring what is in our environment into messages and other files. Refuse also what fairseq and OmegaConf
+    would copy without end.
+    """
+    counts: dict[int, int] = {}
+    for part in ("args", "cfg"):
+        if _count(state.get(part), path, counts, 0) > MOST_SETTINGS:
             raise CheckpointError(
-                f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes"
+                f"{path} has more than {MOST_SETTINGS} settings; it is damaged, or of another program"
             )
-    elif isinstance(value, Namespace | dict):
-        for part in (vars(value) if isinstance(value, Namespace) else value).values():
-            _check_settings(part, path)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            _check_settings(part, path)
+
+
+def _count(value: Any, path: Path, counts: dict[int, int], depth: int) -> int:
+    """How many values there are in one, a part that stands in several places counted in each; a part is read once."""
+    if isinstance(value, str) and "${" in value:
+        raise CheckpointError(f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes")
+    if not isinstance(value, Namespace | dict | list | tuple):
+        return 1
+    if id(value) not in counts:
+        if depth > DEEPEST_SETTINGS:
+            raise CheckpointError(f"{path} has settings {depth} levels deep, or one in itself; it is damaged")
+        content = vars(value) if isinstance(value, Namespace) else value
+        parts = content.values() if isinstance(content, dict) else content
+        counts[id(value)] = 1 + sum(_count(part, path, counts, depth + 1) for part in parts)
+    return counts[id(value)]
 
 
 def write_subnet(

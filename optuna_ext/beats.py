@@ -13,15 +13,19 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from optuna_ext.history import CLAIM
+from optuna_ext.storage import patiently
+
 __all__ = ["BEAT", "STALE_S", "Heart", "Watch"]
 
 BEAT = "nas_ext:beat"
 """System attribute of a running trial: how often it was counted up, and after how many seconds without it is lost."""
-STALE_S = 120.0
+STALE_S = 600.0
+"""Seconds without a sign of life after which a worker is lost: a machine may sleep, or swap, for a while."""
 
 
 class Heart:
-    """Counts up while its block runs.
+    """Counts up while its block runs, or from its start to its stop.
 
     Args:
         storage: of Optuna.
@@ -34,16 +38,29 @@ class Heart:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Heart:
-        self._beat(1)
+    def start(self) -> Heart:
+        """Beat once, and from now on.
+
+        Raises:
+            ConfigError: the storage is not reached.
+        """
+        patiently(self._beat, 1)
         self._thread.start()
         return self
+
+    def stop(self) -> None:
+        """Beat no more; a heart that was not started has nothing to stop."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def __enter__(self) -> Heart:
+        return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._ended.set()
-        self._thread.join()
+        self.stop()
 
     def _run(self) -> None:
         count = 2
@@ -57,24 +74,32 @@ class Heart:
 
 
 class Watch:
-    """Fails trials that have stopped to beat; one for each worker, which has to look now and then."""
+    """Fails trials that have stopped to beat; one for each worker, which has to look now and then.
+
+    A trial that has an architecture and has never beaten is failed as well, after the longest time that any trial of
+    the study names, where others of the study do beat: its worker was lost before the first one. In a study without
+    beats nothing is failed; there, only Optuna's own heartbeat tells a lost worker from a slow one.
+    """
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[int, float]] = {}
+        self._seen: dict[int, tuple[int | None, float]] = {}
 
     def fail_stale(self, study: Any, trials: Sequence[Any]) -> list[int]:
         """The numbers of the trials that were failed now."""
         failed = []
         now = time.monotonic()
+        longest = max((trial.system_attrs[BEAT][1] for trial in trials if BEAT in trial.system_attrs), default=None)
         for trial in trials:
-            beat = trial.system_attrs.get(BEAT)
-            if trial.state.name != "RUNNING" or beat is None:
+            if trial.state.name != "RUNNING" or longest is None:
                 continue
-            count, since = self._seen.get(trial.number, (None, now))
-            if count != beat[0]:
+            if BEAT not in trial.system_attrs and CLAIM not in trial.system_attrs:
+                continue
+            count, stale_s = trial.system_attrs.get(BEAT, (None, longest))
+            before, since = self._seen.get(trial.number, (count, now))
+            if count != before:
                 since = now
-            self._seen[trial.number] = beat[0], since
-            if now - since > beat[1] and give_up(study, trial.number):
+            self._seen[trial.number] = count, since
+            if now - since > stale_s and give_up(study, trial.number):
                 failed.append(trial.number)
         return failed
 

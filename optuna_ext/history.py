@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from nas_core.errors import ArchitectureError
 from nas_core.space import Architecture, SearchSpace
 from optuna_ext.genes import architecture_of
 
-__all__ = ["CLAIM", "ERROR", "OPENED", "TRIES", "WITHDRAWN", "History", "Read", "metric_names"]
+__all__ = ["CLAIM", "ERROR", "FAILING", "OPENED", "TRIES", "WITHDRAWN", "History", "Read", "metric_names"]
 
 CLAIM = "nas_ext:architecture"
 """System attribute of a trial: its architecture as a row of option indices, from before its first parameter."""
@@ -28,6 +27,8 @@ ERROR = "error"
 """User attribute of a trial whose evaluation failed: why. Without it, a failed trial is one whose worker was lost."""
 WITHDRAWN = "nas_ext:withdrawn"
 """System attribute of a trial that was given up as another worker had its architecture."""
+FAILING = "nas_ext:failing"
+"""System attribute of a running trial whose evaluation failed here: why, which is not said of the architecture yet."""
 TRIES = 3
 """An architecture over which so many workers were lost counts as failed."""
 
@@ -42,8 +43,10 @@ class Read:
     """Why an evaluation failed, where that is known."""
     held: dict[int, Architecture] = field(default_factory=dict)
     """Number of a trial that runs or waits -> its architecture."""
-    undecided: dict[int, datetime | None] = field(default_factory=dict)
-    """Number of a trial that runs and has no architecture yet -> since when."""
+    failing: set[int] = field(default_factory=set)
+    """Those of them whose worker has yet to show that it is not the worker that fails."""
+    undecided: set[int] = field(default_factory=set)
+    """Numbers of trials that run and have no architecture yet."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Generation -> what was known when it was proposed; of several records, the one of the earliest trial."""
 
@@ -76,8 +79,10 @@ class History:
             if not trial.state.is_finished():
                 if architecture is not None:
                     found.held[trial.number] = architecture
+                    if FAILING in trial.system_attrs:
+                        found.failing.add(trial.number)
                 elif state == "RUNNING" and not trial.params:
-                    found.undecided[trial.number] = trial.datetime_start
+                    found.undecided.add(trial.number)
             elif architecture is not None and found.results.get(architecture) is None:
                 if state == "COMPLETE":
                     values = zip(metrics, trial.values, signs, strict=True)

@@ -45,7 +45,9 @@ def as_objective(
         limits: hard limits, as a sampler takes them; what they predict is a metric as well.
         costs: name -> function of an architecture; default: ``params_m`` and ``flops_g``, where the space's kind of
             network has formulas for them.
-        stale_s: seconds without a sign of life after which samplers of ours take the worker for lost.
+        stale_s: seconds without a sign of life after which samplers of ours take the worker for lost. One that wakes
+            up after that finds its trial failed, and Optuna ends its ``study.optimize`` with "Cannot tell a FAIL
+            trial"; start it again, or give more seconds where machines sleep.
 
     Raises:
         ConfigError: no metric is named. ConstraintError: malformed limits. MissingHostError: Optuna is not installed.
@@ -57,6 +59,10 @@ def as_objective(
     on_paper = costs_on_paper(space) if costs is None else costs
 
     def objective(trial: Any) -> float | tuple[float, ...]:
+        with Heart(trial.storage, trial._trial_id, stale_s):
+            return judged(trial)
+
+    def judged(trial: Any) -> float | tuple[float, ...]:
         architecture = suggest_architecture(trial, space)
         trial.set_user_attr("architecture", architecture.key)
         row = space.rows([architecture])
@@ -68,8 +74,7 @@ def as_objective(
             set_constraint(trial, one.name, value - one.limit if math.isfinite(value) else math.inf)
         if outside := [one.label for one in constraints if not limited[one.name] <= one.limit]:
             raise optuna.TrialPruned(f"outside {', '.join(outside)}; nothing was evaluated")
-        with Heart(trial.storage, trial._trial_id, stale_s):
-            found, error = _evaluated(supernet, architecture)
+        found, error = _evaluated(supernet, architecture)
         everything = {**known, **limited, **found}
         _attach(trial, found)
         absent = [name for name in metrics if everything.get(name) is None]

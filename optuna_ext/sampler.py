@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -48,7 +47,8 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
 
     A trial that failed is tried again, twice, since its worker may have been killed; where the user attribute ``error``
     says why (as :func:`~optuna_ext.as_objective` does), and where it was pruned, its architecture is not asked for
-    again. Trials of ``as_objective`` give signs of life; those that cease to are failed here.
+    again. Trials of ``as_objective`` give signs of life; those that cease to are failed here. Genes that are enqueued
+    (``study.enqueue_trial``) are taken as they are, whether or not they meet the limits or were evaluated before.
 
     Args:
         space: the search space.
@@ -97,6 +97,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._history, self._watch = History(space), Watch()
         self._search: SharedSearch | None = None
         self._study: Any = None
+        self._undecided: dict[Any, float] = {}
         self._lock = threading.RLock()
 
     # -- what Optuna calls -------------------------------------------------------------------------------------------
@@ -171,10 +172,14 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         raise _optuna.TrialPruned(f"nothing new is left of space {self.space.name!r} within the limits")
 
     def _wait_for_turn(self, study: Any, number: int) -> None:
-        """Until all earlier trials have an architecture, or have had time enough to take one."""
-        for _ in range(int(PATIENCE_S / POLL_S)):
-            earlier = {other: since for other, since in self._read(study).undecided.items() if other < number}
-            if not any(since and (datetime.now() - since).total_seconds() < PATIENCE_S for since in earlier.values()):
+        """Until all earlier trials have an architecture, or have had time enough to take one since they were seen here:
+        machines' clocks differ."""
+        key = study._storage, study._study_id
+        while True:
+            now = time.monotonic()
+            earlier = [other for other in self._read(study).undecided if other < number]
+            since = [self._undecided.setdefault((key, other), now) for other in earlier]
+            if all(now - seen >= PATIENCE_S for seen in since):
                 return
             time.sleep(POLL_S)
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
 from nas_core.registry import first_line
 from optuna_ext.compat import optuna_module
 
-__all__ = ["open_storage", "open_study"]
+__all__ = ["is_of_storage", "open_storage", "open_study", "patiently"]
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+PATIENCE_S = 180.0
+"""So long a storage may be away, as while its database starts again."""
 ATTEMPTS, PAUSE_S = 8, 0.25
 """Two processes that make a database's tables at once disturb each other; then it is tried again."""
 DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
@@ -86,6 +91,38 @@ def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mappin
             " or another --study"
         )
     return study
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether an exception says that a storage was not reached, or is in use: of a database, or of a journal's file."""
+    return isinstance(error, OSError) or any(
+        kind.__name__ in ("SQLAlchemyError", "StorageInternalError") for kind in type(error).__mro__
+    )
+
+
+def patiently(call: Callable[..., T], *args: Any) -> T:
+    """What a call of a storage gives, tried again for some minutes where the storage is not reached.
+
+    Raises:
+        ConfigError: it is not reached for longer. Whatever else the call raises.
+    """
+    until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
+    while True:
+        try:
+            return call(*args)
+        except Exception as error:  # of the database's own package
+            if not is_of_storage(error):
+                raise
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            reason = _without_password(first_line(cause))
+            if time.monotonic() + pause > until:
+                raise ConfigError(
+                    f"the storage has not answered for {PATIENCE_S:g} s: {reason}; mend it and give the same command"
+                    " again: what is in it is kept"
+                ) from error
+            _log.warning("the storage does not answer (%s); it is asked again in %g s", reason, pause)
+        time.sleep(pause)
+        pause = min(2 * pause, 10.0)
 
 
 def _without_password(url: str) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "JpegFile",
     "Source",
     "has_training_images",
+    "holds_out",
     "is_training_data",
     "open_images",
     "open_splits",
@@ -188,6 +189,15 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
 def _own_validation(train: str | Path) -> Path | None:
     path = Path(train)
     return _own_folder(path, "validation") if path.is_dir() and _own_folder(path, "train") else None
+
+
+def holds_out(train: Path, held_out: int) -> bool:
+    """Whether :func:`open_splits`, without validation data, takes some of the training images to validate on.
+
+    Args:
+        held_out: how many it is told to; 0: as many as it finds right.
+    """
+    return bool(held_out) or _own_validation(train) is None
 
 
 def where_validated(train: str | Path, validation: str | Path | None, held_out: int) -> str:

@@ -149,7 +149,7 @@ class Trainer:
             if self.average is not None:
                 self.average.update(self.model, step=update + 1)
             if self.config.keep_every and not (update + 1) % self.config.keep_every and self.workers.first:
-                self.save(self.folder / KEPT / f"{update + 1}.pt")
+                self.save(self.folder / KEPT / f"{update + 1}.pt", update + 1)
             if not (update + 1) % self.config.log_interval:
                 bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()
@@ -214,7 +214,8 @@ class Trainer:
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, updates: int | None = None) -> None:
+        """Write a checkpoint; ``updates`` so far, by default those of all epochs that have ended."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         if self.stability:
             more["stability"] = self.stability.state_dict()
@@ -223,7 +224,7 @@ class Trainer:
             self.model,
             arch=self.config.model or self.model.pretrained_cfg["architecture"],
             epoch=self.epoch,
-            updates=min(self.epoch * self.per_epoch, self.updates),
+            updates=min(self.epoch * self.per_epoch, self.updates) if updates is None else updates,
             optimizer=self.optimizer.state_dict(),
             scaler=self.step.state_dict(),
             history=self.history,

@@ -34,6 +34,8 @@ _NETWORK = ("subnet", "subnet_json", "search_space", "search_space_json")
 """Options of models that say which network it is."""
 _OF_A_SUPERNET = ("architecture_draw", "extremes")
 """Options of models that say how a supernet draws."""
+_DECAY = "total_num_update"
+"""How long ``polynomial_decay`` lasts: by default as long as the training, but checkpoints hold the number."""
 _FRESH = {
     "restore_file": "checkpoint_last.pt",
     "finetune_from_model": None,
@@ -78,6 +80,7 @@ class Run:
         return {
             "finetune_from_model": self.inherited,
             "max_update": self.most_updates,
+            _DECAY: self.most_updates,
             "save_interval_updates": self.every,
             "max_epoch": 0,
             "stop_time_hours": 0,
@@ -99,7 +102,8 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
 
     Args:
         data: the folder of ``fairseq-preprocess``.
-        changes: others than the supernet's, by fairseq's names (``max_update``); values as YAML.
+        changes: others than the supernet's, by fairseq's names (``max_update``, with which the learning rate also
+            decays over so many updates, unless ``total_num_update`` is given); values as YAML.
 
     Raises:
         ConfigError, UnknownChoiceError: a setting that the study sets itself, that chooses a class of fairseq's, or
@@ -126,6 +130,8 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
         if name not in known:
             raise unknown_choice("setting of fairseq-train", name, known)
         typed[name] = _typed(name, text, [group[name] for group in options if name in group])
+    if typed.get("max_update") and _DECAY not in typed:
+        typed[_DECAY] = typed["max_update"]
     if "update_freq" not in changes:
         typed |= _same_batch(groups)
     for group in options:

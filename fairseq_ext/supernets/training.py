@@ -16,6 +16,7 @@ import torch
 from fairseq_ext.checkpoint import read_state, write_network
 from fairseq_ext.data import options_of
 from fairseq_ext.supernets.standalone import SCRATCH, SETTINGS, Run, digest, run_settings
+from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.space import Architecture, SearchSpace
 
@@ -37,6 +38,7 @@ class TrainingSupernet(ABC):
     model: Any
     write_subnet: ClassVar[Callable[..., None]]
     _state: dict[str, Any]
+    _smoothing: float
     _data: str | None
     _subset: str
     _sentences: int | None
@@ -55,10 +57,12 @@ class TrainingSupernet(ABC):
         """Save a subnet as a checkpoint."""
 
     def _opened(self, path: Path) -> Any:
-        """Another checkpoint, evaluated as this one."""
-        return type(self)(  # type: ignore[call-arg]
+        """Another checkpoint, evaluated as this one, also by the same loss."""
+        opened: Any = type(self)(  # type: ignore[call-arg]
             path, self._data, self._subset, self._sentences, str(self.device), self.precision
         )
+        opened._smoothing = self._smoothing
+        return opened
 
     def _command(self, folder: Path, changes: Mapping[str, str], run: Run = SCRATCH) -> list[str]:
         """The trainer with the settings that lie in a folder; a setting that there is not is said before it runs."""
@@ -117,10 +121,14 @@ class TrainingSupernet(ABC):
 
     def evaluate_network(self, path: Path) -> dict[str, float]:
         """Metrics on the very batches of this supernet."""
-        trained = self._opened(path)
-        trained._batches = self.validation()
+        trained = self._on_its_batches(path)
         metrics: dict[str, float] = trained.evaluate(trained.space.largest())
         return metrics
+
+    def _on_its_batches(self, path: Path) -> Any:
+        trained = self._opened(path)
+        trained._batches = self.validation()
+        return trained
 
     # -- other experts -------------------------------------------------------------------------------------------------
 
@@ -131,23 +139,53 @@ class TrainingSupernet(ABC):
         return experts
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
-        """The same trainer, for a supernet with these experts and no weights to begin with."""
+        """The same trainer, for a supernet with these experts and no weights to begin with.
+
+        Raises:
+            ConfigError: this one began with trained weights, so that the other would not differ in experts alone.
+        """
         settings = copy.deepcopy(self._state["cfg"])
-        vars(settings["model"]).update(
+        model = vars(settings["model"])
+        if begun := _began_with({**_values(settings.get("checkpoint")), **model}):
+            raise ConfigError(
+                f"{self.path} began with the weights of {begun}, which have its experts; give a supernet that was"
+                " trained from scratch"
+            )
+        model.update(
             mos=experts.kind,
             mos_experts=experts.experts,
             mos_router_hidden=experts.router_hidden,
             mos_router_layers=experts.router_layers,
             mos_router_dropout=experts.router_dropout,
             mos_encoding=experts.encoding,
+            mos_start=experts.start,
+            mos_rank=experts.rank,
         )
+        if experts.kind == "none" or experts.experts == 1:
+            for group in (model, _values(settings["task"])):
+                if "mos_apart" in group:
+                    group["mos_apart"] = 0.0  # there is nothing to keep apart
         write_network(self._state, settings, {}, folder / SETTINGS)
         return self._command(folder, changes, Run(supernet=True))
 
     def trained_supernet(self, folder: Path) -> Any:
-        """That one, after the best or the last update, as this one is."""
+        """That one, from the file that is named as this one's, or after the last update, on the very batches."""
         own = folder / self.path.name
-        return self._opened(own if own.exists() else folder / _LAST)
+        return self._on_its_batches(own if own.exists() else folder / _LAST)
+
+
+def _values(group: Any) -> dict[str, Any]:
+    """The options of a group of settings, as a dictionary that can be changed."""
+    return group if isinstance(group, dict) else getattr(group, "__dict__", {})
+
+
+def _began_with(model: Mapping[str, Any]) -> str:
+    """What a supernet with these options had its first weights from, in words; empty: it was trained from scratch."""
+    if given := model.get("finetune_from_model"):
+        return str(given)
+    if (given := model.get("restore_file")) and given != _LAST:
+        return str(given)
+    return "a trained network" if model.get("taken_over") else ""
 
 
 def _updates(path: Path) -> int | None:

@@ -11,10 +11,11 @@ from nas_core.files.csv_cells import csv_cell
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import check_regular, parse_json, read_bytes, read_json
 from nas_core.files.writing import atomic_output, make_folder, os_errors, plain_json, write_atomic, write_json
-from nas_core.files.yaml_text import parse_yaml, read_yaml
+from nas_core.files.yaml_text import MOST_OWN_TEXT, parse_yaml, read_yaml
 
 __all__ = [
     "DAMAGED_ARCHIVE",
+    "MOST_OWN_TEXT",
     "append_jsonl",
     "archive_pickle",
     "atomic_output",

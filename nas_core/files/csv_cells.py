@@ -12,8 +12,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def csv_cell(value: Any) -> Any:
     """The value of a cell: a text that a program for tables would compute stands behind an apostrophe, which such a
-    program reads as: a text follows. Numbers stay as they are, also those written as texts."""
-    if not isinstance(value, str) or not value.startswith(_FORMULA) or _is_number(value):
+    program reads as: a text follows. Numbers stay as they are, also those written as texts, and several in one text."""
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    if all(_is_number(part) for part in value.split(" ")):
         return value
     return f"'{value}"
 

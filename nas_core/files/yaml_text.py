@@ -10,25 +10,30 @@ import yaml
 from nas_core.errors import DataError
 from nas_core.files.reading import DIGITS, read_bytes
 
-__all__ = ["parse_yaml", "read_yaml"]
+__all__ = ["MOST_OWN_TEXT", "parse_yaml", "read_yaml"]
 
 MOST_TEXT = 400_000
 """Bytes of a text; its reader is slow."""
+MOST_OWN_TEXT = 2**24
+"""Bytes of a text that this package writes itself: settings of a run, a space with thousands of options."""
 MOST_VALUES = 2**20
 """Values and keys, where a repeated part counts as often as it is repeated."""
 
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
-def parse_yaml(text: bytes | str) -> Any:
+def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
     """The value of a YAML text: mappings, lists, texts, numbers, dates.
+
+    Args:
+        most: bytes that it may have.
 
     Raises:
         ValueError: it is none, asks for other objects, or is larger than reason once its aliases are followed.
     """
     content = text.encode("utf-8") if isinstance(text, str) else text
-    if len(content) > MOST_TEXT:
-        raise ValueError(f"more than {MOST_TEXT // 1000} kB of text")
+    if len(content) > most:
+        raise ValueError(f"more than {most // 1000} kB of text")
     loader = None
     try:
         loader = yaml.SafeLoader(content.decode("utf-8"))
@@ -50,8 +55,11 @@ def parse_yaml(text: bytes | str) -> Any:
     return value
 
 
-def read_yaml(path: str | Path) -> Any:
+def read_yaml(path: str | Path, most: int = MOST_TEXT) -> Any:
     """The value in a YAML file.
+
+    Args:
+        most: bytes that it may have.
 
     Raises:
         DataError: the file is missing or is not YAML that `parse_yaml` takes.
@@ -59,7 +67,7 @@ def read_yaml(path: str | Path) -> Any:
     """
     content = read_bytes(path)
     try:
-        return parse_yaml(content)
+        return parse_yaml(content, most)
     except ValueError as error:
         raise DataError(f"{path}: not readable as YAML ({error})") from error
 

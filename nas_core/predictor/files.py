@@ -23,8 +23,8 @@ from nas_core.predictor.readers import Reader, reader_names
 
 __all__ = ["Records", "new_file", "only_training", "prediction_rows", "read_records", "write_predictions"]
 
-MOST_NODES = 1000
-"""How large a graph may be: predictors compare every node with every other, which takes memory with the square."""
+MOST_NODES = 4000
+"""How large a graph may be: some predictors compare every node with every other, which takes memory with the square."""
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
 

@@ -13,7 +13,7 @@ import yaml
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, read_jsonl, read_yaml, write_atomic
+from nas_core.files import MOST_OWN_TEXT, append_jsonl, read_jsonl, read_yaml, write_atomic
 from nas_core.locks import only_process
 from nas_core.space import Architecture
 
@@ -83,9 +83,9 @@ def _named(searches: Sequence[str]) -> str:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        content = read_yaml(path)
-    except DataError:
-        content = None
+        content = read_yaml(path, MOST_OWN_TEXT)
+    except DataError as error:
+        raise ConfigError(f"{error}; give another folder for the run") from None
     settings = content.get("settings") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(settings, dict):
         raise ConfigError(f"{path} was not written by a search; give another folder for the run")

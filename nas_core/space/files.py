@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from nas_core.errors import DataError, SpaceError
-from nas_core.files import parse_yaml, read_bytes, write_atomic
+from nas_core.files import MOST_OWN_TEXT, parse_yaml, read_bytes, write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 
@@ -112,7 +112,7 @@ def load_space(path: str | Path) -> SearchSpace:
     """A space from a YAML file; its name is the file's stem unless the file gives one."""
     path = Path(path)
     try:
-        content = parse_yaml(_content(path))
+        content = parse_yaml(_content(path), MOST_OWN_TEXT)
     except ValueError as error:
         raise SpaceError(f"{path}: not readable as YAML ({error})") from None
     if isinstance(content, dict):

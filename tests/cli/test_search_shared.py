@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.searching import Search
+from nas_core.cli.search import shared
+from tests.cli.searching import SPACE, Search
 from tests.toys import ToySupernet, plug_in
 
 optuna = pytest.importorskip("optuna", reason="needs Optuna")
@@ -70,3 +73,17 @@ def test_what_does_not_go_together_is_said(
 ) -> None:
     assert run(*options) == 2
     assert said in capsys.readouterr().err
+
+
+def test_of_the_data_only_the_last_folder_has_to_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    class Point:
+        def load(self) -> Callable[..., Any]:
+            return lambda *args, **kwargs: given.append(args[5])
+
+    monkeypatch.setattr(shared, "entry_points", lambda **names: [Point()])
+    for data in ("/here/corpus", "/mnt/there/corpus", None):
+        settings = {"data": data, "precision": "fp32"}
+        shared.shared_evaluations("s", "n", SPACE, lambda one: {}, ["loss"], settings, 1.0)
+    assert given == [{"data": name, "precision": "fp32"} for name in ("corpus", "corpus", None)]

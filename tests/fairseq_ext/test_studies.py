@@ -113,7 +113,13 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
     architecture = SPACE.largest()
     record = {"architecture": architecture.to_dict(), "metrics": {"loss": 0.0}, "updates": 8}
     append_jsonl(tmp_path / "standalone.jsonl", record)
-    given = ["--checkpoint", trained("neuron"), "--standalone", tmp_path / "standalone.jsonl", "--valid-sentences", 20]
+    decaying = torch.load(trained("neuron"), weights_only=False)
+    own = {"warmup_updates": 0, "total_num_update": 3, "force_anneal": None, "end_learning_rate": 0.0, "power": 1.0}
+    decaying["cfg"]["lr_scheduler"] = {"_name": "polynomial_decay", "lr": [0.02], **own}
+    vars(decaying["cfg"]["model"]).update(own, lr_scheduler="polynomial_decay")
+    torch.save(decaying, tmp_path / "decaying.pt")
+    given = ["--checkpoint", tmp_path / "decaying.pt", "--standalone", tmp_path / "standalone.jsonl"]
+    given += ["--valid-sentences", 20]
     assert study("close-gap", tmp_path, *given, "--every", 2, "--most-updates", 6, "--train", "lr=0.005") == 0
     found = read_json(tmp_path / "close-gap.json")
     curve = found["curves"][found["rows"][0]["supernet"]]["1"]
@@ -123,6 +129,7 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
     (folder,) = (path for path in tmp_path.glob("further/*/*") if path.is_dir())
     state = torch.load(folder / "checkpoint_last.pt", weights_only=False)
     assert state["cfg"]["optimization"]["max_update"] == 6 == state["optimizer_history"][-1]["num_updates"]
+    assert state["cfg"]["lr_scheduler"]["total_num_update"] == 6 and curve["4"] != curve["6"]  # 3 was the supernet's
     assert not open_supernet(trained("neuron")).kept_networks(folder)  # what was evaluated is deleted
 
 

@@ -27,7 +27,7 @@ def test_who_is_asked_to_end_leaves_nothing_half_written(tmp_path: Path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "old"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "-1 1 A1", "@SUM(A1)", "\t=1"])
 def test_a_cell_is_no_formula(text: str, tmp_path: Path) -> None:
     rows = [{"record": 1, text: "x", "name": text, "number": -2.5, "prediction": 1.0}]
     write_predictions(tmp_path / "p.csv", rows)
@@ -38,6 +38,6 @@ def test_a_cell_is_no_formula(text: str, tmp_path: Path) -> None:
         assert not [cell for line in table for cell in line if cell == text]
 
 
-@pytest.mark.parametrize("value", ["-5", "+1e3", "plain", "", -5, None, 0.5])
+@pytest.mark.parametrize("value", ["-5", "+1e3", "-1 1 2", "-1", "plain", "", -5, None, 0.5])
 def test_other_cells_stay(value: object) -> None:
     assert csv_cell(value) == value

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError, NasExtError, SpaceError
-from nas_core.files import parse_json, parse_yaml, read_json, read_jsonl, read_yaml
+from nas_core.files import MOST_OWN_TEXT, parse_json, parse_yaml, read_json, read_jsonl, read_yaml
 from nas_core.latency import load_latency_model
 from nas_core.predictor.files import read_records
 from nas_core.report import architecture_picture
@@ -35,7 +35,6 @@ TEXTS = {
     "minutes": ("a: 1" + ":59" * 5000, "digits"),
     "half a character": ('a: "\\ud800"', "lone surrogate"),
     "object": ("a: !!python/object/apply:os.getcwd []", "constructor"),
-    "long": ("# x\n" * 200_000, "kB of text"),
 }
 
 
@@ -49,6 +48,19 @@ def test_yaml(name: str, tmp_path: Path) -> None:
         read_yaml(tmp_path / "f.yml")
     with pytest.raises(SpaceError, match="not readable as YAML"):
         load_space(tmp_path / "f.yml")
+
+
+def test_a_long_text_from_others_is_refused_and_our_own_is_read(tmp_path: Path) -> None:
+    path, text = tmp_path / "config.yaml", "format: x\n" + "# x\n" * 120_000
+    path.write_text(text)
+    with pytest.raises(ValueError, match="more than 400 kB of text"):
+        parse_yaml(text)
+    with pytest.raises(DataError, match=r"not readable as YAML \(more than 400 kB"):
+        read_yaml(path)
+    assert read_yaml(path, MOST_OWN_TEXT) == {"format": "x"}
+    path.write_text("# x\n" * (MOST_OWN_TEXT // 4 + 1))
+    with pytest.raises(SpaceError, match="more than 16777 kB"):
+        load_space(path)
 
 
 def test_yaml_that_is_used_as_it_was() -> None:
@@ -110,6 +122,9 @@ def test_records_with_too_many_nodes(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text(json.dumps({"graph": graph}))
     with pytest.raises(DataError, match="20000 nodes"):
         read_records(tmp_path / "r.jsonl")
+    graph = {"ops": [0] * 4_000, "edges": [[node, node + 1] for node in range(3_999)]}  # as large networks have
+    (tmp_path / "r.jsonl").write_text(json.dumps({"graph": graph}))
+    assert len(read_records(tmp_path / "r.jsonl").graphs) == 1
 
 
 @pytest.mark.parametrize(

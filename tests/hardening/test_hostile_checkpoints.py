@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -84,3 +86,47 @@ def test_hosts_recognise_no_odd_archive_and_raise_nothing(fault: str, tmp_path: 
         path.write_bytes(content[:central] if fault == "cut" else content)
     for host in ("fairseq_ext.host", "timm_ext.host"):
         assert not pytest.importorskip(host).HOST.recognises(path)
+
+
+def in_itself() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def nested(parts: int, levels: int) -> list[Any]:
+    found: list[Any] = [0]
+    for _ in range(levels):
+        found = [found] * parts
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("${oc.env:SECRET}", r"\$\{oc\.env:SECRET\}"),
+        ([{"a": ("b${oc.env:SECRET}",)}], "expected plain values"),
+        (in_itself(), "in itself"),
+        (nested(1, 5_000), "levels deep"),
+        (nested(10, 19), "more than 100000 settings"),
+    ],
+    ids=["asks", "asks inside", "in itself", "deep", "shared"],
+)
+@pytest.mark.parametrize("where", ["args", "cfg"])
+def test_settings_that_ask_or_grow(
+    value: Any, message: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = pytest.importorskip("fairseq_ext.checkpoint")
+    monkeypatch.setenv("SECRET", "a password")
+    path = tmp_path / "c.pt"
+    settings = {"args": argparse.Namespace(data=value), "cfg": None} if where == "args" else {"cfg": {"t": value}}
+    previous = sys.getrecursionlimit()
+    sys.setrecursionlimit(50_000)  # to write it
+    try:
+        torch.save({**SIGNS, **settings}, path)
+    finally:
+        sys.setrecursionlimit(previous)
+    for mmap in (False, True):
+        with pytest.raises(CheckpointError, match=message) as raised:
+            checkpoint.read_state(path, mmap=mmap)
+        assert "a password" not in str(raised.value)

@@ -8,6 +8,7 @@ import pytest
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.space import Architecture
 from optuna_ext import HATEvolutionSampler, architecture_of, as_objective
+from optuna_ext.beats import BEAT
 from tests.cli.searching import SPACE as TRANSLATION
 from tests.optuna_ext.study import SMALL, SPACE, limit, quality, size, supernet
 from tests.toys import ToySupernet
@@ -73,3 +74,15 @@ def test_errors_of_the_user_end_the_study() -> None:
     for metrics in ("loss", []):
         with pytest.raises(ConfigError, match="expected a list"):
             as_objective(supernet(), metrics)
+
+
+def test_there_are_signs_of_life_before_anything_is_suggested() -> None:
+    beaten = []
+
+    def cost(one: Architecture) -> float:
+        beaten.extend(trial.system_attrs[BEAT][0] for trial in study.get_trials(deepcopy=False))
+        return size(one)
+
+    study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
+    study.optimize(as_objective(supernet(), costs={"size": cost}), n_trials=1)
+    assert beaten == [1]

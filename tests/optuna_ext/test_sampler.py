@@ -114,6 +114,18 @@ def test_trials_from_before_are_learned_from_and_not_repeated() -> None:
     assert len(set(found)) == len(found) and SPACE.largest() in found
 
 
+def test_a_worker_waits_a_while_for_those_before_it_whatever_their_clocks_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("optuna_ext.sampler.PATIENCE_S", 0.05)
+    study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
+    for _ in range(2):
+        study.ask()  # has no architecture, and never takes one
+    started = time.monotonic()
+    first = suggest_architecture(study.ask(), SPACE)
+    assert time.monotonic() - started >= 0.05
+    monkeypatch.setattr("optuna_ext.sampler.POLL_S", -1.0)  # it waits no second time, which would raise
+    assert suggest_architecture(study.ask(), SPACE) != first
+
+
 def test_a_failed_trial_is_tried_again_and_one_that_says_why_is_not() -> None:
     count: Counter = Counter()
 

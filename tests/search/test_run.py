@@ -93,9 +93,10 @@ def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"holds a run of 'latency_ms<=2500', .*, now it is 'latency_ms<=2000', "):
         run(tmp_path, limits=(3000.0, 2500.0, 2000.0), settings={"checkpoint": "abc"})
     assert (tmp_path / "journal.jsonl").read_bytes() == before
-    (tmp_path / "config.yaml").write_text("a: [")
-    with pytest.raises(ConfigError, match="not written by a search"):
-        run(tmp_path)
+    for text, message in (("a: [", "not readable as YAML"), ("a: 1", "not written by a search")):
+        (tmp_path / "config.yaml").write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            run(tmp_path)
 
 
 def test_a_journal_of_another_trajectory_is_refused(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Lines, StudyResult, Subject
-from nas_core.studies.close_gap.study import CloseGapConfig
+from nas_core.studies.close_gap.study import CLOSE_GAP, CloseGapConfig
 from tests.studies.supernets import SPACE
-from tests.studies.trainers import Trainer
+from tests.studies.trainers import Trainer, python
 from tests.toys import ToySupernet
 
 STANDALONE = {1: 8.5, 2: 7.75, 3: 8.0}
@@ -85,6 +85,52 @@ def test_training_is_ended_where_it_is_good_enough(checkpoint: Path, standalone:
     result = closed({"one": Endless()}, checkpoint, tmp_path / "out", standalone, architectures=1)
     assert result.rows[0]["updates"] == 20 and time.monotonic() - begin < 30
     assert not list((tmp_path / "out").glob("further/*/*/ended.json"))
+
+
+def test_what_was_kept_last_stays_while_it_may_be_copied(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
+    class Copying(Trainer):
+        def further_command(self, architecture: Architecture, folder: Path, *given: object) -> list[str]:
+            code = (
+                "import pathlib, sys, time\n"
+                f"own = pathlib.Path({str(folder)!r})\n"
+                "for n in (20, 40):\n"
+                "    (own / f'{n}.kept').write_text('8.9')\n"
+                "    while not (own / 'curve.jsonl').exists(): time.sleep(0.01)\n"
+                "    time.sleep(0.1)\n"
+                "    assert (own / f'{n}.kept').exists(), 'Error: cannot be copied'\n"
+            )
+            return python(code)
+
+    result = closed({"one": Copying()}, checkpoint, tmp_path / "out", standalone, architectures=1)
+    assert list(result.details["curves"]["one"]["1"]) == ["0", "20", "40"]
+    assert not list((tmp_path / "out").glob("further/*/*/*.kept"))
+
+
+def test_all_supernets_are_checked_before_the_first_training(
+    checkpoint: Path, standalone: Path, tmp_path: Path
+) -> None:
+    class Gone(Trainer):
+        def training_data(self) -> dict[str, str]:
+            raise DataError("no images")
+
+    other = tmp_path / "other.pt"
+    other.write_bytes(b"other weights")
+    first, config = Trainer(), CloseGapConfig(standalone=standalone, every=20, most_updates=60)
+    with pytest.raises(DataError, match="no images"):
+        CLOSE_GAP.run([Subject("one", checkpoint, first), Subject("two", other, Gone())], config, tmp_path / "out")
+    assert not first.trained
+
+
+def test_curves_without_a_metric_that_is_asked_for(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
+    given = checkpoint, tmp_path / "out", standalone
+    closed({"one": Trainer()}, *given, architectures=1)
+    append_jsonl(
+        tmp_path / "more.jsonl", {"architecture": {"width": 1}, "metrics": {"loss": 8.5, "bleu": 9.0}, "updates": 100}
+    )
+    asked = Trainer()
+    asked.score = lambda architecture: {"loss": 9.0, "bleu": 8.0}
+    with pytest.raises(DataError, match=r"curve.jsonl: its networks were evaluated without bleu.*give another --out"):
+        closed({"one": asked}, checkpoint, tmp_path / "out", tmp_path / "more.jsonl", metric="bleu")
 
 
 def test_qualities_that_are_better_the_larger(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ class Trainer(ToySupernet):
     """The loss of a network from scratch is 9 minus its width, or what the setting ``loss`` says; inherited, it is one
     more. Each further update takes a hundredth off."""
 
+    path: Path
+    """Where it is, if that is told."""
+
     def __init__(self, fails: int = 0, key: str = "valid", data: str = "images") -> None:
         super().__init__(SPACE, lambda architecture: {"loss": 10.0 - architecture.number("width")})
         self.fails, self.key, self.data, self.trained = fails, key, data, 0
@@ -70,5 +73,6 @@ class Trainer(ToySupernet):
         """Its losses are less by a tenth of its experts times the layers of its routers."""
         better = int((folder / "experts").read_text()) / 10
         supernet = Trainer(key=self.key)
+        supernet.path = folder / "last.pt"
         supernet.score = lambda architecture: {"loss": 10.0 - architecture.number("width") - better}
         return supernet

@@ -11,7 +11,7 @@ from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.options import arguments_of, config_from, options_of
 from nas_core.space import Architecture, SearchSpace, save_space
-from timm_ext.data import has_training_images, is_training_data
+from timm_ext.data import has_training_images, holds_out, is_training_data
 from timm_ext.options import TrainConfig
 
 __all__ = ["Origin", "data_of", "further_settings", "settings", "supernet_settings"]
@@ -99,6 +99,9 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
         raise ConfigError(f"setting {own[0]} of a supernet is set by the study; leave it out")
     trained |= {"mos": experts.kind, "mos_experts": experts.experts, "mos_router_hidden": experts.router_hidden}
     trained |= {"mos_router_layers": experts.router_layers, "mos_router_dropout": experts.router_dropout}
+    trained |= {"mos_start": experts.start, "mos_rank": experts.rank}
+    if experts.kind == "none" or experts.experts == 1:
+        trained["mos_apart"] = 0.0  # there is nothing to keep apart
     config = _placed(origin, _changed(origin, trained, changes), folder)
     return arguments_of(config)
 
@@ -146,6 +149,11 @@ def _changed(
     """
     if own := [name for name in changes if name in _OF_THE_STUDY]:
         raise ConfigError(f"setting {own[0]} of this training is set by the study; leave it out")
+    if "seed" in changes and _holds_out(trained, origin.data):
+        raise ConfigError(
+            f"setting seed of this training: it draws the images that {origin.path} holds out for validation, so that"
+            " another would train on them; leave it out"
+        )
     known = {option.name: option for option in options_of(TrainConfig)}
     kept = {name: value for name, value in trained.items() if name in known}
     kept = {name: value for name, value in kept.items() if not any(map(name.startswith, dropped))}
@@ -180,6 +188,13 @@ def data_of(origin: Origin) -> dict[str, str]:
     """
     training, validation = _images(_changed(origin, _trained(origin), {}), origin.data)
     return {"data": training, "val_data": validation}
+
+
+def _holds_out(trained: Mapping[str, Any], data: str | None) -> bool:
+    """Whether a training takes the images that it validates on from those to train on."""
+    if trained.get("val_data"):
+        return False
+    return holds_out(Path(data or trained["data"]), trained.get("val_count", 0))
 
 
 def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:

@@ -135,10 +135,14 @@ class StudiedSupernet(ABC):
 
     def evaluate_network(self, path: Path) -> dict[str, float]:
         """``loss`` and ``top1`` on the very images of this supernet."""
-        trained = self._opened(path)
-        trained._batches = self.evaluated()
+        trained = self._on_its_images(path)
         metrics: dict[str, float] = trained.evaluate(trained.space.largest())
         return metrics
+
+    def _on_its_images(self, path: Path) -> Any:
+        trained = self._opened(path)
+        trained._batches = self.evaluated()
+        return trained
 
     # -- other experts -------------------------------------------------------------------------------------------------
 
@@ -155,6 +159,6 @@ class StudiedSupernet(ABC):
         return [*_TRAIN, *supernet_settings(self._origin(), experts, folder, changes)]
 
     def trained_supernet(self, folder: Path) -> Any:
-        """That one, after the best or the last epoch, as this one is."""
+        """That one, from the file that is named as this one's, or after the last epoch, on the very images."""
         own = folder / self.path.name
-        return self._opened(own if own.exists() else folder / _LAST)
+        return self._on_its_images(own if own.exists() else folder / _LAST)

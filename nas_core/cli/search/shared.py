@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Protocol
 
 from nas_core.errors import ConfigError, MissingHostError
@@ -60,6 +61,9 @@ def shared_evaluations(
 ) -> Shared:
     """What hands out evaluations to all processes of a study, and collects their results.
 
+    Of the data's path among the settings only the last folder's name has to be the same: machines mount a corpus where
+    they like.
+
     Raises:
         MissingHostError: no adapter offers it, or Optuna is not installed. ConfigError: the storage cannot be opened,
             or the study is one of another search.
@@ -73,4 +77,6 @@ def shared_evaluations(
         raise MissingHostError(f"--storage: the adapter does not import: {first_line(error)}") from None
     if make is None:
         raise MissingHostError(f"--storage needs the adapter for Optuna: run {install_line(NAME)}")
-    return make(storage, study, space, evaluate, metrics, settings, stale_s=stale_s)
+    data = settings.get("data")
+    same = {**settings, **({"data": Path(data).name} if data else {})}
+    return make(storage, study, space, evaluate, metrics, same, stale_s=stale_s)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError
-from nas_core.files import read_json, read_jsonl, read_yaml
+from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml
 from nas_core.report.search.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
@@ -197,7 +197,7 @@ def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings and notes."""
     if not path.exists():
         return {}, {}
-    content = read_yaml(path)
+    content = read_yaml(path, MOST_OWN_TEXT)
     found = [content.get(part) if isinstance(content, Mapping) else None for part in ("settings", "notes")]
     settings, notes = (dict(part) if isinstance(part, Mapping) else {} for part in found)
     if wrong := wrong_setting(settings) or wrong_note(notes):

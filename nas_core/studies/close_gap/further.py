@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from nas_core.studies.gap.runs import diverged
 from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
 from nas_core.supernet.training import FurtherTraining
 
-__all__ = ["Curve", "Schedule", "train_further"]
+__all__ = ["Curve", "Schedule", "check_further", "train_further"]
 
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
 """Files in a network's folder: its evaluations so far, and a note that its trainer has come to an end."""
@@ -80,32 +81,60 @@ def train_further(
         ConfigError: the supernet's host trains no subnets further, the folder holds runs of other settings, data or
             examples, or one of its networks is still being trained. DataError: a training failed or diverged.
     """
-    supernet = subject.supernet
-    if not isinstance(supernet, FurtherTraining):
-        raise ConfigError(f"{subject.path}: its host trains no subnets further; close-gap needs a host that does")
-    digest = digest_of(subject.path)
-    own = folder / "further" / digest[:12]
+    supernet, own = _trainer(subject), _folder(subject, folder)
     make_folder(own)
     with only_process(own / "further.lock", f"is training into {own}", "give another --out"):
-        settings = {
-            "changes": dict(schedule.changes),
-            "every": schedule.every,
-            "most_updates": schedule.most,
-            "examples": examples_of(subject),
-        }
-        begun = any(own.glob(f"*/{LOG}"))  # else, what is noted has trained nothing
-        if begun:
-            check_settings(own / "settings.json", settings, "further training")
+        _check_settings(subject, own, schedule)
         networks = {each: _Network(supernet, each, own / each.key, enough, schedule) for each, enough in wanted.items()}
         missing = {each: network for each, network in networks.items() if not network.done()}
         if missing:
-            settings["data"] = dict(supernet.training_data())
-            if begun:
-                check_settings(own / "settings.json", settings, "further training")
+            settings = _check_settings(subject, own, schedule, supernet.training_data())
             trainings = {each: network.training() for each, network in missing.items()}
             write_json(own / "settings.json", {"checkpoint": str(subject.path.resolve()), **settings})
             train_all(trainings, jobs, lambda each, _: missing[each].finish())
     return {each: Curve(network.points) for each, network in networks.items()}
+
+
+def check_further(subject: Subject, wanted: Mapping[Architecture, Enough], folder: Path, schedule: Schedule) -> None:
+    """Raise what :func:`train_further` would before it trains, and train nothing."""
+    supernet, own = _trainer(subject), _folder(subject, folder)
+    _check_settings(subject, own, schedule)
+    for each, enough in wanted.items():
+        network = _Network(supernet, each, own / each.key, enough, schedule)
+        if not network.done():
+            _check_settings(subject, own, schedule, supernet.training_data())
+            with tempfile.TemporaryDirectory() as place:
+                network.command(Path(place))
+            return
+
+
+def _trainer(subject: Subject) -> FurtherTraining:
+    if not isinstance(subject.supernet, FurtherTraining):
+        raise ConfigError(f"{subject.path}: its host trains no subnets further; close-gap needs a host that does")
+    return subject.supernet
+
+
+def _folder(subject: Subject, folder: Path) -> Path:
+    """Where the networks of a supernet are, in the folder of a study."""
+    return folder / "further" / digest_of(subject.path)[:12]
+
+
+def _check_settings(
+    subject: Subject, own: Path, schedule: Schedule, data: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What networks are trained by, after a check that those which a folder holds were trained so; data only where
+    some is read."""
+    settings: dict[str, Any] = {
+        "changes": dict(schedule.changes),
+        "every": schedule.every,
+        "most_updates": schedule.most,
+        "examples": examples_of(subject),
+    }
+    if data is not None:
+        settings["data"] = dict(data)
+    if any(own.glob(f"*/{LOG}")):  # else, what is noted has trained nothing
+        check_settings(own / "settings.json", settings, "further training")
+    return settings
 
 
 _ONE = threading.Lock()
@@ -123,6 +152,12 @@ class _Network:
         self.points: dict[int, Mapping[str, float]] = {0: trainer.evaluate(architecture)}
         if (folder / _CURVE).exists():
             self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
+        for metrics in self.points.values():
+            if lacking := [name for name in self.points[0] if name not in metrics]:
+                raise DataError(
+                    f"{folder / _CURVE}: its networks were evaluated without {', '.join(lacking)}, and are deleted;"
+                    " give another --out for this metric"
+                )
 
     def good(self) -> bool:
         return Curve(self.points).reached(self.enough) is not None
@@ -134,26 +169,36 @@ class _Network:
     def training(self) -> Training:
         """What trains it, until it is good enough."""
         make_folder(self.folder)
+        return Training(self.command(self.folder.resolve()), self.folder, self.look)
+
+    def command(self, folder: Path) -> Sequence[str]:
+        """The command of this, in some folder."""
         schedule = self.schedule
-        command = self.trainer.further_command(
-            self.architecture, self.folder.resolve(), schedule.changes, schedule.every, schedule.most
+        command: Sequence[str] = self.trainer.further_command(
+            self.architecture, folder, schedule.changes, schedule.every, schedule.most
         )
-        return Training(command, self.folder, self.look)
+        return command
 
     def finish(self) -> None:
-        """Evaluate what the training has kept up to its end."""
+        """Evaluate what the training has kept up to its end, and delete all of it."""
         if not self.look():
             write_json(self.folder / _ENDED, {"updates": max(self.points)})
+        for path in self.trainer.kept_networks(self.folder).values():
+            path.unlink(missing_ok=True)
 
     def look(self) -> bool:
-        """Evaluate what was kept since, up to the first that is good enough, and delete it; whether one is."""
+        """Evaluate what was kept since, up to the first that is good enough; whether one is. What was written last
+        stays, since the trainer may still copy it; what was kept before is deleted."""
         with _ONE:
-            for updates, path in sorted(self.trainer.kept_networks(self.folder).items()):
+            kept = sorted(self.trainer.kept_networks(self.folder).items())
+            last = max((path for _, path in kept), key=lambda path: path.stat().st_mtime_ns, default=None)
+            for updates, path in kept:
                 if self.good():
                     break
                 if updates not in self.points and not updates % self.schedule.every:
                     self._add(updates, self.trainer.evaluate_network(path))
-                path.unlink(missing_ok=True)
+                if path != last:
+                    path.unlink(missing_ok=True)
         return self.good()
 
     def _add(self, updates: int, metrics: Mapping[str, float]) -> None:

@@ -11,7 +11,7 @@ from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.studies.architectures import params_m
 from nas_core.studies.base import Study, Subject, one_space, same_examples
-from nas_core.studies.close_gap.further import Curve, Enough, Schedule, train_further
+from nas_core.studies.close_gap.further import Curve, Enough, Schedule, check_further, train_further
 from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import StandaloneRun, read_runs
 from nas_core.studies.result import Lines, Measure, StudyResult
@@ -78,14 +78,14 @@ class _CloseGap(Study):
         check_examples(subjects, runs, config.standalone)
         alone = {run.architecture: metric_of(run.metrics, config.metric, str(config.standalone)) for run in runs}
         ask_for(config.metric, subjects, space.smallest())
+        wanted = {
+            subject.name: {each: _as_good_as(value, subject, config.metric) for each, value in alone.items()}
+            for subject in subjects
+        }
+        for subject in subjects[1:]:  # the first is checked as its training begins
+            check_further(subject, wanted[subject.name], folder, config.schedule)
         curves = {
-            subject.name: train_further(
-                subject,
-                {each: _as_good_as(value, subject, config.metric) for each, value in alone.items()},
-                folder,
-                config.schedule,
-                config.jobs,
-            )
+            subject.name: train_further(subject, wanted[subject.name], folder, config.schedule, config.jobs)
             for subject in subjects
         }
         rows: list[dict[str, Any]] = []

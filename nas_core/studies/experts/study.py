@@ -12,10 +12,11 @@ import numpy as np
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.layers import MoSConfig
+from nas_core.layers.mos import NONE
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.architectures import drawn, params_m
 from nas_core.studies.base import Study, Subject, learned_weights, one_space, same_examples
-from nas_core.studies.experts.training import experts_of, train_supernets
+from nas_core.studies.experts.training import check_supernets, experts_of, train_supernets
 from nas_core.studies.gap.agreement import FEWEST, agreement
 from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import StandaloneRun, read_runs
@@ -72,6 +73,13 @@ class RouterConfig(_Config):
     kind: tuple[str, ...] = ()
     """Kind of router, such as layer or neuron, with each number of layers; repeatable. Default: the supernet's"""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if NONE in self.kind:
+            raise ConfigError(
+                f"kind {NONE} has no experts and so no router; leave it out, or see 'nas-ext study experts'"
+            )
+
 
 class _Compared(Study):
     """Supernets that differ from those which are there in one setting of their experts."""
@@ -94,10 +102,14 @@ class _Compared(Study):
         others = drawn(space, config.random, config.seed, without=list(named.values()))
         named |= {f"random {index}": each for index, each in enumerate(others, start=1)}
         sizes = params_m(space, named)
+        for subject in subjects[1:]:  # the first is checked as its training begins
+            check_supernets(subject, wanted[subject.name], folder, config.train)
         rows: list[dict[str, Any]] = []
         summary: list[dict[str, Any]] = []
+        notes = doubts(runs)
         for subject in subjects:
             trained = train_supernets(subject, wanted[subject.name], folder, config.train, config.jobs)
+            notes += _files(subject, [each for each in trained.values() if each is not subject.supernet])
             for name, supernet in trained.items():
                 experts = wanted[subject.name][name]
                 given = {"supernet": subject.name} | {each.key: getattr(experts, each.key) for each in self.changed}
@@ -108,7 +120,7 @@ class _Compared(Study):
                 ]
                 summary.append({**given, **_figures(supernet, quality), **_gap(supernet, runs, config, subject)})
                 summary[-1]["trained"] = "here" if supernet is not subject.supernet else "before"
-        return self._result(subjects, config, rows, summary, doubts(runs), named)
+        return self._result(subjects, config, rows, summary, notes, named)
 
     def _result(
         self,
@@ -165,7 +177,10 @@ class _Experts(_Compared):
 
     def wanted(self, own: MoSConfig, config: ExpertsConfig) -> dict[str, MoSConfig]:
         """The supernet with each number of experts."""
-        return {f"experts-{count}": replace(own, experts=count) for count in sorted({own.experts, *config.experts})}
+        return {
+            f"experts-{count}": replace(own, experts=count, rank=own.rank if count > 1 else 0)
+            for count in sorted({own.experts, *config.experts})
+        }
 
 
 class _Router(_Compared):
@@ -197,6 +212,17 @@ def _standalone(config: Any, subjects: Sequence[Subject], space: SearchSpace) ->
     for run in runs:
         metric_of(run.metrics, config.metric, str(config.standalone))
     return runs
+
+
+def _files(subject: Subject, trained: Sequence[Any]) -> list[str]:
+    """A sentence about the checkpoints of the supernets that were trained here, where hosts name them."""
+    files = sorted({each.path.name for each in trained if isinstance(getattr(each, "path", None), Path)})
+    if not files:
+        return []
+    told = f"Of what was trained beside {subject.path.name}, {', '.join(files)} is compared with it"
+    if files != [subject.path.name]:
+        return [f"{told}: the two may be of different moments of a training."]
+    return [f"{told}."]
 
 
 def _quality(supernet: Supernet, architecture: Architecture, config: Any, subject: Subject) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ from nas_core.studies.trainings import LOG, Training, check_settings, digest_of,
 from nas_core.supernet.host import Supernet
 from nas_core.supernet.training import SupernetTraining
 
-__all__ = ["experts_of", "train_supernets"]
+__all__ = ["check_supernets", "experts_of", "train_supernets"]
 
-_TRAINED = "trained.json"
-"""The file in a supernet's folder that says that its training has ended."""
+_TRAINED, _SETTINGS = "trained.json", "settings.json"
+"""The files that say that a supernet's training has ended, and by which settings all of a folder were trained."""
 
 
 def experts_of(subject: Subject) -> MoSConfig:
@@ -58,17 +59,12 @@ def train_supernets(
     """
     experts, trainer = experts_of(subject), subject.supernet
     assert isinstance(trainer, SupernetTraining)
-    own = folder / "supernets" / digest_of(subject.path)[:12]
+    own = _folder(subject, folder)
     make_folder(own)
     folders = {name: own / name for name, each in wanted.items() if each != experts}
     with only_process(own / "supernets.lock", f"is training into {own}", "give another --out"):
-        settled, settings = own / "settings.json", {"changes": dict(changes)}
-        begun = any(own.glob(f"*/{LOG}"))  # else, what is noted has trained nothing
-        missing = [name for name, network in folders.items() if not (network / _TRAINED).exists()]
-        if missing:
-            settings["data"] = dict(trainer.training_data())
-        if begun:
-            check_settings(settled, settings, "supernets")
+        missing = _missing(folders)
+        settings = _check_settings(trainer, own, changes, missing)
         trainings = {}
         for name in missing:
             make_folder(folders[name])
@@ -80,7 +76,43 @@ def train_supernets(
             write_json(folders[name] / _TRAINED, record)
 
         if missing:
-            write_json(settled, {"checkpoint": str(subject.path.resolve()), **settings})
+            write_json(own / _SETTINGS, {"checkpoint": str(subject.path.resolve()), **settings})
             train_all(trainings, jobs, finished, "supernet")
     opened: dict[str, Any] = {name: trainer.trained_supernet(path) for name, path in folders.items()}
     return {name: opened.get(name, trainer) for name in wanted}
+
+
+def check_supernets(
+    subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str]
+) -> None:
+    """Raise what :func:`train_supernets` would before it trains, and train nothing."""
+    experts, trainer = experts_of(subject), subject.supernet
+    assert isinstance(trainer, SupernetTraining)
+    own = _folder(subject, folder)
+    missing = _missing({name: own / name for name, each in wanted.items() if each != experts})
+    _check_settings(trainer, own, changes, missing)
+    for name in missing[:1]:
+        with tempfile.TemporaryDirectory() as place:
+            trainer.supernet_command(Path(place), wanted[name], changes)
+
+
+def _folder(subject: Subject, folder: Path) -> Path:
+    """Where the supernets are that are compared with one, in the folder of a study."""
+    return folder / "supernets" / digest_of(subject.path)[:12]
+
+
+def _missing(folders: Mapping[str, Path]) -> list[str]:
+    return [name for name, network in folders.items() if not (network / _TRAINED).exists()]
+
+
+def _check_settings(
+    trainer: SupernetTraining, own: Path, changes: Mapping[str, str], missing: Sequence[str]
+) -> dict[str, Any]:
+    """What supernets are trained by, after a check that those which a folder holds were trained so; data only where
+    some is read."""
+    settings: dict[str, Any] = {"changes": dict(changes)}
+    if missing:
+        settings["data"] = dict(trainer.training_data())
+    if any(own.glob(f"*/{LOG}")):  # else, what is noted has trained nothing
+        check_settings(own / _SETTINGS, settings, "supernets")
+    return settings

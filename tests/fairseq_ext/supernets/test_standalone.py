@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_ext.supernets.standalone import SETTINGS, run_settings
+from fairseq_ext.supernets.standalone import SETTINGS, Run, run_settings
 from nas_core.errors import ConfigError
 
 GROUPS: dict[str, Any] = {
@@ -37,10 +37,10 @@ OF_MODEL = {
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., Any]:
-    """``settings(processes, name=text, ..)`` of a supernet that so many processes trained."""
+    """``settings(processes, name=text, ..)`` of a supernet that so many processes trained, with other ``groups``."""
 
-    def made(processes: int = 1, **changes: str) -> Any:
-        groups = {name: dict(group) if group else None for name, group in GROUPS.items()}
+    def made(processes: int = 1, groups: dict[str, Any] | None = None, **changes: str) -> Any:
+        groups = {name: dict(group) if group else None for name, group in {**GROUPS, **(groups or {})}.items()}
         groups["distributed_training"]["distributed_world_size"] = processes
         every = {name: value for group in groups.values() for name, value in (group or {}).items()}
         groups["model"] = Namespace(**{**every, **OF_MODEL, "_name": "hat_transformer"})
@@ -65,6 +65,23 @@ def test_values_of_another_kind_are_refused(settings: Callable[..., Any]) -> Non
             settings(**{name: text})
     assert settings(adam_betas="[0.9, 98e-2]").optimizer.adam_betas == [0.9, 0.98]
     assert settings(train_subset="1e-3").dataset.train_subset == "1e-3"
+
+
+def test_a_decay_lasts_as_long_as_the_training(settings: Callable[..., Any], tmp_path: Path) -> None:
+    total = {"lr_scheduler": {"_name": "polynomial_decay", "total_num_update": 500, "lr": [0.02]}}
+    for changes, expected in (
+        ({}, 500),
+        ({"max_update": "2e3"}, 2000),
+        ({"max_update": "0"}, 500),
+        ({"max_update": "2000", "total_num_update": "9"}, 9),
+    ):
+        assert settings(**changes, groups=total).lr_scheduler.total_num_update == expected
+    settings(groups=total)
+    found = run_settings(tmp_path, "bin", {}, Run("inherited.pt", 100, 1000))
+    assert found.lr_scheduler.total_num_update == 1000 == found.optimization.max_update
+    with pytest.raises(ConfigError, match="is set by the study"):
+        run_settings(tmp_path, "bin", {"total_num_update": "9"}, Run("inherited.pt", 100, 1000))
+    assert "total_num_update" not in settings(max_update="9").lr_scheduler
 
 
 @pytest.mark.parametrize("name", ["optimizer", "lr_scheduler", "bpe"])

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from nas_core.errors import ConfigError
+from nas_core.layers import MoSConfig
 from tests.timm_ext.running import SPACE, config
 from timm_ext.options import TrainConfig, parse
-from timm_ext.studied.standalone import Origin, settings
+from timm_ext.studied.standalone import Origin, settings, supernet_settings
 
 Settings = Callable[..., TrainConfig]
 
@@ -67,6 +68,26 @@ def test_data_without_images_to_train_on_is_refused(
         assert (found.data, found.val_data) == (str(data.resolve()), "")
     with pytest.raises(ConfigError, match="setting val_data of this training is set by the study"):
         standalone(trained, changes={"val_data": str(folder)})
+
+
+def test_another_seed_would_train_on_images_that_are_held_out(
+    npz: Path, folder: Path, tmp_path: Path, standalone: Settings
+) -> None:
+    for trained in (config(npz, tmp_path / "run"), config(folder, tmp_path / "run", val_count=4)):
+        with pytest.raises(ConfigError, match=r"setting seed .* holds out for validation"):
+            standalone(trained, changes={"seed": "2"})
+    with_its_own = config(folder, tmp_path / "run", val_count=0)
+    with_another = config(npz, tmp_path / "run", val_data=str(folder))
+    assert [standalone(each, changes={"seed": "2"}).seed for each in (with_its_own, with_another)] == [2, 2]
+
+
+def test_other_experts_begin_and_are_kept_apart_as_the_supernets(npz: Path, tmp_path: Path) -> None:
+    trained = config(npz, tmp_path / "run", mos="layer", mos_apart=0.5, mos_start="near", mos_rank=2)
+    origin = Origin({"train": asdict(trained), "worker_count": 1}, tmp_path / "last.pt", None, SPACE)
+    for count, rank, apart in ((3, 2, 0.5), (1, 0, 0.0)):
+        experts = MoSConfig(kind="layer", experts=count, start="near", rank=rank)
+        found = parse(supernet_settings(origin, experts, tmp_path, {}))
+        assert (found.mos_experts, found.mos_start, found.mos_rank, found.mos_apart) == (count, "near", rank, apart)
 
 
 def test_one_process_averages_over_the_batches_of_all_workers(npz: Path, tmp_path: Path, standalone: Settings) -> None:

@@ -13,6 +13,7 @@ from nas_core.files import append_jsonl, read_json
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import Differentiable, StandaloneTraining, open_supernet
 from tests.timm_ext.running import SPACE, train
+from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import ImageSupernet
 
 
@@ -88,6 +89,19 @@ def test_subnets_are_trained_further_under_one_schedule(run: Path, tmp_path: Pat
     settings = read_json(folder / "settings.json")
     assert (settings["updates"], settings["keep_every"], settings["mos"]) == (4, 2, "")
     assert settings["init"] == str(folder / "inherited.pt") and not list((folder / "kept").iterdir())
+
+
+def test_kept_networks_tell_their_updates(npz: Path, tmp_path: Path) -> None:
+    train(npz, tmp_path / "run", epochs=1, keep_every=2)
+    assert read_checkpoint(tmp_path / "run" / "kept" / "2.pt")["updates"] == 2
+    assert read_checkpoint(tmp_path / "run" / "last.pt")["updates"] == 3
+
+
+def test_trained_supernets_are_evaluated_on_the_very_images(run: Path) -> None:
+    supernet = open_supernet(run / "best.pt")
+    assert isinstance(supernet, ImageSupernet)
+    trained = supernet.trained_supernet(run)
+    assert trained.path == run / "best.pt" and trained.evaluated() is supernet.evaluated()
 
 
 def test_routers_of_other_depth(run: Path, tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""What supernets of translation are trained by, and evaluated on, beside one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_ext.checkpoint import read_state
+from fairseq_ext.supernets.standalone import SETTINGS
+from nas_core.errors import ConfigError
+from nas_core.layers import MoSConfig
+from nas_core.supernet import open_supernet
+
+Changed = Callable[..., Path]
+
+
+@pytest.fixture
+def changed(trained: Callable[[str], Path], tmp_path: Path) -> Changed:
+    """``changed(group, name=value, ..)``: a supernet whose settings say that it was trained otherwise."""
+
+    def made(group: str, **options: Any) -> Path:
+        state = torch.load(trained("layer"), weights_only=False)
+        settings = state["cfg"][group]
+        (settings if isinstance(settings, dict) else vars(settings)).update(options)
+        vars(state["cfg"]["model"]).update({name: value for name, value in options.items() if name != "_name"})
+        torch.save(state, tmp_path / "changed.pt")
+        return tmp_path / "changed.pt"
+
+    return made
+
+
+def test_other_experts_begin_and_are_kept_apart_as_the_supernets(changed: Changed, tmp_path: Path) -> None:
+    supernet = open_supernet(changed("task", _name="supernet_translation", mos_apart=0.5, mos_start="near"))
+    own: MoSConfig = supernet.experts
+    for count, apart in ((3, 0.5), (1, 0.0)):
+        supernet.supernet_command(tmp_path, replace(own, experts=count, rank=2 if count > 1 else 0), {})
+        settings = read_state(tmp_path / SETTINGS)["cfg"]
+        model = settings["model"]
+        assert settings["task"]["mos_apart"] == apart == model.mos_apart
+        assert (model.mos_experts, model.mos_start, model.mos_rank) == (count, "near", 2 if count > 1 else 0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"finetune_from_model": "weights.pt"}, {"restore_file": "weights.pt"}, {"taken_over": "a digest"}]
+)
+def test_a_supernet_that_began_with_weights_has_no_siblings(
+    changed: Changed, tmp_path: Path, options: dict[str, str]
+) -> None:
+    supernet = open_supernet(changed("checkpoint" if "taken_over" not in options else "model", **options))
+    with pytest.raises(ConfigError, match=r"began with the weights of .* that was trained from scratch"):
+        supernet.supernet_command(tmp_path, replace(supernet.experts, experts=3), {})
+
+
+def test_networks_are_evaluated_by_the_loss_of_the_supernet(changed: Changed, trained: Callable[[str], Path]) -> None:
+    supernet, other = open_supernet(trained("layer"), valid_sentences=10), changed("criterion", label_smoothing=0.5)
+    expected = supernet.evaluate(supernet.space.largest())
+    assert supernet.evaluate_network(other) == pytest.approx(expected)
+    assert open_supernet(other, valid_sentences=10).evaluate(supernet.space.largest())["loss"] > expected["loss"] + 0.1
