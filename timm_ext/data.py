@@ -64,14 +64,12 @@ class JpegFile:
     """
 
     def __init__(self, path: Path) -> None:
+        if not Path(path).exists():
+            raise DataError(f"no file {path}; give an npz of images, or a folder with one sub-folder per class")
         try:
             with open_npz(path) as table:
                 self.data, self.offset = table["data"], table["offset"]
                 self.labels, self.names = table["label"].astype(np.int64), [str(name) for name in table["classes"]]
-        except FileNotFoundError:
-            raise DataError(
-                f"no file {path}; give an npz of images, or a folder with one sub-folder per class"
-            ) from None
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
         self.path, self.classes = path, len(self.names)

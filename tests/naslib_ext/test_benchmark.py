@@ -26,7 +26,7 @@ def test_without_naslib_one_line_and_exit_code_two(monkeypatch, capsys):
         (["--predictors", "nnformer", "--set", "units=parts"], "units of targets are 'parts'"),
         (["--predictors", "gnc"], "'gcn'"),
         (["--predictors", "nnformer", "--space", "nasbench101", "--data", "t.npz"], "table of nasbench201"),
-        (["--predictors", "nnformer", "--data", "nowhere.npz"], "cannot be read"),
+        (["--predictors", "nnformer", "--data", "nowhere.npz"], "file not found"),
     ],
 )
 def test_wrong_input_is_one_line(monkeypatch, capsys, arguments, message):

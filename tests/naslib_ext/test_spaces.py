@@ -38,7 +38,7 @@ def test_files(tmp_path):
 
 
 def test_files_of_another_form(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="file not found"):
         nasbench201_table(tmp_path / "nothing.npz")
     (tmp_path / "text.npz").write_text("no table")
     with pytest.raises(DataError, match="cannot be read"):

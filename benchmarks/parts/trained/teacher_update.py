@@ -55,7 +55,9 @@ def task_of(size: Size, folder: Path, sampling: str) -> Training:
     for language in ("en", "de"):
         words.save(str(folder / f"dict.{language}.txt"))
     words = words.load(str(folder / "dict.en.txt"))
-    config = SimpleNamespace(data=str(folder), supernet_sampling=sampling, source_lang="en", target_lang="de")
+    config = SimpleNamespace(
+        data=str(folder), supernet_sampling=sampling, source_lang="en", target_lang="de", mos_apart=0.0
+    )
     task = Training(config, words, words)
     batch = batch_of(size)
     rows = [torch.tensor([*row[: length - 1], EOS]) for row, length in zip(batch.target, batch.lengths, strict=True)]
