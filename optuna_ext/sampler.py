@@ -149,6 +149,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     def _taken(self, study: Any, trial: Any) -> dict[str, Any]:
         """Take an architecture for a trial, and write that down before it is used."""
         self._wait_for_turn(study, trial.number)
+        self._of(study)  # with the watch of this study
         self._watch.fail_stale(study, study.get_trials(deepcopy=False))
         storage = study._storage
         with self._lock:

@@ -76,7 +76,6 @@ class TrustRuns(TranslationRuns):
         gap = read_json(self.work / "gap" / "standalone" / "gap.json")
         return [
             {"params_m": each["params_m"], "loss": each["standalone"],
-             "genes": gap["architectures"][each["architecture"]],
-             "seconds": gap["training_seconds"].get(each["architecture"])}
+             "genes": gap["architectures"][each["architecture"]]}
             for each in gap["rows"]
         ]  # fmt: skip
