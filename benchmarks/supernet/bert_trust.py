@@ -33,7 +33,7 @@ class Job(TrustRuns):
     first = "sandwich"
     examples = ("--valid-sentences", 500)
 
-    def supernet(self, method: str, seed: int) -> Path:
+    def supernet(self, method: str, seed: int, updates: int) -> Path:
         name = f"{method}-{seed}"
         folder = self.work / name
         if not (folder / "done").exists():
@@ -42,8 +42,8 @@ class Job(TrustRuns):
                 "mos_bert_small", "--search-space", self.space, *EXPERTS[method], "--sampling", "sandwich",
                 "--criterion", "masked_lm", "--sample-break-mode", "none", "--tokens-per-sample", 64, "--optimizer",
                 "adam", "--adam-betas", "(0.9,0.98)", "--lr", 2e-3, "--lr-scheduler", "polynomial_decay",
-                "--warmup-updates", max(1, self.updates // 10), "--total-num-update", self.updates, "--max-update",
-                self.updates, "--max-tokens", self.tokens, "--seed", seed, "--cpu", "--num-workers", 0,
+                "--warmup-updates", max(1, updates // 10), "--total-num-update", updates, "--max-update",
+                updates, "--max-tokens", self.tokens, "--seed", seed, "--cpu", "--num-workers", 0,
                 "--disable-validation", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", 50,
                 "--save-dir", folder,
             )  # fmt: skip

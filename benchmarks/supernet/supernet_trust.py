@@ -3,14 +3,15 @@
 ``python -m benchmarks supernet_trust BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a joined
 dictionary (Multi30k en-de, lower-cased, 3,000 subwords in the committed result). Supernets of several seeds have equal
 updates, batches and schedule; the networks of one list are trained from scratch once, by ``nas-ext study gap``, and
-shared by all supernets. Each step writes below DIR and is skipped when that exists, so an interrupted run goes on; the
-result is written anew after each supernet.
+shared by all supernets. ``--equal-passes`` also trains the supernets for a third of the updates, as many passes as a
+standalone training has, and ``--further`` their subnets on until they are as good as standalone. Each step writes below
+DIR and is skipped when that exists, so an interrupted run goes on; the result is written anew after each supernet.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ BEYOND: dict[str, tuple[str, ...]] = {
     "neuron-wise, near and kept apart": ("--mos", "neuron", "--mos-start", "near", "--mos-apart", "0.1"),
 }
 """The same for what the paper does not have; asked for by name."""
+SANDWICH = 3
+"""Passes of a subnet in one update: the largest, a random and the smallest one."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,51 @@ class Job(TrustRuns):
     """Tokens of a batch, at most."""
     first = "SPOS"
 
-    def supernet(self, method: str, seed: int) -> Path:
-        name, options = f"{method}-{seed}".replace(", ", "-").replace(" ", "-"), (METHODS | BEYOND)[method]
+    def supernet(self, method: str, seed: int, updates: int) -> Path:
+        words = [method, str(seed), *([] if updates == self.updates else [str(updates)])]
+        name, options = "-".join(words).replace(", ", "-").replace(" ", "-"), (METHODS | BEYOND)[method]
         return self.fairseq_train(
             name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer",
             "--search-space", self.space, "--sampling", "sandwich", "--criterion",
             "fused_label_smoothed_cross_entropy", "--lr", 3e-3, "--dropout", 0.1, "--lr-scheduler", "polynomial_decay",
-            "--warmup-updates", max(1, self.updates // 10), "--total-num-update", self.updates, "--max-update",
-            self.updates, "--max-tokens", self.tokens, "--disable-validation", "--seed", seed, *options,
+            "--warmup-updates", max(1, updates // 10), "--total-num-update", updates, "--max-update", updates,
+            "--max-tokens", self.tokens, "--disable-validation", "--seed", seed, *options,
         )  # fmt: skip
+
+    def rows(self, methods: Sequence[str], seeds: Sequence[int], updates: int) -> Iterator[dict[str, Any]]:
+        """The figures of one supernet after the other."""
+        for seed in seeds:
+            for method in methods:
+                found = self.row(method, seed, "none" not in (METHODS | BEYOND)[method], updates)
+                print({name: value for name, value in found.items() if name != "inherited"}, flush=True)
+                yield found
+
+
+def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What is known so far, after each supernet."""
+    rows: list[dict[str, Any]] = []
+    content: dict[str, Any] = {"rows": rows}
+    for methods, seeds in ((args.methods, args.seeds), (args.beyond, args.beyond_seeds or args.seeds)):
+        for row in job.rows(methods, seeds, job.updates):
+            rows.append(row)
+            yield content
+    if not args.equal_passes:
+        return
+    compared = [method for method in args.methods if method in EXPERTS]
+    updates, passes, further = job.updates // SANDWICH, [], []
+    content["equal_passes"] = {"updates": updates, "rows": passes}
+    for row in job.rows(compared, args.seeds, updates):
+        passes.append(row)
+        yield content
+    if not args.further:
+        return
+    every, most = args.schedule
+    content["further"] = {"updates": updates, "every": every, "most_updates": most, "rows": further}
+    for seed in args.seeds:
+        for method in compared:
+            further.append(job.further(method, seed, updates, args.further, (every, most)))
+            print({name: value for name, value in further[-1].items() if name != "networks"}, flush=True)
+            yield content
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -62,7 +101,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=1024)
     parser.add_argument("--networks", type=int, default=12)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--methods", nargs="+", choices=[*METHODS, *BEYOND], default=list(METHODS))
+    parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="what the paper does not have")
+    parser.add_argument("--beyond-seeds", type=int, nargs="+", help="its seeds (default: all)")
+    parser.add_argument("--equal-passes", action="store_true", help="also supernets of a third of the updates")
+    parser.add_argument("--further", type=int, default=0, help="of these, networks that are trained further")
+    parser.add_argument("--schedule", type=int, nargs=2, default=[50, 1000], metavar=("EVERY", "MOST"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
@@ -70,16 +114,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks supernet_trust --help")
         return
     job = Job(args.bin, args.work, args.threads, args.space, args.updates, args.networks, args.tokens)
-    rows: list[dict[str, Any]] = []
-    for seed in args.seeds:
-        for method in args.methods:
-            rows.append(job.row(method, seed, routed="none" not in (METHODS | BEYOND)[method]))
-            print({name: value for name, value in rows[-1].items() if name != "inherited"}, flush=True)
-            content = {
-                "space": job.space, "updates": job.updates, "tokens": job.tokens, "standalone": job.networks_alone(),
-                "rows": rows, "machine": describe_machine("cpu", job.threads),
-            }  # fmt: skip
-            write_result(args.out, content, command(__file__, argv))
+    for found in measure(job, args):
+        content = {
+            "space": job.space, "updates": job.updates, "tokens": job.tokens, "standalone": job.networks_alone(),
+            **found, "machine": describe_machine("cpu", job.threads),
+        }  # fmt: skip
+        write_result(args.out, content, command(__file__, argv))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class TrustRuns(TranslationRuns):
 
     space: str
     updates: int
-    """Updates of every supernet and of every standalone network."""
+    """Updates of every standalone network, and of every supernet that is not asked for with others."""
     networks: int
     """Standalone networks."""
 
@@ -34,7 +34,7 @@ class TrustRuns(TranslationRuns):
     """Options of the studies that say which validation examples are taken; default: all."""
 
     @abstractmethod
-    def supernet(self, method: str, seed: int) -> Path:
+    def supernet(self, method: str, seed: int, updates: int) -> Path:
         """The checkpoint of one training."""
 
     @property
@@ -53,12 +53,12 @@ class TrustRuns(TranslationRuns):
 
     def standalone(self) -> Path:
         """The results of the networks that are trained from scratch."""
-        self.study("gap", "standalone", self.supernet(self.first, 1), "--architectures", self.networks)
+        self.study("gap", "standalone", self.supernet(self.first, 1, self.updates), "--architectures", self.networks)
         return self.work / "gap" / "standalone" / "standalone.jsonl"
 
-    def row(self, method: str, seed: int, routed: bool) -> dict[str, Any]:
+    def row(self, method: str, seed: int, routed: bool, updates: int | None = None) -> dict[str, Any]:
         """The figures of one supernet; those of routers where it has some."""
-        checkpoint = self.supernet(method, seed)
+        checkpoint = self.supernet(method, seed, updates or self.updates)
         label = checkpoint.parent.name
         gap = self.study("gap", label, checkpoint, "--standalone", self.standalone())
         conflict = self.study("conflict", label, checkpoint, "--batches", 8)["summary"][0]
@@ -69,6 +69,23 @@ class TrustRuns(TranslationRuns):
             "inherited_loss": sum(inherited) / len(inherited), "inherited": inherited,
             "conflict": {name: conflict[name] for name in ("smallest", "mean")},
             "routing": {name: routing[name] for name in ("extremes", "mean")} if routing else None,
+        }  # fmt: skip
+
+    def further(self, method: str, seed: int, updates: int, networks: int, schedule: tuple[int, int]) -> dict[str, Any]:
+        """How many updates subnets of one supernet need until they are as good as standalone.
+
+        ``networks`` of them are trained, evaluated after every ``schedule[0]`` updates, ``schedule[1]`` at most.
+        """
+        checkpoint = self.supernet(method, seed, updates)
+        found = self.study(
+            "close-gap", checkpoint.parent.name, checkpoint, "--standalone", self.standalone(), "--architectures",
+            networks, "--every", schedule[0], "--most-updates", schedule[1],
+        )  # fmt: skip
+        names = ("inherited", "standalone", "updates")
+        return {
+            "method": method, "seed": seed, "updates": found["summary"][0]["updates"],
+            "reached": found["summary"][0]["reached"],
+            "networks": [{name: each[name] for name in names} for each in found["rows"]],
         }  # fmt: skip
 
     def networks_alone(self) -> list[dict[str, Any]]:
