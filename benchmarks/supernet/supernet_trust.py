@@ -68,17 +68,18 @@ class Job(TrustRuns):
 def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """What is known so far, after each supernet."""
     rows: list[dict[str, Any]] = []
+    passes: list[dict[str, Any]] = []
+    further: list[dict[str, Any]] = []
     content: dict[str, Any] = {"rows": rows}
-    for methods, seeds in ((args.methods, args.seeds), (args.beyond, args.beyond_seeds or args.seeds)):
-        for row in job.rows(methods, seeds, job.updates):
-            rows.append(row)
-            yield content
+    for row in job.rows(args.methods, args.seeds, job.updates):
+        rows.append(row)
+        yield content
     if not args.equal_passes:
         return
     compared = [method for method in args.methods if method in EXPERTS]
-    updates, passes, further = job.updates // SANDWICH, [], []
+    updates = job.updates // SANDWICH
     content["equal_passes"] = {"updates": updates, "rows": passes}
-    for row in job.rows(compared, args.seeds, updates):
+    for row in job.rows([*compared, *args.beyond], args.seeds, updates):
         passes.append(row)
         yield content
     if not args.further:
@@ -102,8 +103,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--networks", type=int, default=12)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="what the paper does not have")
-    parser.add_argument("--beyond-seeds", type=int, nargs="+", help="its seeds (default: all)")
+    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="with --equal-passes: what the paper does not have")
     parser.add_argument("--equal-passes", action="store_true", help="also supernets of a third of the updates")
     parser.add_argument("--further", type=int, default=0, help="of these, networks that are trained further")
     parser.add_argument("--schedule", type=int, nargs=2, default=[50, 1000], metavar=("EVERY", "MOST"))

@@ -1,0 +1,107 @@
+"""Every study of a supernet, on a small one of each host, each from one command.
+
+``python -m benchmarks study_figures [BIN] --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a joined
+dictionary (Multi30k en-de, lower-cased, 3,000 subwords in the committed result); images are CIFAR-10, of which
+NAS_EXT_DATA names the folder. Without the one or the other, that host is left out. Each host trains a supernet with
+neuron-wise experts, and each study is asked about it; those that compare supernets train what they need. Each step
+writes below DIR and is skipped when that exists, so an interrupted run goes on; the result is written anew after each
+study.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.trained.image_runs import TRAIN, ImageRuns
+from benchmarks.supernet.supernet_trust import Job
+from nas_core.files import read_json
+from nas_core.latency.machine import describe_machine
+
+RESULT = Path(__file__).parents[1] / "results" / "study_figures.json"
+METHOD = "neuron-wise"
+
+
+def studies(work: Path, args: argparse.Namespace) -> dict[str, tuple[object, ...]]:
+    """The options of each study, in an order in which each finds what it needs."""
+    search = ("iterations=5", "population=20", "parents=5", "mutations=10", "crossovers=5")
+    return {
+        "gap": ("--architectures", args.networks),
+        "routing": (),
+        "conflict": ("--batches", 8),
+        "close-gap": (
+            "--standalone", work / "gap" / "standalone.jsonl", "--every", args.every, "--most-updates", args.updates,
+        ),
+        "experts": ("--experts", 1, "--experts", 2, "--experts", 4),
+        "router": ("--layers", 2, "--layers", 3),
+        "stability": tuple(word for setting in search for word in ("--set", setting)),
+        "overhead": (),
+    }  # fmt: skip
+
+
+def translation(args: argparse.Namespace) -> Path:
+    """The checkpoint of the supernet that fairseq trained."""
+    job = Job(args.bin, args.work / "fairseq", args.threads, args.space, args.updates, args.networks, args.tokens)
+    return job.supernet(METHOD, 1, args.updates)
+
+
+def images(args: argparse.Namespace) -> Path:
+    """The checkpoint of the supernet that is trained by timm's means."""
+    runs = ImageRuns(args.work / "timm", args.threads)
+    folder = runs.work / "supernet"
+    runs.run(
+        "supernet", sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--train-count", args.images,
+        "--val-count", args.images // 5, "--model", "mos_vit_small_supernet", "--mos", "neuron",
+        "--sampling", "sandwich", "--updates", args.updates, "--batch-size", args.batch, "--lr", 1e-3, "--warmup-updates", args.updates // 10, "--seed", 1,
+        "--output", folder,
+    )  # fmt: skip
+    return folder / "last.pt"
+
+
+def study(runs: ImageRuns, name: str, checkpoint: Path, *options: object) -> dict[str, Any]:
+    """What a study says in sum."""
+    out = runs.work / name
+    if not (out / f"{name}.json").exists():
+        runs.nas_ext(f"study-{name}", "study", name, "--checkpoint", checkpoint, "--out", out, *options)
+    content = read_json(out / f"{name}.json")
+    settings = {key: value for key, value in content["settings"].items() if key not in ("arch", "standalone")}
+    return {"settings": settings, "summary": content["summary"]}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=Path, nargs="?")
+    parser.add_argument("--work", type=Path, default=Path("runs/study_figures"))
+    parser.add_argument("--space", default="hat_small", help="of translation")
+    parser.add_argument("--updates", type=int, default=300)
+    parser.add_argument("--tokens", type=int, default=1024, help="of a batch of translation")
+    parser.add_argument("--images", type=int, default=5000)
+    parser.add_argument("--batch", type=int, default=64, help="images of a batch")
+    parser.add_argument("--networks", type=int, default=5, help="networks that are trained from scratch")
+    parser.add_argument("--every", type=int, default=50, help="updates between evaluations of close-gap")
+    parser.add_argument("--examples", type=int, default=500, help="validation examples")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    args = parser.parse_args(argv)
+    hosts = {**({"fairseq": translation} if args.bin else {}), **({"timm": images} if TRAIN.exists() else {})}
+    if not hosts:
+        print("skipped: needs a preprocessed corpus or CIFAR-10, see python -m benchmarks study_figures --help")
+        return
+    found: dict[str, dict[str, Any]] = {}
+    for host, supernet in hosts.items():
+        runs, found[host] = ImageRuns(args.work / host, args.threads), {}
+        checkpoint = supernet(args)
+        for name, options in studies(runs.work, args).items():
+            found[host][name] = study(runs, name, checkpoint, *options, "--valid-sentences", args.examples)
+            print(host, name, found[host][name]["summary"], flush=True)
+            sizes = {key: getattr(args, key) for key in ("space", "updates", "tokens", "images", "batch", "examples")}
+            content = {**sizes, "hosts": found, "machine": describe_machine("cpu", args.threads)}
+            write_result(args.out, content, command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()
