@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--networks", type=int, default=12)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="with --equal-passes: what the paper does not have")
+    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="with --equal-passes")
     parser.add_argument("--equal-passes", action="store_true", help="also supernets of a third of the updates")
     parser.add_argument("--further", type=int, default=0, help="of these, networks that are trained further")
     parser.add_argument("--schedule", type=int, nargs=2, default=[50, 1000], metavar=("EVERY", "MOST"))
