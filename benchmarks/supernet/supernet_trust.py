@@ -85,10 +85,11 @@ def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if not args.further:
         return
     every, most = args.schedule
-    content["further"] = {"updates": updates, "every": every, "most_updates": most, "rows": further}
+    content["further"] = {"every": every, "most_updates": most, "rows": further}
     for seed in args.seeds:
-        for method in compared:
-            further.append(job.further(method, seed, updates, args.further, (every, most)))
+        for method in args.methods:
+            passed = updates if method in EXPERTS else job.updates
+            further.append(job.further(method, seed, passed, args.further, (every, most)))
             print({name: value for name, value in further[-1].items() if name != "networks"}, flush=True)
             yield content
 

@@ -1,0 +1,75 @@
+"""Ways of training a supernet beside each other: tables and sentences that several sections share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from benchmarks.page.words import fixed, joined, table
+
+__all__ = ["PAPERS", "REFERENCE", "SPOS", "change", "changes", "compared", "methods", "signed", "told"]
+
+REFERENCE = "sandwich"
+"""What errors are compared with, as in the paper."""
+SPOS = "SPOS"
+"""What further training is compared with: the paper's HAT."""
+PAPERS = ("layer-wise", "neuron-wise")
+HEAD = ("error", "to sandwich", "tau", "inherited loss", "to sandwich", "conflict", "routing")
+
+Row = Mapping[str, Any]
+
+
+def methods(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each method, one for each seed."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["method"], []).append(row)
+    return found
+
+
+def change(rows: Sequence[Row], reference: Sequence[Row], value: str) -> float:
+    """By how much a value is another than the reference's of the same seeds, as share of it."""
+    beside = {row["seed"]: row[value] for row in reference}
+    pairs = [(row[value], beside[row["seed"]]) for row in rows if row["seed"] in beside]
+    return sum(own for own, _ in pairs) / sum(other for _, other in pairs) - 1
+
+
+def changes(found: Mapping[str, Sequence[Row]], value: str, reference: str = REFERENCE) -> dict[str, float]:
+    """The same of each method that the paper has."""
+    return {name: change(found[name], found[reference], value) for name in PAPERS if name in found}
+
+
+def signed(share: float, digits: int = 0) -> str:
+    """A change in per cent."""
+    return f"{'+' if share > 0 else '−' if share < 0 else ''}{fixed(abs(100 * share), digits)} %"
+
+
+def told(shares: Mapping[str, float]) -> str:
+    """Changes by method, in words."""
+    return joined(f"{signed(share)} {name}" for name, share in shares.items())
+
+
+def compared(found: Mapping[str, Sequence[Row]], first: str = "") -> str:
+    """A table with a line for each method; means and deviations over seeds."""
+    return table([first, *HEAD], [[name, *_line(name, rows, found[REFERENCE])] for name, rows in found.items()])
+
+
+def _line(method: str, rows: Sequence[Row], reference: Sequence[Row]) -> list[str]:
+    def of(value: str, digits: int) -> str:
+        return _of_seeds([row[value] for row in rows], digits)
+
+    def beside(value: str, digits: int) -> str:
+        return "" if method == REFERENCE else signed(change(rows, reference, value), digits)
+
+    routing = [row["routing"]["extremes"] for row in rows if row["routing"]]
+    return [
+        of("error", 3), beside("error", 0), of("tau", 2), of("inherited_loss", 3), beside("inherited_loss", 1),
+        fixed(mean(row["conflict"]["smallest"] for row in rows), 2), fixed(mean(routing), 2) if routing else "",
+    ]  # fmt: skip
+
+
+def _of_seeds(values: Sequence[float], digits: int) -> str:
+    """The mean, with the deviation where there are several seeds."""
+    apart = f" ± {fixed(stdev(values), digits)}" if len(values) > 1 else ""
+    return f"{fixed(mean(values), digits)}{apart}"
