@@ -39,7 +39,10 @@ _ALL = {
     for section in module.SECTIONS
 }  # fmt: skip
 GROUPS = {
-    "What quality": ("translation", "estimates-of-supernets", "real-bleu", "attention-quality", "images"),
+    "What quality": (
+        "translation", "estimates-of-supernets", "estimates-of-bert-supernets", "studies-of-a-supernet", "real-bleu",
+        "attention-quality", "images",
+    ),
     "What a trained model is worth": (
         "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",
         "attention-of-a-trained-model",

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.page.pictures import COLOURS, GREY, legend_above
 from benchmarks.page.results import Results
 from benchmarks.page.section import Picture, Section
-from benchmarks.page.sections.trust.methods import PAPERS, REFERENCE, SPOS, change, changes, compared, methods, signed, told
+from benchmarks.page.sections.trust.methods import (
+    PAPERS,
+    REFERENCE,
+    SPOS,
+    change,
+    changes,
+    compared,
+    methods,
+    signed,
+    told,
+)
 from benchmarks.page.words import count, fixed, joined, spread, table
 
 if TYPE_CHECKING:
