@@ -28,13 +28,14 @@ ANCHORS = {
     "search-speed", "from-a-trained-translation-model", "from-a-trained-image-model",
     "from-a-trained-masked-language-model", "attention-of-a-trained-model", "networks-that-timm-measured",
     "short-trainings-beside-long-ones", "real-bleu", "estimates-of-supernets", "samplers-of-optuna",
+    "estimates-of-bert-supernets", "studies-of-a-supernet",
 }  # fmt: skip
 """What other pages link to."""
 SHOWN = sections(Results())
 """Those whose results are there."""
 NAMES = re.compile(
-    r"NAS-Bench-\d+|CIFAR-10|Multi30k|WMT'14|MobileNetV[23]|float32|[Bb]float16|`raspi4`|batch (1|4|16)\b|batches of 1 "
-    r"|within 10 %"
+    r"NAS-Bench-\d+|CIFAR-10|Multi30k|WikiText-2|WMT'14|MobileNetV[23]|float32|[Bb]float16|`raspi4`"
+    r"|batch (1|4|16)\b|batches of 1 |within 10 %"
 )
 """Names and settings that have digits of their own."""
 
