@@ -1,0 +1,33 @@
+"""A supernet's training by fairseq that is killed at random moments ends with the weights it would have had."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from tests.fairseq_ext.running import run
+from tests.killing import finished, killed_and_finished
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_killed_at_random_moments_it_ends_identically(arguments: list[object], tmp_path: Path) -> None:
+    def work(folder: Path) -> None:
+        done = run(
+            "train", *arguments, "--task", "supernet_translation", "--mos", "neuron", "--sampling", "sandwich",
+            "--max-update", 12, "--save-interval-updates", 3, "--keep-interval-updates", 1, "--disable-validation",
+            "--save-dir", folder,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+
+    seconds = finished(partial(work, tmp_path / "whole"))
+    killed_and_finished(partial(work, tmp_path / "cut"), tmp_path / "cut", seconds, seed=1)
+    files = [str(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "cut")]
+    whole, cut = map(checkpoint_utils.load_checkpoint_to_cpu, files)
+    assert whole["optimizer_history"][-1]["num_updates"] == cut["optimizer_history"][-1]["num_updates"] == 12
+    for name, weight in whole["model"].items():
+        assert torch.equal(weight, cut["model"][name]), name
