@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -145,19 +146,35 @@ def write_subnet(
     own = f"hat_transformer{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
     static = own if own in ARCH_MODEL_REGISTRY else "hat_transformer"  # all options are stored, the name adds none
     vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    orders = {side: getattr(args, f"{side}_order", None) for side in ("encoder", "decoder")}
-    args.kept_layers = {  # their numbers in the whole network, by which a teacher's layers are compared
-        side: sorted(order[: architecture.number(f"{side}.layers")]) for side, order in orders.items() if order
-    }
-    vars(args).update(encoder_order=None, decoder_order=None)
+    keep_layer_numbers(args, architecture, ("encoder", "decoder"))
     args.task = "translation"
-    task = settings.get("task")
-    if isinstance(task, dict):
-        task["_name"] = "translation"
-        for option in TASK_OPTIONS:
-            task.pop(option, None)
+    settings["task"] = plain_task(settings.get("task"), args.task)
     without_teacher(settings)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
+
+
+def keep_layer_numbers(args: Namespace, architecture: Architecture, sides: Sequence[str] = ("",)) -> None:
+    """Put the numbers in the whole network of a subnet's layers in place of the order in which they are left out: by
+    them a teacher's layers are compared. A network that was taken out before keeps those it has.
+
+    Args:
+        args: options of its model; changed in place.
+        sides: of the network; an empty name where there is one.
+    """
+    kept = dict(getattr(args, "kept_layers", None) or {})
+    for side in sides:
+        option, gene = (f"{side}_order", f"{side}.layers") if side else ("layer_order", "layers")
+        if order := getattr(args, option, None):
+            kept[side] = sorted(order[: architecture.number(gene)])
+        setattr(args, option, None)
+    args.kept_layers = kept
+
+
+def plain_task(task: Any, name: str) -> Any:
+    """Settings of a task without those of a supernet's training, under the name of fairseq's own task."""
+    if not isinstance(task, dict):
+        return task
+    return {**{option: value for option, value in task.items() if option not in TASK_OPTIONS}, "_name": name}
 
 
 def write_network(

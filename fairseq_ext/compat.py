@@ -8,7 +8,7 @@ import logging
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
@@ -91,6 +91,14 @@ def in_groups(state: dict[str, Any]) -> dict[str, Any]:
     state = checkpoint_utils._upgrade_state_dict(state)
     groups = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     return {**state, "args": None, "cfg": groups}
+
+
+def options_in(group: Any) -> dict[str, Any]:
+    """The options of a group of a checkpoint's settings by name, however fairseq stored it: the group itself, so that
+    they can be changed in place. Empty where it is no group."""
+    if isinstance(group, dict):
+        return group
+    return dict(group) if isinstance(group, Mapping) else getattr(group, "__dict__", {})
 
 
 def check_precision(args: Any) -> None:

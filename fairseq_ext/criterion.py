@@ -8,7 +8,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
 
-from fairseq_ext.compat import one_line_errors
+from fairseq_ext.compat import one_line_errors, options_in
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
 
@@ -46,9 +46,7 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
 
 def label_smoothing(state: dict[str, Any]) -> float:
     """The share of the loss that a checkpoint's training has spread over all words; 0 of a loss that spreads none."""
-    criterion = state["cfg"].get("criterion")
-    options = criterion if hasattr(criterion, "get") else getattr(criterion, "__dict__", {})
-    return float(options.get("label_smoothing") or 0.0)
+    return float(options_in(state["cfg"].get("criterion")).get("label_smoothing") or 0.0)
 
 
 if NAME not in CRITERION_REGISTRY:

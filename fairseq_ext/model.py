@@ -28,6 +28,9 @@ from nas_core.space import Architecture, SearchSpace
 
 logger = logging.getLogger(__name__)
 
+_CACHE = "nas_ext_cache"
+"""Where decoding keeps what attention has of the positions so far."""
+
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
     """Runs the network's encoder with the weights of the active architecture; hands both to the decoder."""
@@ -71,10 +74,10 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         if incremental_state is None:
             features = net.decode_features(subnet, prev_output_tokens, _memory(encoder_out))
         else:
-            if "nas_ext_cache" not in incremental_state:
+            if _CACHE not in incremental_state:
                 cache = net.start(subnet, encoder_out["memory"][0], encoder_out["order"][0])
-                incremental_state["nas_ext_cache"] = cache
-            cache = incremental_state["nas_ext_cache"]
+                incremental_state[_CACHE] = cache
+            cache = incremental_state[_CACHE]
             if cache.length + 1 == self.max_positions():
                 logger.warning(
                     "a translation is as long as this model can decode, %d tokens, and ends there", cache.length + 1
@@ -86,8 +89,8 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         return torch.nn.functional.linear(features, subnet.output), {"attn": [None]}
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        if "nas_ext_cache" in incremental_state:
-            incremental_state["nas_ext_cache"].reorder(new_order)
+        if _CACHE in incremental_state:
+            incremental_state[_CACHE].reorder(new_order)
 
     def max_positions(self) -> int:
         return self._owner[0].longest("target")

@@ -27,7 +27,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
     beside = folder.parent / "logs"
     places = [*sorted(folder.glob("*.log")), beside / f"{folder.name}.log", beside / "train.log"]
     places += [folder.parent / f"{folder.name}.log", folder.parent / "train.log"]
-    return [log for log in places if _saved_into(log, folder)]
+    return [log for log in dict.fromkeys(places) if _saved_into(log, folder)]
 
 
 def _saved_into(log: Path, folder: Path) -> bool:

@@ -56,10 +56,10 @@ def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters:
     only, and its Thompson sampling needs a spread.
 
     Args:
+        name: new to NASLib; without "semi", by which NASLib recognises predictors that want unlabelled architectures.
         spread: members are quantiles of one model instead of models of their own: NASLib's acquisition functions (its,
             ucb, ei) then see its calibrated spread, and each round fits one model. It is for models that have a spread;
             NASLib's ``ei`` divides what it sees by 5.
-        name: new to NASLib; without "semi", by which NASLib recognises predictors that want unlabelled architectures.
         hyperparameters: of :func:`made_predictor`: ``model``, and that model's (``recipe, seed, epochs, device ...``).
 
     Raises:

@@ -45,7 +45,7 @@ __all__ = [
 
 fix_torchvision_on_import()
 
-_MODULES = {
+_HOMES = {
     "ArchitectureSpace": "nas.space",
     "NetworkLatencyProfiler": "nas.network_profiler",
     "PredictorEvaluator": "nas.evaluator",
@@ -62,6 +62,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

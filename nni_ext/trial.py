@@ -68,6 +68,7 @@ def evaluate(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; 0, or 2 after a wrong input."""
     options = parser().parse_args(argv)
     try:
         _run(options)

@@ -1,6 +1,6 @@
 """Genes as Optuna's distributions, and architectures of trials.
 
-A parameter is named as everywhere in adapters (``space.feature_names("layers")``): ``decoder.layers``,
+A parameter is named as everywhere in adapters (:mod:`nas_core.space.labels`): ``decoder.layers``,
 ``decoder.ffn_dim.0``. A trial holds the parameters of layers that exist and no others, so equal networks are equal
 trials.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 from nas_core.errors import ArchitectureError, SpaceError
 from nas_core.space import Architecture, Choice, SearchSpace
+from nas_core.space.labels import options_by_label, parameters_of
 from optuna_ext.compat import optuna_module
 
 __all__ = ["architecture_of", "distributions_of", "parameters_of", "space_of", "suggest_architecture"]
@@ -27,9 +28,7 @@ def distributions_of(space: SearchSpace) -> dict[str, Any]:
         MissingHostError: Optuna is not installed.
     """
     categorical = optuna_module("genes as distributions", "optuna.distributions").CategoricalDistribution
-    rows = [options for choice in space.choices for options in choice.options]
-    labels = space.feature_names("layers")
-    return {label: categorical(row) for label, row in zip(labels, rows, strict=True)}
+    return {label: categorical(row) for label, row in options_by_label(space).items()}
 
 
 def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
@@ -67,18 +66,6 @@ def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
             layers = range(depth if isinstance(depth, int) else 0)
             genes[choice.name] = tuple(_found(parameters, f"{choice.name}.{layer}", space) for layer in layers)
     return space.validate(Architecture(genes))
-
-
-def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Any]:
-    """The parameters of a trial: label -> option, for the layers that exist."""
-    found: dict[str, Any] = {}
-    for choice in space.choices:
-        gene = architecture[choice.name]
-        if choice.per is None:
-            found[choice.name] = gene
-        elif isinstance(gene, tuple):
-            found.update({f"{choice.name}.{layer}": option for layer, option in enumerate(gene)})
-    return found
 
 
 def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:

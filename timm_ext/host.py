@@ -59,6 +59,7 @@ class ImageSupernet(StudiedSupernet):
         precision: str = "fp32",
     ) -> None:
         from timm_ext.checkpoint import build, read_checkpoint
+        from timm_ext.models import stored_size
 
         self.path, self._data, self._subset, self._images = path, data, valid_subset, valid_sentences
         self.device = usable_device(device)
@@ -67,7 +68,7 @@ class ImageSupernet(StudiedSupernet):
         self._model = build(self._state, path, ema=True).to(self.device).eval()
         self.space: SearchSpace = self._model.space
         self._batches: Any = None
-        height, width = self._model.net.config.image_size or (self.space.largest().number("image_size"),) * 2
+        height, width = stored_size(self._model)
         self.task = {"kind": "image", "classes": self._model.num_classes, "height": height, "width": width}
         if (activation := self._model.net.config.activation) != "relu":
             self.task["activation"] = activation  # what latency is measured with, unless it says otherwise

@@ -20,7 +20,7 @@ from nas_core.space import Architecture, SearchSpace, get_space, image_architect
 from timm_ext.model import VisionModel, image_pair
 from timm_ext.requests import check_feature_class
 
-__all__ = ["MODELS", "image_cfg", "prepared_for"]
+__all__ = ["MODELS", "image_cfg", "prepared_for", "stored_size"]
 
 MODELS = [
     "cosformer_star_cifar10",
@@ -94,8 +94,13 @@ def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
         return {key: model.pretrained_cfg[key] for key in own}
     if timm.is_model(name) and (known := timm.get_pretrained_cfg(name)) is not None:
         return dict(known.to_dict())
-    height, _ = model.net.config.image_size or (model.space.largest().number("image_size"),) * 2
-    return image_cfg(height)
+    return image_cfg(stored_size(model)[0])
+
+
+def stored_size(model: VisionModel) -> tuple[int, int]:
+    """Height and width of the images for which a model stores positions."""
+    (rows, columns), side = model.net.grid, model.net.patch_size
+    return rows * side, columns * side
 
 
 def _as_space(given: Any) -> SearchSpace:

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from nas_core.files import append_jsonl, read_jsonl
 from nas_core.graph import nasbench201_string
+from nas_core.graph.nasbench201 import CHOICES
 from nas_core.optional import require
 
-RESULT = Path(__file__).parents[2] / "nas_core" / "quickstart" / "templates" / "predictor" / "cells.jsonl"
+RESULT = Path(__file__).resolve().parents[1] / "nas_core" / "quickstart" / "templates" / "predictor" / "cells.jsonl"
 CELLS, SEEDS, UPDATES, BATCH, LEARNED, NOISE = 140, 2, 80, 64, 1000, 0.3
-OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
 
 
 class Cell(nn.Module):
@@ -30,7 +30,7 @@ class Cell(nn.Module):
 
     def __init__(self, operations: np.ndarray, channels: int) -> None:
         super().__init__()
-        self.edges = nn.ModuleList(_operation(OPERATIONS[int(code)], channels) for code in operations)
+        self.edges = nn.ModuleList(_operation(CHOICES[int(code)], channels) for code in operations)
 
     def forward(self, images: Tensor) -> Tensor:
         nodes, edges = [images], iter(self.edges)
@@ -93,6 +93,7 @@ def accuracy(operations: np.ndarray, images: Tensor, labels: Tensor, seed: int) 
 
 
 def main() -> None:
+    """Train the cells that the file lacks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULT, help="JSON Lines; those it has are not trained again")
     parser.add_argument("--cells", type=int, default=CELLS, help="how many random cells")

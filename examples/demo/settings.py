@@ -17,8 +17,8 @@ from nas_core.space import get_space, space_to_dict
 
 DEFAULT_MINUTES = 4.0
 """Training time when neither minutes nor updates are given; the rest of ten minutes is left for everything else."""
-ENOUGH_UPDATES, ENOUGH_UPDATES_DATA = 1000, 1000
-"""Updates until networks translate, of the built-in corpus and of a folder of some ten thousand pairs; trained also if
+ENOUGH_UPDATES = 1000
+"""Updates until networks translate, of the built-in corpus as of a folder of some ten thousand pairs; trained also if
 that takes longer than the minutes."""
 WORTH_A_TRIAL = 100
 """So few updates are made without finding out first how long they take."""
@@ -39,6 +39,8 @@ EXTENDABLE = (
 
 @dataclass(frozen=True)
 class Settings:
+    """What one run of the demo is told; each field is an option of the command line."""
+
     out: Path = Path("runs/demo")
     """run folder; the same command again continues it"""
     data: Path | None = None
@@ -114,10 +116,6 @@ class Settings:
     def budget(self) -> tuple[float, int]:
         """Minutes and updates of training; one of them is 0."""
         return (0.0 if self.updates else self.minutes or DEFAULT_MINUTES), self.updates
-
-    @property
-    def enough_updates(self) -> int:
-        return ENOUGH_UPDATES_DATA if self.data else ENOUGH_UPDATES
 
     @property
     def worth_a_trial(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.demo.pace import Pace, spoken
-from examples.demo.settings import Settings
+from examples.demo.settings import ENOUGH_UPDATES, Settings
 from examples.demo.stages import tool
 
 LEARNED_BLEU = 2.0
@@ -62,7 +62,7 @@ def plan(settings: Settings, pace: Pace) -> Plan:
 
     Only a user who gives the minutes gets fewer, and is told.
     """
-    fits, enough = pace.updates_in(settings.budget[0]), settings.enough_updates
+    fits, enough = pace.updates_in(settings.budget[0]), ENOUGH_UPDATES
     if settings.updates or settings.minutes:
         updates = settings.updates or fits
         few = f"; usually {enough} are needed for networks to translate" if updates < enough else ""

@@ -103,7 +103,7 @@ def _pairs(values: Sequence[str]) -> dict[str, str]:
     for value in values:
         if "=" not in value:
             raise ConfigError(f"{value!r} sets no variable; expected NAME=VALUE, e.g. DATA=wmt14_bin")
-    return dict((name, value) for name, _, value in (pair.partition("=") for pair in values))
+    return dict(value.partition("=")[::2] for value in values)
 
 
 def _listed() -> str:

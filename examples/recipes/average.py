@@ -67,6 +67,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0, or 2 after a wrong input."""
     parser = argparse.ArgumentParser(
         "python -m examples.recipes.average", description="Average a training's checkpoints."
     )

@@ -95,9 +95,9 @@ class Distilled:
     def train(self, mode: bool = True) -> Any:
         """Change the mode as any module does; what a teacher said is on the disk before a validation, and so before a
         checkpoint."""
-        if not mode and getattr(self, "teacher", None) is not None:
-            assert self.teacher is not None
-            self.teacher.flush()
+        teacher: FileTeacher | None = getattr(self, "teacher", None)
+        if not mode and teacher is not None:
+            teacher.flush()
         return super().train(mode)  # type: ignore[misc]
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:

@@ -11,7 +11,7 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import nn
 
 from fairseq_ext.checkpoint import load_network, read_state
-from fairseq_ext.compat import in_groups
+from fairseq_ext.compat import in_groups, options_in
 from fairseq_ext.data import options_of
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.random_streams import own_streams
@@ -66,10 +66,7 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
 
 def _task_settings(state: dict[str, Any]) -> dict[str, Any]:
     """The options of a checkpoint's task by name, however fairseq stored them."""
-    found: Any = (state.get("cfg") or {}).get("task") or {}
-    if isinstance(found, Mapping):
-        return dict(found)
-    settings = dict(vars(found))
+    settings = options_in((state.get("cfg") or {}).get("task"))
     return {**settings, "_name": settings.get("_name") or settings.get("task")}
 
 

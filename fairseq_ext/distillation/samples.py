@@ -35,6 +35,8 @@ class SampleCache:
         folder: see :class:`nas_core.supernet.teacher.TeacherCache`.
         task: whose training data it is.
         teacher: the network.
+        kept: words of each token.
+        temperature: by which the teacher's logits are divided.
 
     Raises:
         DataError: the folder is of another teacher or of other data. ConfigError: data that changes while it is read.

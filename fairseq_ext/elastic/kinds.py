@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
 
 from fairseq_ext.checkpoint import read_state
-from fairseq_ext.compat import in_groups
+from fairseq_ext.compat import in_groups, options_in
 from nas_core.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def open_trained(path: Path, request: Request) -> Trained:
             f"{path} was trained with --arch {settings.get('arch') or settings.get('_name')}, a model {name!r};"
             f" expected one of {', '.join(SOURCES)}, others have no elastic form"
         )
-    module, function = source.split(":")
-    trained: Trained = getattr(importlib.import_module(module), function)(path, state, request)
+    trained: Trained = resolve_name(source)(path, state, request)
     for name in _LAYERDROP:
         if float(settings.get(name) or 0.0):
             _log.warning("--%s %s is not taken over: a supernet trains all layers of a subnet",
@@ -85,8 +84,7 @@ def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
         CheckpointError: there are none.
     """
     config: Any = state.get("cfg")
-    found: Any = config.get("model") if hasattr(config, "get") else None
-    settings = dict(found) if isinstance(found, Mapping) else dict(vars(found)) if hasattr(found, "__dict__") else {}
+    settings = dict(options_in(config.get("model"))) if hasattr(config, "get") else {}
     if not settings:
         raise CheckpointError(f"{path} holds no settings of its model; expected a checkpoint written by fairseq-train")
     return settings

@@ -13,7 +13,7 @@ from fairseq.models.transformer_lm import DEFAULT_MAX_TARGET_POSITIONS, Transfor
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.language_modeling import LanguageModelingTask
 
-from fairseq_ext.elastic.refusals import activation, check_sizes, off, readable, refuse
+from fairseq_ext.elastic.refusals import activation, check_off, check_sizes, readable, refuse, switched_on, task_in
 from nas_core.errors import ConfigError
 from nas_core.supernet.elastic.stack_space import StackSizes
 
@@ -63,14 +63,12 @@ def language_settings(settings: Mapping[str, Any], groups: Mapping[str, Any], pa
     """
     config = _whole(settings)
     task = _settings_of_task(groups, path)
-    found = off(config, _NO_FORM)
+    found = switched_on(config, _NO_FORM)
     width = int(config.decoder_embed_dim)
     for name in ("decoder_input_dim", "decoder_output_dim"):
         if int(getattr(config, name)) != width:
             found[name] = f"{getattr(config, name)} where --decoder-embed-dim is {width}"
-    for name, value in found.items():
-        shown = f"--{name.replace('_', '-')}"
-        raise refuse(path, shown if value == "True" else f"{shown} {value}")
+    check_off(found, path)
     heads, layers = int(config.decoder_attention_heads), int(config.decoder_layers)
     hidden = int(config.decoder_ffn_embed_dim)
     check_sizes(path, layers, width, hidden, heads)
@@ -105,9 +103,7 @@ def _number(group: Mapping[str, Any], name: str) -> int | None:
 
 
 def _settings_of_task(groups: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    task = groups.get("task")
-    settings = dict(task) if isinstance(task, Mapping) else dict(vars(task)) if task is not None else {}
-    name = str(settings.get("_name") or settings.get("task"))
+    name, settings = task_in(groups)
     if not issubclass(TASK_REGISTRY.get(name, object), LanguageModelingTask):
         raise ConfigError(f"{path} was trained with --task {name}; expected language_modeling")
     if (_number(settings, "output_dictionary_size") or -1) >= 0:

@@ -1,4 +1,4 @@
-"""Weights of fairseq's transformers under the names of this project's networks.
+"""Weights of fairseq's transformers under the names of this project's networks, and back.
 
 Shapes: C channels, Q joint width of the queries.
 """
@@ -9,11 +9,26 @@ from typing import Any
 
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
-from torch import Tensor, nn
+from torch import Tensor
 
+from nas_core.layers.weights import named_tensors
 from nas_core.supernet.elastic.kinds import with_kinds
 
-__all__ = ["layer_state", "positions_table", "translation_state"]
+__all__ = ["layer_state", "plain_layer", "positions_table", "translation_state"]
+
+_PARTS = {
+    "self_attn.in_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "self_attn.out_proj": ("self_attn.out_proj",),
+    "self_attn_norm": ("self_attn_layer_norm",),
+    "cross_attn.q_proj": ("encoder_attn.q_proj",),
+    "cross_attn.kv_proj": ("encoder_attn.k_proj", "encoder_attn.v_proj"),
+    "cross_attn.out_proj": ("encoder_attn.out_proj",),
+    "cross_attn_norm": ("encoder_attn_layer_norm",),
+    "ffn.fc1": ("fc1",),
+    "ffn.fc2": ("fc2",),
+    "ffn_norm": ("final_layer_norm",),
+}
+"""Part of one of this project's layers -> those of fairseq's that it joins, row by row."""
 
 
 def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
@@ -24,22 +39,29 @@ def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
         layer: one of :mod:`fairseq.modules.transformer_layer`.
     """
     state: dict[str, Tensor] = {}
-    modules = {"self_attn_norm": layer.self_attn_layer_norm, "ffn_norm": layer.final_layer_norm}
-    modules |= {"ffn.fc1": layer.fc1, "ffn.fc2": layer.fc2, "self_attn.out_proj": layer.self_attn.out_proj}
-    joined = {"self_attn.in_proj": _projections(layer.self_attn, "qkv")}
-    if (across := getattr(layer, "encoder_attn", None)) is not None:
-        modules |= {"cross_attn_norm": layer.encoder_attn_layer_norm, "cross_attn.out_proj": across.out_proj}
-        joined |= {"cross_attn.q_proj": _projections(across, "q"), "cross_attn.kv_proj": _projections(across, "kv")}
-    for name, module in modules.items():
-        state |= {f"{prefix}{name}.{kind}": getattr(module, kind) for kind in ("weight", "bias")}
-    for name, parts in joined.items():
-        for kind in ("weight", "bias"):
-            state[f"{prefix}{name}.{kind}"] = torch.cat([getattr(part, kind) for part in parts])
-    return {name: tensor.detach() for name, tensor in state.items()}
+    reads_encoder = getattr(layer, "encoder_attn", None) is not None
+    for name, parts in _PARTS.items():
+        if reads_encoder or not name.startswith("cross_attn"):
+            modules = [layer.get_submodule(part) for part in parts]
+            for kind in ("weight", "bias"):
+                state[f"{prefix}{name}.{kind}"] = torch.cat([getattr(module, kind) for module in modules]).detach()
+    return state
 
 
-def _projections(attention: Any, which: str) -> list[nn.Module]:
-    return [getattr(attention, f"{letter}_proj") for letter in which]
+def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
+    """The way back: the weights of one of this project's layers under fairseq's names.
+
+    Args:
+        prefix: of the names, with a dot at the end.
+        layer: of a subnet.
+    """
+    state: dict[str, Tensor] = {}
+    for name, tensor in named_tensors(layer):
+        owner, kind = name.rsplit(".", 1)
+        parts = _PARTS[owner]
+        for part, rows in zip(parts, tensor.chunk(len(parts)), strict=True):
+            state[f"{prefix}{part}.{kind}"] = rows
+    return state
 
 
 def positions_table(positions: Any, length: int, width: int) -> Tensor:

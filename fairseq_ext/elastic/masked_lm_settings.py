@@ -11,12 +11,12 @@ from typing import Any
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
-from fairseq_ext.elastic.refusals import ACTIVATIONS, check_sizes, readable, refuse
+from fairseq_ext.elastic.refusals import ACTIVATIONS, check_off, check_sizes, readable, refuse, switched_on, task_in
 from nas_core.errors import ConfigError
 
 __all__ = ["masked_lm_settings", "task_settings"]
 
-_OFF = (
+_NO_FORM = (
     "quant_noise_pq",
     "quant_noise_scalar",
     "spectral_norm_classification_head",
@@ -51,12 +51,8 @@ def masked_lm_settings(settings: Mapping[str, Any], task: Mapping[str, Any], pat
     """
     args = Namespace(**settings)
     ARCH_CONFIG_REGISTRY["roberta"](args)  # what older releases did not store
-    found = {option: getattr(args, option, None) for option in _OFF}
-    found |= {option: value for option in _PRUNING if (value := getattr(args, option, -1)) != -1}
-    for option, value in found.items():
-        if value not in (None, False, 0, ""):
-            shown = f"--{option.replace('_', '-')}"
-            raise refuse(path, shown if value is True else f"{shown} {value}")
+    pruned = {option: value for option, value in switched_on(args, _PRUNING).items() if value != "-1"}
+    check_off({**switched_on(args, _NO_FORM), **pruned}, path)
     if not args.encoder_learned_pos:
         raise refuse(path, "positions that are computed", "learned ones, as of --arch roberta*")
     for option in ("activation_fn", "pooler_activation_fn"):
@@ -83,9 +79,7 @@ def task_settings(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: another task. CheckpointError: the settings are damaged.
     """
-    task = groups.get("task")
-    own = dict(task) if isinstance(task, Mapping) else dict(vars(task)) if task is not None else {}
-    name = str(own.get("_name") or own.get("task"))
+    name, own = task_in(groups)
     if name not in _TASKS:
         raise ConfigError(f"{path} was trained with --task {name}; expected {', '.join(_TASKS)}")
     known = {field.name for field in dataclasses.fields(TASK_DATACLASS_REGISTRY[_TASKS[name]])}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ from fairseq.tasks.translation import TranslationConfig as TaskConfig
 from torch import Tensor
 
 from fairseq_ext.checkpoint import write_network
+from fairseq_ext.elastic.mapping import plain_layer
 from fairseq_ext.elastic.refusals import ACTIVATIONS
 from fairseq_ext.taught import without_teacher
 from nas_core.errors import ConfigError
-from nas_core.layers.weights import NormWeights, named_tensors
+from nas_core.layers.weights import NormWeights
 from nas_core.models.translation.subnet import Subnet
 from nas_core.space import Architecture
 from nas_core.space.hat import READ_LAYERS, qkv_dims
@@ -112,7 +113,7 @@ def plain_state(net: Any, subnet: Subnet, longest: tuple[int, int]) -> dict[str,
     state: dict[str, Tensor] = {}
     for side, layers in (("encoder", subnet.encoder_layers), ("decoder", subnet.decoder_layers)):
         for index, layer in enumerate(layers):
-            state |= _layer(f"{side}.layers.{index}.", dict(named_tensors(layer)))
+            state |= plain_layer(f"{side}.layers.{index}.", layer)
     factors = []
     tables = (subnet.source_embedding, subnet.target_embedding)
     for number, (side, table) in enumerate(zip(("encoder", "decoder"), tables, strict=True)):
@@ -132,32 +133,6 @@ def plain_state(net: Any, subnet: Subnet, longest: tuple[int, int]) -> dict[str,
         last = last if subnet.decoder_norm is None else "decoder.layer_norm"
         state |= {f"{last}.{kind}": state[f"{last}.{kind}"] / factors[1] for kind in ("weight", "bias")}
     return {name: tensor.detach().clone().contiguous() for name, tensor in state.items()}
-
-
-_NAMES = {
-    "self_attn.out_proj": "self_attn.out_proj",
-    "self_attn_norm": "self_attn_layer_norm",
-    "cross_attn.q_proj": "encoder_attn.q_proj",
-    "cross_attn.out_proj": "encoder_attn.out_proj",
-    "cross_attn_norm": "encoder_attn_layer_norm",
-    "ffn.fc1": "fc1",
-    "ffn.fc2": "fc2",
-    "ffn_norm": "final_layer_norm",
-}
-_JOINED = {"self_attn.in_proj": ("self_attn", "qkv"), "cross_attn.kv_proj": ("encoder_attn", "kv")}
-
-
-def _layer(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    state: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        owner, kind = name.rsplit(".", 1)
-        if owner in _JOINED:
-            attention, letters = _JOINED[owner]
-            for letter, part in zip(letters, tensor.chunk(len(letters)), strict=True):
-                state[f"{prefix}{attention}.{letter}_proj.{kind}"] = part
-        else:
-            state[f"{prefix}{_NAMES[owner]}.{kind}"] = tensor
-    return state
 
 
 def _settings(args: Any, net: Any, architecture: Architecture) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nas_core.errors import CheckpointError, ConfigError
 
-__all__ = ["ACTIVATIONS", "activation", "check_sizes", "off", "readable", "refuse"]
+__all__ = ["ACTIVATIONS", "activation", "check_off", "check_sizes", "readable", "refuse", "switched_on", "task_in"]
 
 _Found = TypeVar("_Found")
 
@@ -49,10 +49,31 @@ def check_sizes(path: Path, layers: int, width: int, hidden: int, heads: int) ->
         raise refuse(path, got, "layers whose heads share the channels")
 
 
-def off(config: Any, options: Iterable[str]) -> dict[str, str]:
+def switched_on(config: Any, options: Iterable[str]) -> dict[str, str]:
     """Those of the options that are set, by name, with their values."""
     found = {name: getattr(config, name, None) for name in options}
     return {name: str(value) for name, value in found.items() if value not in (None, False, 0, 0.0, "", [])}
+
+
+def check_off(options: Mapping[str, str], path: Path) -> None:
+    """Raise where options of the network have no elastic form.
+
+    Args:
+        options: those that are set, by name, with their values.
+
+    Raises:
+        ConfigError: there are some; the first is named.
+    """
+    for name, value in options.items():
+        shown = f"--{name.replace('_', '-')}"
+        raise refuse(path, shown if value == "True" else f"{shown} {value}")
+
+
+def task_in(groups: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of a checkpoint's task, and its options, however fairseq stored them."""
+    task = groups.get("task")
+    options = dict(task) if isinstance(task, Mapping) else dict(vars(task)) if task is not None else {}
+    return str(options.get("_name") or options.get("task")), options
 
 
 def activation(config: Any, path: Path) -> str:

@@ -12,7 +12,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
-from fairseq_ext.elastic.refusals import activation, check_sizes, off, readable, refuse
+from fairseq_ext.elastic.refusals import activation, check_off, check_sizes, readable, refuse, switched_on, task_in
 from nas_core.errors import ConfigError
 from nas_core.supernet.elastic.translation_space import SideSizes
 
@@ -66,9 +66,7 @@ def transformer_settings(settings: Mapping[str, Any], groups: Mapping[str, Any],
     ARCH_CONFIG_REGISTRY["transformer"](args)  # what older releases did not store
     config = TransformerConfig.from_namespace(args)
     _check_task(groups, path)
-    for name, value in _refused(config).items():
-        shown = f"--{name.replace('_', '-')}"
-        raise refuse(path, shown if value == "True" else f"{shown} {value}")
+    check_off(_refused(config), path)
     _check_alike(config, path)
     sides = [
         SideSizes(int(side.layers), int(side.embed_dim), int(side.ffn_embed_dim), int(side.attention_heads))
@@ -89,13 +87,15 @@ def transformer_settings(settings: Mapping[str, Any], groups: Mapping[str, Any],
 
 
 def _refused(config: Any) -> dict[str, str]:
-    found = off(config, _NO_FORM)
-    found |= {f"quant_noise_{name}": value for name, value in off(config.quant_noise, _NO_FORM_OF_NOISE).items()}
+    found = switched_on(config, _NO_FORM)
+    found |= {
+        f"quant_noise_{name}": value for name, value in switched_on(config.quant_noise, _NO_FORM_OF_NOISE).items()
+    }
     for side in ("encoder", "decoder"):
         own = getattr(config, side)
-        found |= {f"{side}_{name}": value for name, value in off(own, _NO_FORM_OF_A_SIDE).items()}
+        found |= {f"{side}_{name}": value for name, value in switched_on(own, _NO_FORM_OF_A_SIDE).items()}
     if config.decoder.normalize_before:
-        found |= off(config, ("no_decoder_final_norm",))
+        found |= switched_on(config, ("no_decoder_final_norm",))
     width = int(config.decoder.embed_dim)
     for name in ("input_dim", "output_dim"):
         if int(getattr(config.decoder, name)) != width:
@@ -111,9 +111,7 @@ def _check_alike(config: Any, path: Path) -> None:
 
 
 def _check_task(groups: Mapping[str, Any], path: Path) -> None:
-    task = groups.get("task")
-    settings = dict(task) if isinstance(task, Mapping) else vars(task) if task is not None else {}
-    name = str(settings.get("_name") or settings.get("task"))
+    name, settings = task_in(groups)
     if not issubclass(TASK_REGISTRY.get(name, object), TranslationTask):
         raise ConfigError(f"{path} was trained with --task {name}; expected translation")
     if str(settings.get("left_pad_target", False)).lower() in ("true", "1", "y", "yes"):

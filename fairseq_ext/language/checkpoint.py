@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
-from fairseq_ext.checkpoint import TASK_OPTIONS, write_network
+from fairseq_ext.checkpoint import keep_layer_numbers, plain_task, write_network
 from fairseq_ext.taught import without_teacher
 from nas_core.space import Architecture
 
-__all__ = ["STATIC", "TASK", "plain_task", "write_subnet"]
+__all__ = ["STATIC", "TASK", "write_subnet"]
 
 STATIC = "hat_transformer_lm"
 """The name of ``--arch`` of static networks; all options are stored, so that it adds none."""
@@ -27,17 +27,8 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     settings = copy.deepcopy(state["cfg"])
     args = settings["model"]
     vars(args).update(arch=STATIC, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    if args.layer_order:  # numbers in the whole network, by which a teacher's layers are compared
-        args.kept_layers = {"": sorted(args.layer_order[: architecture.number("layers")])}
-    args.layer_order = None
+    keep_layer_numbers(args, architecture)
     args.task = TASK
-    settings["task"] = plain_task(settings.get("task"))
+    settings["task"] = plain_task(settings.get("task"), TASK)
     without_teacher(settings)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
-
-
-def plain_task(task: Any) -> Any:
-    """Settings of a task without those of a supernet's training."""
-    if not isinstance(task, dict):
-        return task
-    return {**{name: value for name, value in task.items() if name not in TASK_OPTIONS}, "_name": TASK}

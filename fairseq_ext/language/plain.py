@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_ext.checkpoint import write_network
+from fairseq_ext.checkpoint import plain_task, write_network
+from fairseq_ext.elastic.mapping import plain_layer
 from fairseq_ext.elastic.refusals import ACTIVATIONS
-from fairseq_ext.language.checkpoint import plain_task
+from fairseq_ext.language.checkpoint import TASK
 from fairseq_ext.taught import without_teacher
 from nas_core.errors import ConfigError
-from nas_core.layers.weights import named_tensors
 from nas_core.models.language import LanguageNet, LanguageSubnet
 from nas_core.space import Architecture
 from nas_core.space.stack import transformer_layers
@@ -28,13 +28,6 @@ __all__ = ["check_plain", "plain_state", "write_plain"]
 
 _FIRST = 2
 """Position of the first token in fairseq: the numbers before are taken by padding."""
-_NAMES = {
-    "self_attn.out_proj": "self_attn.out_proj",
-    "self_attn_norm": "self_attn_layer_norm",
-    "ffn.fc1": "fc1",
-    "ffn.fc2": "fc2",
-    "ffn_norm": "final_layer_norm",
-}
 
 
 def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, path: Path) -> int:
@@ -92,7 +85,7 @@ def plain_state(net: LanguageNet, subnet: LanguageSubnet) -> dict[str, Tensor]:
     """The weights of a subnet under fairseq's names; without an output projection where it is the embedding."""
     state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
     for index, layer in enumerate(subnet.layers):
-        state |= _layer(f"decoder.layers.{index}.", dict(named_tensors(layer)))
+        state |= plain_layer(f"decoder.layers.{index}.", layer)
     width = subnet.embedding.shape[1]
     factor = net.embedding_scale(subnet.embedding) / math.sqrt(width)
     state["decoder.embed_tokens.weight"] = subnet.embedding * factor
@@ -103,18 +96,6 @@ def plain_state(net: LanguageNet, subnet: LanguageSubnet) -> dict[str, Tensor]:
     if net.output is not None or factor != 1.0:
         state["decoder.output_projection.weight"] = subnet.output
     return {name: tensor.detach().clone().contiguous() for name, tensor in state.items()}
-
-
-def _layer(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    state: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        owner, kind = name.rsplit(".", 1)
-        if owner == "self_attn.in_proj":
-            for letter, part in zip("qkv", tensor.chunk(3), strict=True):
-                state[f"{prefix}self_attn.{letter}_proj.{kind}"] = part
-        else:
-            state[f"{prefix}{_NAMES[owner]}.{kind}"] = tensor
-    return state
 
 
 def _settings(net: LanguageNet, architecture: Architecture, tied: bool, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +126,7 @@ def _settings(net: LanguageNet, architecture: Architecture, tied: bool, task: Ma
 
 def _of_fairseq(groups: dict[str, Any], context: int) -> dict[str, Any]:
     """Groups of settings without what this project added to them."""
-    groups["task"] = {**plain_task(groups.get("task") or {}), "max_target_positions": context}
+    groups["task"] = {**plain_task(groups.get("task") or {}, TASK), "max_target_positions": context}
     without_teacher(groups, plain=True)
     if isinstance(groups.get("common"), dict):
         groups["common"]["user_dir"] = None

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_ext.checkpoint import TASK_OPTIONS, write_network
+from fairseq_ext.checkpoint import keep_layer_numbers, plain_task, write_network
 from fairseq_ext.elastic.refusals import ACTIVATIONS
 from fairseq_ext.masked_lm.mapping import plain_state
 from fairseq_ext.taught import without_teacher
@@ -34,9 +34,7 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     args = settings["model"]
     args.task = settings["task"]["_name"]
     vars(args).update(arch=STATIC, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    if args.layer_order:  # numbers in the whole network, by which a teacher's layers are compared
-        args.kept_layers = {"": sorted(args.layer_order[: architecture.number("layers")])}
-    args.layer_order = None
+    keep_layer_numbers(args, architecture)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 
 
@@ -128,9 +126,6 @@ def _of_fairseq(groups: dict[str, Any]) -> dict[str, Any]:
     """A copy of the groups of settings, with the task that fairseq itself has and without a teacher."""
     groups = copy.deepcopy(groups)
     without_teacher(groups)
-    task = groups["task"]
-    if task.get("_name") == _SUPERNET_TASK:
-        task["_name"] = _TASK
-        for option in TASK_OPTIONS:
-            task.pop(option, None)
+    if groups["task"].get("_name") == _SUPERNET_TASK:
+        groups["task"] = plain_task(groups["task"], _TASK)
     return groups

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_ext.elastic.mapping import layer_state, positions_table
+from fairseq_ext.elastic.mapping import layer_state, plain_layer, positions_table
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
@@ -19,13 +19,6 @@ from nas_core.supernet.elastic.kinds import with_kinds
 __all__ = ["masked_lm_state", "plain_state"]
 
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
-_NAMES = {
-    "self_attn.out_proj": "self_attn.out_proj",
-    "self_attn_norm": "self_attn_layer_norm",
-    "ffn.fc1": "fc1",
-    "ffn.fc2": "fc2",
-    "ffn_norm": "final_layer_norm",
-}
 
 
 def masked_lm_state(model: Any, net: MaskedLMNet) -> dict[str, Tensor]:
@@ -75,12 +68,5 @@ def plain_state(net: MaskedLMNet, subnet: Subnet) -> dict[str, Tensor]:
     for name, part in parts.items():
         state |= {f"{name}.{kind}": tensor for kind, tensor in named_tensors(part)}
     for index, layer in enumerate(subnet.layers):
-        for name, tensor in named_tensors(layer):
-            owner, kind = name.rsplit(".", 1)
-            prefix = f"{_ENCODER}layers.{index}."
-            if owner == "self_attn.in_proj":
-                for letter, rows in zip("qkv", tensor.chunk(3), strict=True):
-                    state[f"{prefix}self_attn.{letter}_proj.{kind}"] = rows
-            else:
-                state[f"{prefix}{_NAMES[owner]}.{kind}"] = tensor
+        state |= plain_layer(f"{_ENCODER}layers.{index}.", layer)
     return {name: tensor.detach().clone().contiguous() for name, tensor in state.items()}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
 from fairseq_ext.quickstart.language.draw import Draw
-from fairseq_ext.quickstart.language.grammar import MAX_WORDS, Pair, fronted, tidy
+from fairseq_ext.quickstart.language.grammar import Pair, distinct, fronted, tidy
 from fairseq_ext.quickstart.language.lexicon import ADJECTIVES, Adjective, Noun, nouns_of
 from fairseq_ext.quickstart.language.phrases import Phrase
 from fairseq_ext.quickstart.language.verbs import VERBS
@@ -15,6 +14,8 @@ from fairseq_ext.quickstart.language.verbs import VERBS
 __all__ = ["ShortDraw", "short_corpus"]
 
 NOUNS_OF_A_KIND = 3
+LONGEST = 9
+"""Words of a sentence at most."""
 _VERBS = [verb for frame, most in (("transitive", 8), ("intransitive", 4)) for verb in VERBS[frame][:most]]
 _FEW_ADJECTIVES = ADJECTIVES[:6]
 
@@ -48,16 +49,7 @@ class ShortDraw(Draw):
         return tidy(english, "."), tidy(german, ".")
 
 
-def short_corpus(sizes: dict[str, int], seed: int = 1, longest: int = 9) -> dict[str, list[Pair]]:
+def short_corpus(sizes: dict[str, int], seed: int = 1) -> dict[str, list[Pair]]:
     """Splits of the given sizes; no English sentence is in two of them, and none comes twice."""
-    stream = _distinct(ShortDraw(random.Random(seed)), min(longest, MAX_WORDS))
+    stream = distinct(ShortDraw(random.Random(seed)).pair_of_sentences, LONGEST)
     return {name: [next(stream) for _ in range(size)] for name, size in sizes.items()}
-
-
-def _distinct(draw: ShortDraw, longest: int) -> Iterator[Pair]:
-    seen: set[str] = set()
-    while True:
-        english, german = draw.pair_of_sentences()
-        if max(len(english.split()), len(german.split())) <= longest and english not in seen:
-            seen.add(english)
-            yield english, german

@@ -5,6 +5,7 @@ Shapes: B batch, T length, C channels, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BITS", "TOKENS", "FairseqSupernet"]
 
-BITS = 0.6931471805599453
+BITS = math.log(2)
 """Nats of a bit."""
 TOKENS = 4096
 """What a batch has at most, unless one sequence is longer."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
@@ -29,6 +29,6 @@ def opened(path: Path, **options: Any) -> Supernet:
         CheckpointError: the file is damaged or of another model. Others as the classes say.
     """
     arch = str(model_arguments(read_state(path, mmap=True), str(path)).arch)
-    module, name = SUPERNETS[ARCH_MODEL_NAME_REGISTRY.get(arch, "mos_transformer")].split(":")
-    supernet: Supernet = getattr(importlib.import_module(module), name)(path, **options)
+    kind = resolve_name(SUPERNETS[ARCH_MODEL_NAME_REGISTRY.get(arch, "mos_transformer")])
+    supernet: Supernet = kind(path, **options)
     return supernet

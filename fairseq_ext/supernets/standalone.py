@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zipfile
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,6 +21,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 from torch import Tensor
 
+from fairseq_ext.compat import options_in
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import parse_yaml
 from nas_core.layers.weights import named_tensors
@@ -112,7 +113,7 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
     from fairseq_ext.checkpoint import TASK_OPTIONS, read_state
 
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
-    options = [_values(group) for group in groups.values()]
+    options = [options_in(group) for group in groups.values()]
     known = sorted({name for group in options for name in group if not name.startswith("_")})
     typed = {}
     for name, text in changes.items():
@@ -146,17 +147,10 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
     return made
 
 
-def _values(group: Any) -> dict[str, Any]:
-    """The options of a group of settings, as a dictionary that can be changed."""
-    if isinstance(group, Namespace):
-        return vars(group)
-    return group if isinstance(group, dict) else {}
-
-
 def _same_batch(groups: Mapping[str, Any]) -> dict[str, Any]:
     """How many batches one process reads for an update, so that it is of as many examples as the supernet's."""
-    processes = _values(groups.get("distributed_training")).get("distributed_world_size") or 1
-    given = _values(groups.get("optimization")).get("update_freq") or [1]
+    processes = options_in(groups.get("distributed_training")).get("distributed_world_size") or 1
+    given = options_in(groups.get("optimization")).get("update_freq") or [1]
     return {"update_freq": [each * processes for each in given]}
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 
 from fairseq_ext.checkpoint import read_state, write_network
+from fairseq_ext.compat import options_in
 from fairseq_ext.data import options_of
 from fairseq_ext.supernets.standalone import SCRATCH, SETTINGS, Run, digest, run_settings
 from nas_core.errors import ConfigError
@@ -146,7 +147,7 @@ class TrainingSupernet(ABC):
         """
         settings = copy.deepcopy(self._state["cfg"])
         model = vars(settings["model"])
-        if begun := _began_with({**_values(settings.get("checkpoint")), **model}):
+        if begun := _began_with({**options_in(settings.get("checkpoint")), **model}):
             raise ConfigError(
                 f"{self.path} began with the weights of {begun}, which have its experts; give a supernet that was"
                 " trained from scratch"
@@ -162,7 +163,7 @@ class TrainingSupernet(ABC):
             mos_rank=experts.rank,
         )
         if experts.kind == "none" or experts.experts == 1:
-            for group in (model, _values(settings["task"])):
+            for group in (model, options_in(settings["task"])):
                 if "mos_apart" in group:
                     group["mos_apart"] = 0.0  # there is nothing to keep apart
         write_network(self._state, settings, {}, folder / SETTINGS)
@@ -172,11 +173,6 @@ class TrainingSupernet(ABC):
         """That one, from the file that is named as this one's, or after the last update, on the very batches."""
         own = folder / self.path.name
         return self._on_its_batches(own if own.exists() else folder / _LAST)
-
-
-def _values(group: Any) -> dict[str, Any]:
-    """The options of a group of settings, as a dictionary that can be changed."""
-    return group if isinstance(group, dict) else getattr(group, "__dict__", {})
 
 
 def _began_with(model: Mapping[str, Any]) -> str:

@@ -34,9 +34,8 @@ class TranslationSupernet(FairseqSupernet):
 
     @property
     def task(self) -> dict[str, Any]:
-        words = self.fairseq_task
-        sizes = len(words.source_dictionary), len(words.target_dictionary)
-        return {"kind": "translation", "source_vocab": sizes[0], "target_vocab": sizes[1]}
+        source, target = self.fairseq_task.source_dictionary, self.fairseq_task.target_dictionary
+        return {"kind": "translation", "source_vocab": len(source), "target_vocab": len(target)}
 
     def also_evaluate(self, metric: str) -> None:
         """Let :meth:`evaluate` tell ``bleu`` too; see :func:`fairseq_ext.supernets.bleu.bleu`."""

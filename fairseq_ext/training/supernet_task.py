@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 _LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
 """What is logged as the mean over the subnets of a batch that have it."""
+_SUBNET = "subnet:"
+"""Prefix of logging entries that hold the loss of one validated or trained subnet."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
 _SAMPLING_HELP = (
     "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
@@ -219,10 +221,10 @@ class SupernetTask:
         if self.ranking:
             self.ranking.add(logging_outputs)
         total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
-        names = {key for log in logging_outputs for key in log if key.startswith("subnet:")}
+        names = {key for log in logging_outputs for key in log if key.startswith(_SUBNET)}
         for key in sorted(names):
             value = sum(exact(log.get(key, 0)) for log in logging_outputs)
-            metrics.log_scalar(f"{key[7:]}_loss", value / max(total, 1) / math.log(2), total, round=3)
+            metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", value / max(total, 1) / math.log(2), total, round=3)
         if any(LOGGED in log for log in logging_outputs):
             value = sum(exact(log.get(LOGGED, 0)) for log in logging_outputs)
             metrics.log_scalar(LOGGED, value / max(total, 1), total, round=4)
@@ -247,7 +249,7 @@ def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
         if values:
             combined[key] = values[select] if select in values else sum(values.values()) / len(values)
     for name, output in outputs.items():
-        combined[f"subnet:{name}"] = output["loss"]
+        combined[f"{_SUBNET}{name}"] = output["loss"]
     return combined
 
 

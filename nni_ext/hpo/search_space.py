@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nas_core.errors import SpaceError
-from nas_core.space import Architecture, Choice, SearchSpace
+from nas_core.space import Choice, SearchSpace
+from nas_core.space.labels import options_by_label, parameters_of
 
 __all__ = ["check_labels", "format_space", "nni_search_space", "parameters_of", "space_from_nni"]
 
@@ -20,27 +21,12 @@ MAX_INTEGERS = 10_000
 
 def nni_search_space(space: SearchSpace) -> dict[str, Any]:
     """One ``choice`` per gene and layer; labels are ``space.feature_names("layers")``, as everywhere in ``nni_ext``."""
-    rows = [options for choice in space.choices for options in choice.options]
-    labels = space.feature_names("layers")
-    return {label: {"_type": "choice", "_value": list(row)} for label, row in zip(labels, rows, strict=True)}
+    return {label: {"_type": "choice", "_value": list(row)} for label, row in options_by_label(space).items()}
 
 
 def format_space(space: SearchSpace) -> str:
     """The content of NNI's ``searchSpaceFile``; the entry point ``nas_ext.space_formats: nni``."""
     return json.dumps(nni_search_space(space), indent=1) + "\n"
-
-
-def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Any]:
-    """What a trial gets: label -> option, for the layers that exist. ``architecture_of`` is the way back."""
-    parameters: dict[str, Any] = {}
-    for choice in space.choices:
-        gene = architecture[choice.name]
-        if choice.per is None:
-            parameters[choice.name] = gene
-        else:
-            assert isinstance(gene, tuple)
-            parameters.update({f"{choice.name}.{layer}": option for layer, option in enumerate(gene)})
-    return parameters
 
 
 def space_from_nni(search_space: Mapping[str, Any]) -> SearchSpace:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nas_core.errors import ArchitectureError, SpaceError
 from nas_core.space import Architecture, Choice, Option, SearchSpace, space_from_dict
+from nas_core.space.labels import options_by_label
 from nas_core.space.slots import ABSENT
 from nni_ext.compat import nni_module
 from nni_ext.graphs import Sample
@@ -98,8 +99,8 @@ def flat_space(
     if not options and base is None:
         raise SpaceError(f"model space {name!r} has nothing to choose; make layers or values of it nni.choice(..)")
     choices = list(base.choices) if base else []
-    labels = base.feature_names("layers") if base else []
-    values = [row for choice in choices for row in choice.options]
+    known = options_by_label(base) if base else {}
+    labels, values = list(known), list(known.values())
     for label, given in options.items():
         if not 0 < len(given) <= MAX_OPTIONS:
             raise SpaceError(f"label {label!r} has {len(given)} values; expected 1 to {MAX_OPTIONS}")
@@ -129,7 +130,7 @@ def flatten(model_space: Any) -> FlatSpace:
         )
     )
     base = _own_space(model_space)
-    own = set(base.feature_names("layers")) if base else set()
+    own = options_by_label(base) if base else {}
     options: dict[str, Sequence[Any]] = {}
     checked = False
     for label, leaf in leaves.items():

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space.labels import options_by_label
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample, architecture_of
 
@@ -45,8 +46,7 @@ class ArchitectureSpace(_ModelSpace):
         super().__init__()
         self.space = space_from_dict(space)
         choice = nni_module("nni", _FEATURE).choice
-        rows = [options for each in self.space.choices for options in each.options]
-        for label, options in zip(self.space.feature_names("layers"), rows, strict=True):
+        for label, options in options_by_label(self.space).items():
             self.add_mutable(choice(label, list(options)))
 
     def freeze(self, sample: Sample) -> ArchitectureModule:

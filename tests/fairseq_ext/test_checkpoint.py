@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_ext.checkpoint import read_checkpoint
+from fairseq_ext.checkpoint import read_checkpoint, read_state, write_subnet
 from nas_core.cli import main
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors
@@ -75,6 +75,23 @@ def test_checkpoints_hold_plain_data(trained, extracted):
         content = load_plain(path)
         plain = {dict, OrderedDict, list, tuple, str, int, float, bool, type(None), torch.Tensor, argparse.Namespace}
         assert kinds({**content, "model": dict(content["model"])}) <= plain
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"encoder_order": None, "decoder_order": [1, 0]}, {"decoder": [1]}),  # of a supernet
+        ({"encoder_order": None, "decoder_order": None, "kept_layers": {"decoder": [1]}}, {"decoder": [1]}),
+        ({"encoder_order": [2, 1, 0], "kept_layers": {"decoder": [1]}}, {"encoder": [1, 2], "decoder": [1]}),
+    ],
+)
+def test_a_subnet_remembers_which_layers_it_kept_also_when_it_is_taken_out_again(settings, kept, tmp_path):
+    model = argparse.Namespace(arch="hat_transformer", **settings)
+    task = {"_name": "supernet_translation", "valid_random": 2, "source_lang": "de"}
+    write_subnet({"cfg": {"model": model, "task": task}}, {}, SPACE.smallest(), tmp_path / "subnet.pt")
+    stored = read_state(tmp_path / "subnet.pt")["cfg"]
+    assert stored["model"].kept_layers == kept and stored["model"].decoder_order is None
+    assert stored["task"] == {"_name": "translation", "source_lang": "de"}
 
 
 def test_checkpoints_need_no_space_file(arguments, corpus, architecture_file, tmp_path):

@@ -64,3 +64,7 @@ def test_names_of_the_package() -> None:
     assert all(hasattr(nni_ext, name) for name in nni_ext.__all__)
     with pytest.raises(AttributeError, match="'nni_ext' has no attribute 'Absent'"):
         nni_ext.Absent  # noqa: B018
+
+
+def test_names_that_are_imported_late_are_listed() -> None:
+    assert set(nni_ext.__all__) <= set(dir(nni_ext))

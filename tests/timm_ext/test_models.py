@@ -18,7 +18,7 @@ from nas_core.models.image.costs import parameters
 from nas_core.space import Architecture, get_space, image_architecture
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext.model import VisionModel
-from timm_ext.models import MODELS
+from timm_ext.models import MODELS, stored_size
 
 SMALL = [name for name in MODELS if "small" in name]
 
@@ -125,6 +125,16 @@ def test_image_sizes_and_channels(tmp_path: Path) -> None:
         model(images(30))
     with pytest.raises(ConfigError, match="img_size"):
         timm.create_model("mformer_small_cifar10", img_size=(32, 32, 3))
+
+
+def test_the_size_that_positions_are_stored_for() -> None:
+    """The space's, what is asked for, and what is set later."""
+    model = VisionModel(SPACE, 3)
+    assert stored_size(model) == (SPACE.largest().number("image_size"),) * 2
+    side = model.net.patch_size
+    assert stored_size(VisionModel(SPACE, 3, img_size=(2 * side, 3 * side))) == (2 * side, 3 * side)
+    model.set_input_size(5 * side)
+    assert stored_size(model) == (5 * side, 5 * side)
 
 
 def test_gradient_checkpointing() -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from nas_core.errors import CheckpointError, ConfigError, DataError
 from timm_ext.checkpoint import KEY, SETTINGS, build, read_checkpoint, settings_buffer, settings_in
 from timm_ext.model import VisionModel
-from timm_ext.models import prepared_for
+from timm_ext.models import prepared_for, stored_size
 from timm_ext.trained.reading import PREPARED
 from timm_ext.trained.taking import ELASTIC
 
@@ -112,9 +112,8 @@ def _of_network(settings: dict[str, Any]) -> dict[str, Any]:
 
 def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None = None) -> None:
     """Let timm find how images are prepared for the model of a file; ``name`` is what the file calls it."""
-    height, width = model.net.config.image_size or (model.space.largest().number("image_size"),) * 2
     own = {**prepared_for(model, name), "architecture": name, "num_classes": model.num_classes}
-    own |= {"input_size": (model.in_chans, height, width), **(overlay or {})}
+    own |= {"input_size": (model.in_chans, *stored_size(model)), **(overlay or {})}
     model.pretrained_cfg = model.default_cfg = own
 
 

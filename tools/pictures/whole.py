@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from tools.pictures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, arrow, box, canvas
+from tools.pictures.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, arrow, box, canvas
 
 TITLE = "From a search space to a small network of its own"
 
@@ -25,7 +25,7 @@ def draw() -> Figure:
     for x in (16, 50, 84):
         arrow(axes, (50, 81), (x, 70.5))
         arrow(axes, (x, 53), (50 + (x - 50) / 3, 42.5))
-    axes.plot([75, 102, 102], [35.5, 35.5, 87.5], color="#2b3036", linewidth=1.5, clip_on=False)
+    axes.plot([75, 102, 102], [35.5, 35.5, 87.5], color=INK, linewidth=1.5, clip_on=False)
     arrow(axes, (102, 87.5), (75.5, 87.5))
     axes.text(99, 76, "ask", ha="right", va="center", fontsize=11)
     arrow(axes, (38, 29), (21, 18.5))

@@ -1,1 +1,1 @@
-"""A small German grammar and lexicon, from which the corpus of the demo is drawn."""
+"""A small English-German grammar and lexicon, from which the corpora of the quickstart and of the demo are drawn."""

@@ -36,6 +36,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Clause:
+    """Who does what, when, where and how; each language writes it out by its own rules."""
+
     subject: Phrase
     verb: Verb
     tense: str = "present"

@@ -42,7 +42,7 @@ def _choices(kinds: tuple[str, ...], against: tuple[str, ...]) -> tuple[tuple[No
 
 
 class Draw:
-    """Draws trees with one random stream; ``depth`` bounds how deeply clauses nest inside noun phrases."""
+    """Draws trees with one random stream; a method's ``depth`` bounds how deeply clauses nest inside noun phrases."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from fairseq_ext.quickstart.language import german
 from fairseq_ext.quickstart.language.clauses import WHO, Clause, Part, State
@@ -150,10 +151,14 @@ def draw_pair(draw: Draw) -> Pair:
 def pairs(seed: int, longest: int = MAX_WORDS) -> Iterator[Pair]:
     """Endlessly many distinct pairs (no English sentence comes twice) of at most ``longest`` words, tokens separated by
     spaces."""
-    draw = Draw(random.Random(seed))
+    return distinct(partial(draw_pair, Draw(random.Random(seed))), longest)
+
+
+def distinct(drawn: Callable[[], Pair], longest: int) -> Iterator[Pair]:
+    """The pairs that are drawn, without those of more than ``longest`` words and those whose English came before."""
     seen: set[str] = set()
     while True:
-        english, german_text = draw_pair(draw)
+        english, german_text = drawn()
         if max(len(english.split()), len(german_text.split())) <= longest and english not in seen:
             seen.add(english)
             yield english, german_text

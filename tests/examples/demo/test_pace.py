@@ -58,7 +58,7 @@ def test_threads_that_hinder_each_other_are_not_taken():
 
 def test_a_slow_machine_gets_the_updates_that_networks_need():
     given = settings.parse([])
-    enough = given.enough_updates
+    enough = settings.ENOUGH_UPDATES
     quick, slow, crawling = (training.plan(given, Pace(seconds, 1)) for seconds in (0.1, 1.2, 30.0))
     assert quick.updates > enough and quick.updates == pytest.approx(230 / 0.108, rel=0.01)
     assert "about 4 minutes (0.10 s each with 1 thread)" in quick.told and "too few" not in quick.told

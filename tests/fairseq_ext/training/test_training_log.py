@@ -86,3 +86,10 @@ def test_a_folder_with_a_dot_has_a_log_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "supernet-0.3.log"
     log.write_text(f"{HEAD}fairseq_cli.train | {{'save_dir': 'supernet-0.3'}}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
     assert training_logs(tmp_path / "supernet-0.3" / "checkpoint_best.pt") == [log]
+
+
+def test_a_log_that_lies_where_two_rules_look_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    log = tmp_path / "train.log"
+    log.write_text(f"{HEAD}fairseq_cli.train | {{'save_dir': 'train'}}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
+    assert training_logs(tmp_path / "train" / "checkpoint_best.pt") == [log]
