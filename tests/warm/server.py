@@ -94,8 +94,13 @@ def attend(asker: socket.socket) -> None:
 
 
 def read_at_import(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that must be those of this process."""
-    return {k: v for k, v in environment.items() if k.startswith(READ_AT_IMPORT) and k != "PYTHONPATH"}
+    """The variables that must be those of this process, without those that libraries set in a program that asks."""
+    set_here = {name: value for name, value in os.environ.items() if name not in FIRST}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(READ_AT_IMPORT) and name != "PYTHONPATH" and set_here.get(name) != value
+    }
 
 
 def become(request: dict[str, Any]) -> None:
