@@ -32,10 +32,11 @@ demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 	$(PY) -m examples.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
 test: setup  ## all tests, two at a time; or ARGS, such as tests/search
-	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile)
+	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)
 
-nightly: setup  ## 2,000 damaged inputs of all commands, each day from another seed
+nightly: setup  ## 2,000 damaged inputs of all commands, each day from another seed; pages, every program started anew
 	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q tests/hardening $(ARGS)
+	NAS_EXT_COLD=1 $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder README.md docs $(ARGS)
 
 check: setup  ## ruff, and mypy --strict on nas_core
 	$(PY) -m ruff check .

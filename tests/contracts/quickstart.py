@@ -13,6 +13,7 @@ import pytest
 from nas_core.errors import ConfigError
 from nas_core.quickstart import Quickstart
 from tests.toys import ROOT
+from tests.warm import warm
 
 __all__ = ["QuickstartContract"]
 
@@ -74,13 +75,15 @@ class QuickstartContract:
     def test_it_runs_and_says_what_came_out(self, tmp_path: Path) -> None:
         self.quickstart.write(tmp_path / "new folder")
         program, script = self.quickstart.command.split()
-        environment = {
-            **os.environ,
-            **dict(one.split("=") for one in self.small),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "OMP_NUM_THREADS": "1",
-        }
+        environment = warm(
+            {
+                **os.environ,
+                **dict(one.split("=") for one in self.small),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "PYTHONPATH": str(ROOT),
+                "OMP_NUM_THREADS": "1",
+            }
+        )
         done = subprocess.run(
             [program, script], cwd=tmp_path / "new folder", env=environment, capture_output=True, text=True, check=False
         )

@@ -14,6 +14,7 @@ import pytest
 
 from nas_core.graph import nasbench201_string
 from tests.toys import ROOT
+from tests.warm import warm
 
 EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "__init__.py")
@@ -21,8 +22,9 @@ PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "_
 
 def run(program: str, *arguments: object, folder: Path = ROOT) -> str:
     """What it prints, in a process of its own that has a minute."""
-    command = [sys.executable, str(EXAMPLES / program), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = ["python", str(EXAMPLES / program), *map(str, arguments)]
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
     )

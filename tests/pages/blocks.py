@@ -34,6 +34,8 @@ import yaml
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
+from tests.warm import warm
+
 __all__ = ["LANGUAGES", "Block", "Workshop", "blocks_of", "collector"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +83,7 @@ class Workshop:
                 (self.folder / name).symlink_to(ROOT / name)
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         paths = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-        self.environment = {**os.environ, "PATH": programs, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        self.environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"})
 
     def close(self) -> None:
         if self._kernel is not None:
@@ -125,9 +127,7 @@ class Workshop:
     def python(self, code: str, fails: str = "") -> None:
         """Run Python in the page's kernel, which is started with its first block."""
         if self._kernel is None:
-            from jupyter_client.manager import start_new_kernel
-
-            self._kernel = start_new_kernel(kernel_name="python3", cwd=str(self.here), env=self.environment)
+            self._kernel = start_kernel(self.here, self.environment)
         told: list[str] = []
 
         def listen(message: dict[str, Any]) -> None:
@@ -136,6 +136,19 @@ class Workshop:
 
         reply = self._kernel[1].execute_interactive(code, timeout=BLOCK_S, output_hook=listen)
         _judge(reply["content"]["status"] != "ok", "".join(told), code, fails)
+
+
+def start_kernel(folder: Path, environment: dict[str, str]) -> tuple[Any, Any]:
+    """A kernel and its client, of the ``python`` that is first on the path."""
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager(kernel_name="python3")
+    manager.kernel_spec.argv[0] = shutil.which("python", path=environment["PATH"]) or sys.executable
+    manager.start_kernel(cwd=str(folder), env=environment)
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=BLOCK_S)
+    return manager, client
 
 
 def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
