@@ -33,7 +33,8 @@ def prepare(folder: Path, file: str, settings: Settings, keep: bool = False) -> 
     is to be kept (``keep``) all the same; otherwise all begins anew.
     """
     tests = settings.files[file]
-    stamp = _digest(settings.root, [file, *tests])
+    # mutmut forgets by itself what it found with another selection of tests, in the middle of a run.
+    stamp = f"{' '.join(tests)} {_digest(settings.root, [file, *tests])}"
     known = folder / STAMP
     if not keep and known.exists() and known.read_text(encoding="utf-8") != stamp:
         shutil.rmtree(folder)
@@ -51,9 +52,7 @@ def prepare(folder: Path, file: str, settings: Settings, keep: bool = False) -> 
         "pytest_add_cli_args_test_selection": _lines(tests),
         "also_copy": _lines(settings.beside),
         # A mutant is a fork of a process that imported torch and the tests and ran nothing: no second of imports each.
-        # sympy, which torch imports at its first gradient, comes along as a plug-in of pytest without hooks.
         "process_isolation": "forkserver",
-        "pytest_add_cli_args": _lines(["-p", "sympy"]),
     }
     with (folder / "setup.cfg").open("w", encoding="utf-8") as out:
         parser.write(out)
@@ -69,9 +68,9 @@ def try_mutants(folder: Path, mutants: Sequence[Mutant]) -> None:
     """
     # Tests ask for this many threads; more processes than one would share them, and some measure time.
     command = [*_mutmut(), "run", "--max-children", "1", *(mutant.name for mutant in mutants)]
-    done = subprocess.run(
-        command, cwd=folder, env={"OMP_NUM_THREADS": "1", **os.environ}, capture_output=True, text=True, check=False
-    )
+    # sympy, which torch imports at its first gradient, comes before the forks, as a plug-in of pytest without hooks.
+    environment = {"OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": "-p sympy", **os.environ}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         told = (done.stdout + done.stderr).replace("\r", "\n").splitlines()
         raise NasExtError(f"mutmut ended with status {done.returncode} in {folder}: {' / '.join(told[-8:])}")
