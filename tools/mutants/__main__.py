@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
         for file in given.files or settings.files:
             found.append(_of_file(file, given.work, settings, most, accepted, given.survivors))
             print(found[-1], flush=True)
-            _add(given.out, found[-1], settings, most, given.survivors, sys.argv[1:] if argv is None else argv)
+            _add(given.out, found[-1], settings, given)
     except NasExtError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 2
@@ -72,22 +72,23 @@ def _of_file(
     return judge(file, mutants, chosen, statuses, accepted)
 
 
-def _add(out: Path, found: Found, settings: Settings, most: int, survivors: bool, argv: Sequence[str]) -> None:
+def _add(out: Path, found: Found, settings: Settings, given: argparse.Namespace) -> None:
     files = read_json(out).get("files", {}) if out.exists() else {}
     record = {**found.record(), "drawn": found.tried < found.mutants, "tests": settings.files[found.file]}
     # Tests were added since, and what was caught before was not tried again with them.
-    record["survivors_alone_tried_again"] = survivors
+    record["survivors_alone_tried_again"] = given.survivors
     files[found.file] = record
     files = {name: files[name] for name in settings.files if name in files}
     content = {
         "tester": f"mutmut {version('mutmut')}",
         "seed": settings.seed,
-        "sample": most,
         "tried": sum(each["tried"] for each in files.values()),
         "caught": sum(each["caught"] for each in files.values()),
         "files": files,
     }
-    write_result(out, content, f"make mutants{f' ARGS={shlex.quote(shlex.join(argv))}' if argv else ''}")
+    sample = ["--sample", str(given.sample)] if given.sample else []
+    arguments = [*given.files, *sample, *(["--survivors"] if given.survivors else [])]  # no folders of one machine
+    write_result(out, content, f"make mutants{f' ARGS={shlex.quote(shlex.join(arguments))}' if arguments else ''}")
 
 
 if __name__ == "__main__":
