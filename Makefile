@@ -3,7 +3,7 @@
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
 #   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
-#   ARGS="..."       demo, test, nightly, bench, test-cuda, bench-cuda: passed on
+#   ARGS="..."       demo, test, mutants, nightly, bench, test-cuda, bench-cuda: passed on
 #   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
 #                    its torch sees a GPU, else python3
 
@@ -17,10 +17,11 @@ CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torc
 	&& echo .venv/bin/python || echo python3)
 
 PY := .venv/bin/python
+MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly check docs bench test-cuda bench-cuda
+.PHONY: help setup demo test mutants nightly check docs bench test-cuda bench-cuda
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -37,6 +38,10 @@ test: setup  ## all tests, two at a time; or ARGS, such as tests/search
 nightly: setup  ## 2,000 damaged inputs of all commands, each day from another seed; pages, every program started anew
 	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q tests/hardening $(ARGS)
 	NAS_EXT_COLD=1 $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder README.md docs $(ARGS)
+
+mutants: setup  ## small faults in central files of the core, which their tests must notice; or ARGS, such as a file
+	@$(PY) -c 'import mutmut' 2>/dev/null || $(PY) -m pip install -q $(MUTMUT)
+	$(PY) -m tools.mutants $(ARGS)
 
 check: setup  ## ruff, and mypy --strict on nas_core
 	$(PY) -m ruff check .

@@ -95,6 +95,37 @@ def test_half_precision(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_coefficients_may_be_finer_than_experts(kind: str) -> None:
+    """Halves are mixed, and get their gradients, by the coefficients as halves hold them; the sums are kept exact."""
+    torch.manual_seed(0)
+    weights, mixing = torch.randn(3, 5, 7).bfloat16().requires_grad_(), coefficients(kind, 3, 4).requires_grad_()
+    grad, rounded = torch.randn(4, 6).bfloat16(), mixing.detach().bfloat16()
+    mixed = mix(weights, mixing, 4, 6)
+    assert mixed.dtype == torch.bfloat16
+    mixed.backward(grad)
+    assert weights.grad is not None and mixing.grad is not None
+    share = rounded[:, None, None] if kind == "layer" else rounded.t()[:, :, None]
+    assert torch.equal(weights.grad[:, :4, :6], grad * share)
+    assert not weights.grad[:, 4:].any() and not weights.grad[:, :, 6:].any()
+    rows = torch.einsum("moi,oi->om", weights.detach()[:, :4, :6].float(), grad.float())
+    assert mixing.grad.dtype == torch.float32
+    torch.testing.assert_close(mixing.grad, rows.sum(0) if kind == "layer" else rows, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_the_bias_of_halves_is_mixed_in_float32(kind: str) -> None:
+    torch.manual_seed(0)
+    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
+    nn.init.normal_(layer.bias)
+    layer.bfloat16()
+    mixing = coefficients(kind, 3, 4)
+    exact = (mixing.expand(4, 3) * layer.bias.detach()[:, :4].float().t()).sum(1)
+    bias = layer.select(6, 4, mixing).bias
+    assert bias.dtype == torch.bfloat16
+    assert torch.equal(bias, exact.bfloat16())
+
+
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
 def test_bias_is_mixed_by_the_coefficients_of_its_row(kind: str) -> None:
     torch.manual_seed(0)
     layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
@@ -170,10 +201,26 @@ def test_experts_start_independently() -> None:
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(UnknownChoiceError, match="neuron"):
         MoSConfig(kind="neurons")
-    with pytest.raises(ConfigError, match="at least 1"):
+    with pytest.raises(ConfigError, match=r"^experts 0, router hidden 128, router layers 2: each must be at least 1$"):
         MoSConfig(kind="layer", experts=0)
+    for size in ("router_hidden", "router_layers"):
+        with pytest.raises(ConfigError, match="at least 1"):
+            MoSConfig(kind="layer", **{size: 0})  # type: ignore[arg-type]
+    for share in (-0.1, 1.0, 1.5):
+        with pytest.raises(ConfigError, match=rf"^router dropout {share}; expected a share from 0 to below 1$"):
+            MoSConfig(kind="layer", router_dropout=share)
+    for rank, experts in ((-1, 2), (4, 1)):
+        with pytest.raises(ConfigError, match=rf"^rank {rank} of the differences of {experts} experts; expected 0 "):
+            MoSConfig(kind="layer", rank=rank, experts=experts)
     with pytest.raises(ConfigError, match="cannot be shared"):
         MoSConfig(kind="neuron", share_router=True)
+
+
+def test_the_smallest_settings_are_allowed() -> None:
+    config = MoSConfig(kind="layer", experts=1, router_hidden=1, router_layers=1, router_dropout=0.0)
+    assert MoSLinear(4, 3, config).weight.shape == (1, 3, 4)
+    assert MoSConfig(kind="layer", experts=2, rank=1).rank == 1
+    assert MoSConfig(experts=0).kind == "none"  # without mixtures nothing else is read
 
 
 def test_layer_wise_shares_its_router_unless_told_otherwise() -> None:

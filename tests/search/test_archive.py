@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.search import ParetoArchive
+from nas_core.search.archive import Entry, write_table
 from nas_core.space import Architecture
 
 OBJECTIVES = ("loss", "latency_ms", "params_m")
@@ -64,6 +66,67 @@ def test_incomplete_vectors_do_not_enter(metrics: dict[str, float]) -> None:
     assert len(archive) == 0
 
 
+def test_what_is_beaten_in_one_and_worse_in_another_stays() -> None:
+    """With two objectives of different size, and one alone."""
+    archive = ParetoArchive(["loss", "latency_ms"])
+    names = [Architecture({"n": n}) for n in range(4)]
+    for name, loss, latency in zip(names, (1.0, 2.0, 3.0, 1.5), (9.0, 5.0, 1.0, 5.0), strict=True):
+        assert archive.add(name, {"loss": loss, "latency_ms": latency, "other": 0})
+    assert [entry.architecture for entry in archive] == [names[0], names[3], names[2]]
+    assert archive.entries[0].metrics == {"loss": 1.0, "latency_ms": 9.0, "other": 0}
+    one = ParetoArchive(["loss"])
+    assert [one.add(name, {"loss": loss}) for name, loss in zip(names, (2, 1, 1, 3), strict=True)] == [1, 1, 1, 0]
+    assert [entry.architecture for entry in one] == sorted(names[1:3], key=lambda each: each.key)
+
+
+def test_vectors_have_the_order_of_the_objectives() -> None:
+    vector = ParetoArchive(["latency_ms", "loss", "params_m"]).vector({"loss": 2, "latency_ms": 1})
+    assert vector[:2] == (1.0, 2.0) and np.isnan(vector[2])
+
+
+def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+    archive = ParetoArchive(["loss"])
+    archive.add(Architecture({"n": 1, "w": [2, 3]}), {"loss": 0.5, "a": 1.0})
+    path = tmp_path / "pareto.json"
+    archive.save(path)
+    (entry,) = archive.entries
+    content = json.loads(path.read_text())
+    assert content == {
+        "format": "nas-ext/pareto",
+        "version": 1,
+        "objectives": ["loss"],
+        "entries": [
+            {"key": entry.architecture.key, "metrics": {"a": 1.0, "loss": 0.5}, "genes": {"n": 1, "w": [2, 3]}}
+        ],
+    }
+    assert list(content["entries"][0]["metrics"]) == ["a", "loss"]
+    assert ParetoArchive.load(path).objectives == ("loss",)
+
+
+@pytest.mark.parametrize("wrong", [{"format": "other"}, {"version": 2}, {"objectives": "loss"}, {"entries": {}}])
+def test_another_file_is_no_archive(tmp_path: Path, wrong: dict[str, object]) -> None:
+    path = tmp_path / "pareto.json"
+    ParetoArchive(["loss"]).save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | wrong))
+    with pytest.raises(DataError) as caught:
+        ParetoArchive.load(path)
+    assert str(caught.value) == f"{path} is no Pareto archive; expected format 'nas-ext/pareto', version 1"
+
+
+def test_a_table_has_a_column_for_everything_any_entry_has(tmp_path: Path) -> None:
+    entries = [
+        Entry(Architecture({"n": 1, "w": [2, 3]}), {"b": 0.1, "loss": 2.0}),
+        Entry(Architecture({"n": 2, "k": "x,y"}), {"a": 1e-9, "loss": 3.0}),
+    ]
+    write_table(tmp_path / "table.csv", entries, ["loss"])
+    keys = [entry.architecture.key for entry in entries]
+    assert (tmp_path / "table.csv").read_text() == (
+        f'key,loss,a,b,k,n,w\n{keys[0]},2.0,,0.1,,1,2 3\n{keys[1]},3.0,1e-09,,"x,y",2,\n'
+    )
+    write_table(tmp_path / "plain.csv", entries[:1])
+    assert (tmp_path / "plain.csv").read_text().splitlines()[0] == "key,b,loss,n,w"
+
+
 def test_files(tmp_path: Path) -> None:
     archive = ParetoArchive(["loss", "latency_ms"])
     for architecture, metrics in points(60):
@@ -83,5 +146,6 @@ def test_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("objectives", [[], ["loss", "loss"]])
 def test_bad_objectives(objectives: list[str]) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as caught:
         ParetoArchive(objectives)
+    assert str(caught.value) == f"objectives are {objectives}; expected at least one name, none twice"

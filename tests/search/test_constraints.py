@@ -25,8 +25,22 @@ def test_limits_must_be_positive_numbers(bad: float) -> None:
 
 def test_predictors_of_the_wrong_shape_are_refused() -> None:
     constraint = Constraint("latency_ms", 1.0, lambda rows: np.zeros((len(rows), 1)))
-    with pytest.raises(ConstraintError, match="one value per row"):
+    with pytest.raises(ConstraintError, match=r"latency_ms returned shape \(3, 1\) for 3 rows; .* row, shape \(3,\)$"):
         constraint.values(SPACE.rows([SPACE.smallest()] * 3))
+
+
+def test_values_are_numbers_of_double_precision_also_for_no_row() -> None:
+    constraint = Constraint("latency_ms", 1.0, lambda rows: np.ones(len(rows), np.float32))
+    rows = SPACE.rows([SPACE.smallest()] * 3)
+    for some in (rows, rows[:0]):
+        assert constraint.values(some).dtype == np.float64
+        assert constraint.values(some).shape == (len(some),)
+
+
+def test_a_function_that_gives_no_number_is_named_with_what_it_gave() -> None:
+    constraint = Constraint.per_architecture("latency_ms", 1.0, SPACE, lambda architecture: "fast")  # type: ignore[return-value]
+    with pytest.raises(ConstraintError, match=r"^the function of latency_ms gave 'fast'; expected a number$"):
+        constraint.values(SPACE.rows([SPACE.smallest()]))
 
 
 def test_a_function_of_one_architecture_gives_the_same_values_once_each() -> None:
@@ -47,6 +61,9 @@ def test_violation_is_the_sum_of_relative_excess() -> None:
     first, second = limit(10.0), Constraint("params_m", 4.0, lambda rows: np.zeros(len(rows)))
     values = [np.array([5.0, 12.0, 5.0, 12.0, np.nan, -np.inf]), np.array([4.0, 4.0, 5.0, 5.0, 1.0, 1.0])]
     assert np.allclose(violation([first, second], values), [0, 0.2, 0.25, 0.45, np.inf, 0])
+    assert violation([], []).shape == (0,)
+    with pytest.raises(ValueError, match="shorter"):
+        violation([first, second], values[:1])
 
 
 def test_a_slow_predictor_is_asked_for_no_more_than_are_needed() -> None:
@@ -138,3 +155,18 @@ def test_a_limit_that_is_no_pair_says_what_one_is(pair: Any) -> None:
         ConstraintError, match=r"limit of params_m is .* expected \(function of an architecture, largest"
     ):
         constraints_of(SPACE, {"params_m": pair})
+
+
+@pytest.mark.parametrize("limits", [[limit(5.0), "latency_ms<=5"], ["latency_ms<=5"]])
+def test_several_of_which_one_is_no_constraint_name_it(limits: Any) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        constraints_of(SPACE, limits)
+    assert str(caught.value) == (
+        "'latency_ms<=5' is no limit; expected constraints, or a dictionary: metric -> (function of an architecture,"
+        " largest value allowed)"
+    )
+
+
+def test_one_thing_that_is_no_limit_is_named() -> None:
+    with pytest.raises(ConstraintError, match=r"^5 is no limit; expected constraints"):
+        constraints_of(SPACE, 5)  # type: ignore[arg-type]

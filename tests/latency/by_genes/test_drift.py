@@ -12,12 +12,26 @@ def test_running_median_by_hand():
     assert running_median(values, 3).tolist() == [2, 2, 3, 3, 3]
     assert running_median(values, 2, leave_out=True).tolist() == [5.5, 1.5, 6, 51, 2.5]
     assert running_median(values, 50).tolist() == [3] * 5
+    # Without its own value a row has one neighbour less than there are values.
+    assert running_median(values, 50, leave_out=True).tolist() == [6, 2.5, 6, 5.5, 2.5]
+    longer = np.array([5.0, 1, 4, 2, 8, 7, 3, 9, 6])
+    ends = [longer[:7], longer[:7], longer[:7]], [longer[2:], longer[2:], longer[2:]]
+    middle = [longer[place - 3 : place + 4] for place in (3, 4, 5)]
+    assert running_median(longer, 7).tolist() == [np.median(near) for near in [*ends[0], *middle, *ends[1]]]
 
 
 def test_autocorrelation_sees_order():
     noise = np.exp(np.random.default_rng(0).normal(size=500) * 0.1)
     assert abs(autocorrelation(noise)) < 0.15
     assert autocorrelation(np.sort(noise)) > 0.9
+
+
+def test_autocorrelation_is_of_logarithms_around_their_mean():
+    # Around their mean the logarithms are -1, 1, -1, 1: each neighbour is the opposite, 3 products over 4 squares.
+    assert autocorrelation(np.exp([1.0, 3, 1, 3])) == pytest.approx(-0.75)
+    small = np.exp([0.001, 0.003, 0.001, 0.003])
+    assert autocorrelation(small) == pytest.approx(-0.75)
+    assert autocorrelation(np.full(5, 2.0)) == 0
 
 
 def test_finds_phases_from_training_rows_and_interpolates_the_held_out():
@@ -54,3 +68,53 @@ def test_the_factor_is_of_the_median_state():
     drift = estimate_drift(lambda: LinearModel(space), rows, latency, np.arange(200))
     assert np.median(drift.factor) == pytest.approx(1, abs=1e-12)
     assert drift.factor[:30].mean() > 2
+
+
+class Known:
+    """A model that knows the latencies of the median state, and what it was fitted to."""
+
+    def __init__(self, truth, fitted):
+        self.truth, self.fitted = truth, fitted
+
+    def fit(self, inputs, latency_ms):
+        self.fitted.append(latency_ms)
+        return self
+
+    def predict_inputs(self, inputs):
+        return self.truth[inputs[:, 0]]
+
+
+def known_truth(state):
+    truth = np.random.default_rng(0).uniform(1, 9, len(state))
+    fitted = []
+    inputs, order = np.arange(len(state))[:, None], np.arange(len(state))
+    return truth, fitted, estimate_drift(lambda: Known(truth, fitted), inputs, truth * state, order)
+
+
+def test_models_are_fitted_to_what_the_factor_leaves():
+    state = np.where(np.arange(90) < 30, 2.0, 1.0)
+    truth, fitted, drift = known_truth(state)
+    assert drift.factor == pytest.approx(state)
+    assert len(fitted) == 3 * 4
+    for window in range(3):
+        assert fitted[4 * window] == pytest.approx(truth * state)
+        assert all(latency == pytest.approx(truth) for latency in fitted[4 * window + 1 : 4 * window + 4])
+
+
+def test_the_window_is_that_whose_neighbours_predict_best():
+    """Short phases are seen by few neighbours, noise on one long phase by many; equally good ones are the smallest."""
+    rng = np.random.default_rng(0)
+    short = np.where((np.arange(240) // 8) % 2, 2.0, 1.0)
+    assert known_truth(short)[2].window == 9
+    assert known_truth(np.exp(rng.normal(size=600) * 0.1))[2].window == 25
+    assert known_truth(np.ones(100))[2].window == 9
+
+
+def test_factors_belong_to_the_order_and_not_to_the_rows():
+    space, rng = get_space("hat_small"), np.random.default_rng(0)
+    rows, order = space.sample_rows(rng, 200), rng.permutation(200)
+    latency = (5 + 3.0 * (rows >= 0).sum(1)) * np.where(order < 80, 1.5, 1.0)
+    drift = estimate_drift(lambda: LinearModel(space), rows, latency, order)
+    assert drift.order.tolist() == list(range(200)) and drift.order.dtype == np.float64
+    assert drift.at(np.array([20.0, 60, 120, 180])) == pytest.approx([1.5, 1.5, 1, 1], rel=0.02)
+    assert drift.at(np.array([-5.0, 500])) == pytest.approx(drift.factor[[0, -1]])

@@ -1,0 +1,204 @@
+"""The journal of a search by itself, and the settings that stand beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.search.journal import Journal, plain_metrics, settle_config
+from nas_core.space import Architecture
+
+FIRST, SECOND = Architecture({"n": 1, "w": [1, 2]}), Architecture({"n": 2, "w": [3]})
+SETTINGS = {"space": "toy", "searches": {"b": {"seed": 1}, "a": {"seed": 2}}}
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def written(path: Path) -> Path:
+    with Journal(path) as journal:
+        journal.append("a", FIRST, {"loss": 1.5, "params_m": None})
+        journal.append("b", SECOND, {"loss": 2.0}, "out of memory")
+        assert (journal.written, journal.replayed, journal.replaying) == (2, 0, False)
+    return path
+
+
+def test_metrics_are_sorted_numbers_or_nothing() -> None:
+    given = {"z": 1, "b": "2.5", "c": math.nan, "d": -math.inf, "e": None, "f": "slow", "a": True}
+    plain = plain_metrics(given)
+    assert plain == {"a": 1.0, "b": 2.5, "c": None, "d": None, "e": None, "f": None, "z": 1.0}
+    assert plain_metrics({"z": 1, "a": 2}) == {"a": 2.0, "z": 1.0}
+    assert list(plain_metrics({"z": 1, "a": 2})) == ["a", "z"]
+
+
+def test_every_evaluation_is_a_record_with_its_place(tmp_path: Path) -> None:
+    first, second = records(written(tmp_path / "journal.jsonl"))
+    assert first == {
+        "index": 0,
+        "search": "a",
+        "key": FIRST.key,
+        "metrics": {"loss": 1.5, "params_m": None},
+        "genes": {"n": 1, "w": [1, 2]},
+    }
+    assert (second["index"], second["search"], second["error"]) == (1, "b", "out of memory")
+
+
+def test_what_is_there_is_replayed_and_then_gone_on_with(tmp_path: Path) -> None:
+    path = written(tmp_path / "journal.jsonl")
+    with Journal(path) as journal:
+        assert journal.replaying
+        assert journal.replay("a", FIRST) == {"loss": 1.5, "params_m": None}
+        assert journal.replaying and journal.replayed == 1
+        assert journal.replay("b", SECOND) == {"loss": 2.0}
+        assert not journal.replaying
+        assert journal.replay("a", FIRST) is None
+        assert (journal.replayed, journal.written) == (2, 0)
+        journal.require_replayed()
+        journal.append("a", SECOND, {"loss": 0.5})
+    assert [record["index"] for record in records(path)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("search", "architecture"), [("b", FIRST), ("a", SECOND)])
+def test_another_evaluation_than_recorded_names_both(tmp_path: Path, search: str, architecture: Architecture) -> None:
+    with Journal(written(tmp_path / "journal.jsonl")) as journal:
+        with pytest.raises(DataError) as caught:
+            journal.replay(search, architecture)
+        assert str(caught.value) == (
+            f"{journal.path}, line 1 holds the evaluation of {FIRST.key} for 'a', but the search now asks for"
+            f" {architecture.key} for {search!r}: the journal was changed or made by another release; give another"
+            " folder to search anew"
+        )
+        assert journal.replayed == 0
+
+
+def test_evaluations_left_over_are_named_by_their_line(tmp_path: Path) -> None:
+    with Journal(written(tmp_path / "journal.jsonl")) as journal:
+        journal.replay("a", FIRST)
+        with pytest.raises(DataError) as caught:
+            journal.require_replayed()
+    assert str(caught.value) == (
+        f"{journal.path}, line 2 holds an evaluation of {SECOND.key} that this search does not ask for: the journal was"
+        " changed or made by another release; give another folder to search anew"
+    )
+
+
+def test_a_record_without_metrics_is_named_by_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "journal.jsonl")
+    first, second = records(path)
+    path.write_text("".join(json.dumps(each) + "\n" for each in (first, {**second, "metrics": [1]})))
+    with Journal(path) as journal:
+        journal.replay("a", FIRST)
+        with pytest.raises(DataError, match=r"line 2 has no metrics; give another folder to search anew$"):
+            journal.replay("b", SECOND)
+
+
+def test_it_keeps_others_out_until_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path):
+        assert path.with_suffix(".lock").exists()
+        with pytest.raises(ConfigError, match=f"is searching in {tmp_path}.*give another folder"), Journal(path):
+            pass
+    with Journal(path):
+        pass
+
+
+def test_a_damaged_journal_does_not_stay_locked(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text("no journal\n")
+    for _ in range(2):
+        with pytest.raises(DataError, match="line 1 is not a JSON object"), Journal(path):
+            pass
+
+
+def test_settings_are_written_once_and_compared_after(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "search.yaml"
+    assert settle_config(path, SETTINGS, {"release": "1"}) is False
+    text = path.read_text()
+    content = yaml.safe_load(text)
+    assert content == {"format": "nas-ext/search", "version": 1, "settings": SETTINGS, "notes": {"release": "1"}}
+    assert list(content) == ["format", "version", "settings", "notes"]
+    assert list(content["settings"]["searches"]) == ["b", "a"]
+    assert settle_config(path, SETTINGS, {"release": "2"}) is True
+    assert path.read_text() == text
+
+
+def refused(path: Path, settings: Mapping[str, Any], **more: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        settle_config(path, settings, {}, **more)
+    return str(caught.value)
+
+
+def test_a_run_of_other_searches_names_both_sets(tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    settle_config(path, SETTINGS, {})
+    ends = "; give the same settings to continue it, or another folder"
+    none = {"space": "toy", "searches": {}}
+    assert refused(path, none) == f"{tmp_path} holds a run of 'a', 'b', now it is no search{ends}"
+    other = {"space": "other", "searches": {"c": {}}}
+    assert refused(path, other) == f"{tmp_path} holds a run of 'a', 'b', now it is 'c'{ends}"
+
+
+def test_another_setting_is_named_with_both_values(tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    settle_config(path, SETTINGS, {})
+    said = refused(path, {**SETTINGS, "space": "other"})
+    assert said == (
+        f"{tmp_path} holds a search with space = 'toy', now it is 'other'; give the same settings to continue it, or"
+        " another folder"
+    )
+
+
+def test_a_setting_that_earlier_releases_left_unsaid_is_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    settle_config(path, SETTINGS, {})
+    assert settle_config(path, {**SETTINGS, "precision": "fp32"}, {})
+    assert "precision = 'fp32', now it is 'bf16'" in refused(path, {**SETTINGS, "precision": "bf16"})
+    settle_config(tmp_path / "new.yaml", {**SETTINGS, "precision": "bf16"}, {})
+    assert settle_config(tmp_path / "new.yaml", {**SETTINGS, "precision": "bf16"}, {})
+
+
+def test_settings_of_an_earlier_release_are_renewed_by_their_search(tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    settle_config(path, {"searches": {"a": {"old": 1}, "b": {"seed": 3}}}, {})
+    renewed = {"a": lambda search: {"seed": search["old"] + 1}}
+    assert settle_config(path, {"searches": {"a": {"seed": 2}, "b": {"seed": 3}}}, {}, renewed)
+    assert "searches" in refused(path, {"searches": {"a": {"seed": 9}, "b": {"seed": 3}}}, renewed=renewed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "format: nas-ext/search\n",
+        "format: other\nsettings: {space: toy}\n",
+        "format: nas-ext/search\nsettings: 3\n",
+    ],
+)
+def test_a_file_of_something_else_is_no_run(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text(text)
+    assert refused(path, SETTINGS) == f"{path} was not written by a search; give another folder for the run"
+    assert path.read_text() == text
+
+
+def test_a_file_that_is_no_yaml_says_so_and_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text("{")
+    said = refused(path, SETTINGS)
+    assert said.endswith("; give another folder for the run") and str(path) in said and "\n" not in said
+
+
+def test_searches_that_are_no_dictionary_are_compared_and_not_renewed(tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    settle_config(path, {"searches": None}, {})
+    assert settle_config(path, {"searches": None}, {}, {"a": dict})
+    with pytest.raises(NasExtError):
+        settle_config(path, {"searches": {"a": {}}}, {}, {"a": dict})
