@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import UnionType
 
 from nas_core.errors import SpaceError, unknown_choice
 from nas_core.layers.attention.cosformer.kind import LinearAttention
@@ -28,22 +27,28 @@ class StackGenes:
     place: str
     """Where its attention stands, one of :data:`nas_core.layers.attention.PLACES`."""
 
-    def check_gene(
-        self,
-        space: SearchSpace,
-        gene: str,
-        kind: type | UnionType = int,
-        least: int = 1,
-        expected: str = "an integer above 0",
-    ) -> None:
-        """Check that the space has a gene whose options are numbers of that kind, and one of them if it is built once.
+    def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
+        """Check that the space has a gene whose options are integers from ``least`` on, and one of them if it is built
+        once.
 
         Raises:
             SpaceError: it does not.
         """
+        expected = f"an integer above {least - 1}" if least else "an integer, 0 or above"
+        self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
+
+    def check_ratio(self, space: SearchSpace, gene: str) -> None:
+        """Do what :meth:`check_gene` does for a gene whose options are any numbers above 0.
+
+        Raises:
+            SpaceError: it does not fit.
+        """
+        self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
+
+    def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
         options = {option for row in self.options(space, gene) for option in row}
         for option in options:
-            if not isinstance(option, kind) or option < least:  # type: ignore[operator]
+            if not fits(option):
                 raise SpaceError(f"space {space.name!r} has {gene} = {option!r}; expected {expected}")
         if gene in self.constant and len(options) > 1:
             raise SpaceError(f"space {space.name!r} searches {gene} {sorted(options, key=float)}; expected one value")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
@@ -20,13 +20,10 @@ from nas_core.predictor.inputs.proxies import ProxyInputs, Scores
 from nas_core.predictor.predicting import Array, Predicting
 from nas_core.predictor.saved import UNSEEN, checked_unseen
 from nas_core.predictor.targets import checked_targets
-from nas_core.predictor.training.bar import training_bar
+from nas_core.predictor.training.bar import Progress, training_bar
 from nas_core.settings import Configured
 
 __all__ = ["UNSEEN", "AccuracyModel", "Array", "Progress"]
-
-Progress = Callable[[int, int, float], None]
-"""Called with the step, the number of steps and the loss."""
 
 
 class AccuracyModel(Configured, Predicting):

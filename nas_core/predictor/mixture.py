@@ -77,7 +77,7 @@ class Mixture:
             scale: between both.
             prior: ``(P,)`` shares to start from.
         """
-        shares = learned_shares(held_out, learned, np.asarray(prior, np.float64))
+        shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64))
         mean, between = shares @ held_out, _between(held_out, shares)
         noise, disagreement = _likeliest(learned - mean, between)
         mixture = cls(tuple(shares.tolist()), noise, disagreement, 1.0)
@@ -119,7 +119,7 @@ class Mixture:
         return cls(shares, **numbers)
 
 
-def learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
+def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
     """Shares ``(P,)``, none below 0 and together 1, of least squared error on graphs that the parts had not seen, drawn
     towards the prior as if :data:`PRIOR_GRAPHS` more had been best predicted by it."""
     from scipy.optimize import nnls

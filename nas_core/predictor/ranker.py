@@ -18,7 +18,7 @@ from nas_core.predictor.training.config import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RANKING", "NNFormerRanker", "check_readable"]
+__all__ = ["RANKING", "GraphRanker", "NNFormerRanker", "check_readable"]
 
 RANKING = Recipe(
     "ranking",
@@ -37,7 +37,48 @@ THREADS = 1
 number, or an interrupted search could not be continued on another machine."""
 
 
-class NNFormerRanker:
+class GraphRanker:
+    """The part of a :class:`nas_core.search.Ranker` that reads the architectures of a space as graphs and learns them.
+
+    Args:
+        space: of a known kind of network, which says how its architectures are graphs.
+        predictor: what learns, anew in each :meth:`fit`.
+
+    Raises:
+        ConfigError: the space is of no known kind.
+    """
+
+    def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:
+        self.space, self.predictor = space, predictor
+        self._read: Callable[[Architecture], Graph] = _kind_of(space).graph
+
+    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
+        """Fit the ranker to architectures and the values they got.
+
+        Raises:
+            DataError: fewer than two different values.
+        """
+        if len(np.unique(values)) < 2:
+            raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
+        with pinned_threads(THREADS):
+            self.predictor.fit(self._graphs(rows), values)
+
+    def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Predicted values ``(n,)`` of architectures, and their standard deviation where the predictor has one.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+        """
+        if not self.predictor.fitted:
+            raise ConfigError("this ranker was not fitted; call fit first")
+        with pinned_threads(THREADS):
+            return self.predictor.predictions(self._graphs(rows))
+
+    def _graphs(self, rows: Rows) -> Graphs:
+        return Graphs.of([self._read(architecture) for architecture in self.space.architectures(rows)])
+
+
+class NNFormerRanker(GraphRanker):
     """Satisfies :class:`nas_core.search.Ranker`: a smaller score is a smaller value of what was learned. Equal data and
     seeds give equal rankings on one machine.
 
@@ -51,37 +92,15 @@ class NNFormerRanker:
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
-        self.space = space
         kind = _kind_of(space)
-        self._read: Callable[[Architecture], Graph] = kind.graph
         # No network of the space may be too large or too strange for what was learned from a few of them.
-        self._predictor = NNFormerPredictor(
-            recipe,
-            seed=seed,
-            unseen="ignore",
-            max_nodes=len(self._read(space.largest())) + 1,
-            operations=kind.operations_of(space),
+        most, operations = len(kind.graph(space.largest())) + 1, kind.operations_of(space)
+        super().__init__(
+            space, NNFormerPredictor(recipe, seed=seed, unseen="ignore", max_nodes=most, operations=operations)
         )
 
-    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Fit the ranker to architectures and the values they got.
-
-        Raises:
-            DataError: fewer than two different values.
-        """
-        if len(np.unique(values)) < 2:
-            raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
-        with pinned_threads(THREADS):
-            self._predictor.fit(self._graphs(rows), values)
-
     def score(self, rows: Rows) -> NDArray[np.float64]:
-        if not self._predictor.fitted:
-            raise ConfigError("this ranker was not fitted; call fit first")
-        with pinned_threads(THREADS):
-            return self._predictor.predict(self._graphs(rows))
-
-    def _graphs(self, rows: Rows) -> Graphs:
-        return Graphs.of([self._read(architecture) for architecture in self.space.architectures(rows)])
+        return self.predictions(rows)[0]
 
 
 def check_readable(space: SearchSpace) -> None:

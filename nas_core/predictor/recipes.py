@@ -9,7 +9,7 @@ from typing import Any
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.targets import SCALES
+from nas_core.predictor.targets import check_scale
 from nas_core.predictor.training.config import TrainConfig
 
 __all__ = ["FOLLOWING", "Recipe", "get_recipe", "list_recipes"]
@@ -49,15 +49,13 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
-        if self.targets not in SCALES:
-            raise unknown_choice("scale of targets", self.targets, SCALES)
+        check_scale(self.targets)
         if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
             raise ConfigError(
                 f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"
                 " of a predictor; expected members >= 1 with statistics below 1, or members 0 with statistics 1, and"
                 " processes or trees"
             )
-
         if self.from_prior and not self.statistics:
             raise ConfigError("from_prior with statistics 0; expected a share of statistics, which learn from there")
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):

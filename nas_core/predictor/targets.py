@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 
-__all__ = ["SCALES", "TargetScale", "checked_levels", "checked_targets"]
+__all__ = ["SCALES", "TargetScale", "check_scale", "checked_levels", "checked_targets"]
 
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
@@ -46,8 +46,7 @@ class TargetScale:
             scale: ``none``; ``mean``: shifted and scaled linearly; ``normal``: ranks as quantiles of a normal
                 distribution, so that a few failed networks do not rule a squared error.
         """
-        if scale not in SCALES:
-            raise unknown_choice("scale of targets", scale, SCALES)
+        check_scale(scale)
         low, high = float(targets.min()), float(targets.max())
         if scale == "none" or low == high:
             return cls((), ())
@@ -84,6 +83,16 @@ def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, 
     slope = (y[-1] - y[0]) / (x[-1] - x[0])
     inside = np.interp(values, x, y)
     return inside + slope * (np.minimum(values - x[0], 0) + np.maximum(values - x[-1], 0))
+
+
+def check_scale(scale: str) -> None:
+    """Refuse the name of a scale that does not exist.
+
+    Raises:
+        UnknownChoiceError: it is one.
+    """
+    if scale not in SCALES:
+        raise unknown_choice("scale of targets", scale, SCALES)
 
 
 def checked_targets(

@@ -134,7 +134,7 @@ class NasBench201Proxies(NetworkProxies):
     @property
     def settings(self) -> dict[str, Any]:
         network = {"space": "nasbench201", "channels": self.channels, "cells": self.cells}
-        return {**network, "batch": self.batch, "seed": self.seed}
+        return {**network, "batch": self.batch if self.images is None else len(self.images), "seed": self.seed}
 
     def made(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
         network = nasbench201_network(architecture, channels=self.channels, cells=self.cells, seed=self.seed)

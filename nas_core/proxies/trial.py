@@ -18,7 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from nas_core.errors import ConfigError
 
-__all__ = ["Loss", "Tensors", "Trial", "scoring_modes"]
+__all__ = ["Loss", "Tensors", "Trial", "gradients_of", "scoring_modes"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Logits and targets to one number."""

@@ -23,10 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Field", "Points", "Row"]
+from nas_core.space.architecture import FORMAT, VERSION
+
+__all__ = ["ARCHITECTURE_FILE", "Field", "Points", "Row"]
 
 Value = float | str | None
 Sides = Mapping[str, Mapping[str, Sequence[Any]]]
+ARCHITECTURE_FILE = {"summary": "As a file, for nas-ext extract --arch", "head": {"format": FORMAT, "version": VERSION}}
+""":attr:`Points.file` of architectures."""
 
 
 @dataclass(frozen=True)

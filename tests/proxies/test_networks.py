@@ -106,7 +106,7 @@ def test_cells_of_nasbench201() -> None:
     text = "|nor_conv_3x3~0|+|skip_connect~0|nor_conv_3x3~1|+|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
     assert scores(text) == conv and scores.settings["space"] == "nasbench201"
     given = NasBench201Proxies(["snip"], torch.randn(2, 3, 8, 8), torch.tensor([1, 2]), channels=2, cells=1)
-    assert list(given(text)) == ["snip"]
+    assert list(given(text)) == ["snip"] and (given.settings["batch"], scores.settings["batch"]) == (2, 3)
     with pytest.raises(GraphError, match="expected six indices"):
         scores([1, 2])
 

@@ -14,7 +14,17 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.errors import DataError
-from nas_core.report import Column, Page, Table, describe, finalists_table, plots, read_run, write_report
+from nas_core.report import (
+    Column,
+    Page,
+    Table,
+    comparison_table,
+    describe,
+    finalists_table,
+    plots,
+    read_run,
+    write_report,
+)
 from nas_core.report.search.evaluations import importance
 from nas_core.report.search.run import limit_label
 from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
@@ -281,6 +291,16 @@ def test_costs_of_other_names_are_in_the_table(tmp_path):
     assert "energy_mj" in [column.key for column in table.columns] and costs == sorted(costs) and len(costs) > 1
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "energy_mj" in (tmp_path / "finalists.csv").read_text(encoding="utf-8") and "Pareto front" in page
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf")])
+def test_costs_that_are_no_numbers_stand_in_no_front(run, cost):
+    """The best loss at an unknown cost would end the front before all others, and with it a volume of two runs."""
+    before, volume = read_run(run).points("latency_ms"), comparison_table([read_run(run)]).rows[0]["volume"]
+    with open(run / "journal.jsonl", "a", encoding="utf-8") as journal:
+        journal.write(json.dumps(evaluation(4, "latency_ms<=12", cost, 1.0)) + "\n")
+    assert len(read_run(run).evaluations) == 5 and read_run(run).points("latency_ms") == before
+    assert comparison_table([read_run(run)]).rows[0]["volume"] == volume
 
 
 @pytest.mark.parametrize(("told", "costs"), [({"params_m": 1.5, "flops_g": 2.0}, ["params_m", "flops_g"]), ({}, [])])

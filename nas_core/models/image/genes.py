@@ -19,11 +19,12 @@ def check_image_space(space: SearchSpace) -> None:
         SpaceError: a gene is missing, a size is no positive number, or one that is built once has several options.
         UnknownChoiceError: a kind of attention that does not exist, or cannot read images.
     """
-    ffn = "ffn_dim" if GENES.has(space, "ffn_dim") else "mlp_ratio"
-    for gene in ("layers", "embed_dim", ffn, "heads", *_CONSTANT):
-        ratio = gene == "mlp_ratio"
-        kind, least = int | float if ratio else int, 0 if ratio or gene == "relative_clip" else 1
-        GENES.check_gene(space, gene, kind, least, "a number above 0")
+    if GENES.has(space, "ffn_dim"):
+        GENES.check_gene(space, "ffn_dim")
+    else:
+        GENES.check_ratio(space, "mlp_ratio")
+    for gene in GENES.names:
+        GENES.check_gene(space, gene, 0 if gene == "relative_clip" else 1)
     GENES.check_attention(space)
 
 

@@ -28,7 +28,7 @@ from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, re
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.image.genes import attention_options, check_image_space, widest_layers
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
-from nas_core.models.static import copied, routed_features, selected
+from nas_core.models.static import copied, routed, routed_features, selected
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 
@@ -86,10 +86,9 @@ class VisionNet(nn.Module):
             ArchitectureError: the architecture lies outside the space.
         """
         architecture = architecture if known else self.space.validate(architecture)
-        encoding = None
-        if self.config.mos.kind != "none":
-            numbers = torch.from_numpy(self.space.encode(architecture, self.config.mos.encoding)[0])
-            encoding = numbers.to(self.positions.device, non_blocking=True)
+        mos, encoding = self.config.mos, None
+        if mos.kind != "none":
+            encoding = routed(self.space, architecture, mos, self.positions.device)
         width = architecture.number("embed_dim")
         return VisionSubnet(
             self.patch_embed.select(width),
@@ -187,7 +186,7 @@ class VisionNet(nn.Module):
             yield x, grid
 
     def features(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """``images`` (B, 3, height, width) to normalised tokens (B, N, C), the class token first.
+        """``images`` (B, channels, height, width) to normalised tokens (B, N, C), the class token first.
 
         Raises:
             ConfigError: images of another number of channels, or that do not divide into patches.
@@ -219,7 +218,8 @@ class VisionNet(nn.Module):
         return tokens[:, 0] if pool == "token" else tokens
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """``images`` (B, 3, height, width) to logits (B, K), or to pooled features (B, C) without a classifier."""
+        """``images`` (B, channels, height, width) to logits (B, K), or to pooled features (B, C) where there is no
+        classifier."""
         x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)
 

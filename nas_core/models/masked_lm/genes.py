@@ -63,8 +63,7 @@ def check_bert_space(space: SearchSpace) -> None:
     found = [gene for gene in ("ffn_dim", RATIO) if genes.has(space, gene)]
     if len(found) != 1:
         raise SpaceError(f"space {space.name!r} has {' and '.join(found) or 'no ffn_dim'}; expected ffn_dim or {RATIO}")
-    ratio = found[0] == RATIO
-    genes.check_gene(space, found[0], int | float if ratio else int, 0 if ratio else 1, "a number above 0")
+    (genes.check_ratio if found[0] == RATIO else genes.check_gene)(space, found[0])
     if genes.has(space, OUTER):
         genes.check_gene(space, OUTER)
     elif any(choice.name == "hidden_dim" and choice.per for choice in space.choices):

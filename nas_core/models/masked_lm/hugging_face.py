@@ -48,7 +48,7 @@ def write_bert(
     tokens: Sequence[str] = (),
     head: str | None = None,
 ) -> int:
-    """Write the subnet of an architecture, experts mixed; the number of its parameters.
+    """Write the subnet of an architecture, experts mixed; returns how many numbers the file holds.
 
     Args:
         tokens: V of them, for ``vocab.txt``; none, no such file.

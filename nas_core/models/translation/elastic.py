@@ -31,7 +31,7 @@ class _TranslationElastic:
         found = []
         for name, layer in _layers(net):
             axes = layer_axes(name, f"{name.replace('.', '_layers.')}.", layer, int(head_dim or 1))
-            found += [axis for axis in _of_all_kinds(axes) if head_dim or axis.name.endswith(".ffn")]
+            found += [axis for axis in axes if head_dim or axis.name.endswith(".ffn")]
         if all(isinstance(each, StoredPositions) for each in (net.source_positions, net.target_positions)):
             found += _channels(net)
         return tuple(found)
@@ -61,17 +61,6 @@ TRANSLATION_ELASTIC = _TranslationElastic()
 def _layers(net: TranslationNet) -> list[tuple[str, nn.Module]]:
     every = (("encoder", net.encoder_layers), ("decoder", net.decoder_layers))
     return [(f"{side}.{index}", layer) for side, layers in every for index, layer in enumerate(layers)]
-
-
-def _of_all_kinds(axes: Sequence[Axis]) -> list[Axis]:
-    """The axes with one for each attention, whatever kinds it may be of: their heads keep one order, so that a kind
-    which begins as a copy of another one loses the same heads."""
-    joined: dict[str, Axis] = {}
-    for axis in axes:
-        name = ".".join(axis.name.split(".")[:3])  # side, layer, attention
-        first = joined.get(name, replace(axis, name=name, parts=(), read_by=()))
-        joined[name] = replace(first, parts=(*first.parts, *axis.parts), read_by=(*first.read_by, *axis.read_by))
-    return list(joined.values())
 
 
 def _channels(net: TranslationNet) -> list[Axis]:

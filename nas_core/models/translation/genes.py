@@ -24,6 +24,8 @@ _SIZES = (
 )
 _HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 _CROSS = "decoder.arbitrary_cross"
+_LAYERED = ("encoder.ffn_dim", "decoder.ffn_dim", *_HEADS, _CROSS)
+"""Those that each layer has."""
 GENES = (*_SIZES, *_HEADS, _CROSS)
 """Those that each translation architecture has."""
 
@@ -32,10 +34,18 @@ def check_translation_space(space: SearchSpace) -> None:
     """Check that the space has every gene of a translation network, with options that it can be built from.
 
     Raises:
-        SpaceError: a gene is missing, a size is no positive integer, a number of heads does not divide ``qkv_dim``, an
-            option of ``decoder.arbitrary_cross`` is none of HAT's, or a kind of attention is unknown or stands in a
-            wrong place.
+        SpaceError: a gene is missing, or one of layers is chosen once for all of them; a size is no positive integer, a
+            number of heads does not divide ``qkv_dim``, an option of ``decoder.arbitrary_cross`` is none of HAT's, or a
+            kind of attention is unknown or stands in a wrong place.
     """
+    for gene in _LAYERED:
+        _options(space, gene)
+        if gene in space.fixed or space.choice(gene).per is None:
+            side = gene.split(".")[0]
+            raise SpaceError(
+                f"space {space.name!r} has one {gene} for all layers; expected options for each layer, 'per:"
+                f" {side}.layers'"
+            )
     widths = _options(space, "qkv_dim")
     for gene in (*_SIZES, *_HEADS):
         for option in _options(space, gene):
@@ -45,7 +55,7 @@ def check_translation_space(space: SearchSpace) -> None:
         for heads in _options(space, gene):
             for width in widths:
                 if "head_dim" in space.fixed:
-                    check_head_dim(space, gene, int(heads), int(width))
+                    _check_head_dim(space, gene, int(heads), int(width))
                 elif int(width) % int(heads):
                     raise SpaceError(f"space {space.name!r} has {gene} = {heads}, no divisor of qkv_dim {width}")
     for option in _options(space, _CROSS):
@@ -58,7 +68,7 @@ def check_translation_space(space: SearchSpace) -> None:
                 raise SpaceError(f"space {space.name!r} has {gene} = {kind!r}; expected one of {known}")
 
 
-def check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> None:
+def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> None:
     """Check that so many heads of the space's ``head_dim`` fit into the widest queries.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from nas_core.graph import Graphs, with_static
 from nas_core.predictor.artifact import below as tensors_below
 from nas_core.predictor.fidelity.levels import LEAST, Levels
 from nas_core.predictor.fidelity.link import Link
+from nas_core.predictor.training.bar import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Chain"]
 
 Array = NDArray[np.float64]
-Progress = Callable[[int, int, float], None]
 FOLDS = 5
 """Most models that tell the next fidelity's inputs; each leaves out at most this part of what it could learn."""
 STEPS = 1000

@@ -60,7 +60,7 @@ class Pairs:
             trained: False: no gradients will be asked for.
         """
         matrix.sort_indices()
-        columns, rows = matrix.indices, rows_of(matrix)
+        columns, rows = matrix.indices, _rows_of(matrix)
 
         def there(array: NDArray[np.integer[Any]]) -> Tensor:
             return uploaded(np.asarray(array, np.int64), device)
@@ -101,7 +101,7 @@ class Pairs:
         return self.transposed
 
 
-def rows_of(matrix: csr_array) -> NDArray[np.int64]:
+def _rows_of(matrix: csr_array) -> NDArray[np.int64]:
     """The row of each entry of a sparse matrix."""
     rows: NDArray[np.int64] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return rows

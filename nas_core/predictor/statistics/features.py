@@ -42,7 +42,7 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
         np.concatenate(list(_parts(graphs.take(np.arange(start, min(start + chunk, len(graphs)))), operations)), 1)
         for start in range(0, len(graphs), chunk)
     ]
-    return np.concatenate(parts) if parts else np.zeros((0, 0))
+    return np.concatenate(parts) if parts else np.zeros((0, statistics_count(operations)))
 
 
 def graphs_at_once(operations: int, most: int) -> int:

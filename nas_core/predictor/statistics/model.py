@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from nas_core.predictor.statistics.description import Description
 from nas_core.predictor.statistics.gaussian_process import GaussianProcess
 from nas_core.predictor.statistics.kernel_sums import KernelSums
 from nas_core.predictor.targets import TargetScale
+from nas_core.predictor.training.bar import Progress
 
 __all__ = ["StatisticsModel"]
 
@@ -101,7 +102,7 @@ class StatisticsModel:
         members: tuple[int, int],
         seed: int,
         fold: NDArray[np.int64],
-        told: Callable[[int, int, float], None] | None = None,
+        told: Progress | None = None,
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> tuple[StatisticsModel, Array]:
@@ -179,7 +180,7 @@ class StatisticsModel:
     @property
     def _groups(self) -> list[int]:
         """The group of columns that each process draws from."""
-        return [group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
+        return [_group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
 
     def predict(self, graphs: Graphs, apart: bool = False) -> Array:
         """``(K, B)`` in the units of the targets it was fitted to: for each group of columns the mean of the processes
@@ -266,7 +267,7 @@ def _error(predicted: Array, targets: Array) -> float:
     return float(np.mean((predicted - targets) ** 2) / (targets.var() or 1.0))
 
 
-def group_of(process: int, processes: int, description: Description) -> int:
+def _group_of(process: int, processes: int, description: Description) -> int:
     """The group of columns that a process draws from: the first ones from what operations do, where that is told."""
     return int(len(description.groups) > 1 and process >= processes // 2)
 
@@ -281,7 +282,7 @@ def _columns(
 ) -> NDArray[np.int64]:
     """Statistics that a process reads: the prior's and the static features, which are few and somebody chose, and a
     random half of its group; a single one reads all."""
-    group = description.groups[group_of(process, processes, description) if processes > 1 else -1]
+    group = description.groups[_group_of(process, processes, description) if processes > 1 else -1]
     given = (varying < description.told) | (varying >= columns - description.vocabulary.static)
     own = varying[(varying >= group.start) & (varying < group.stop) & ~given]
     size = max(1, round(COLUMNS * len(own))) if processes > 1 else len(own)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
 
-__all__ = ["level_counts", "levels_of", "place_statistics", "sums_per_kind"]
+__all__ = ["level_counts", "levels_of", "padded", "place_statistics", "sums_per_kind"]
 
 Array = NDArray[np.float64]
 MOST_LEVELS = 64

@@ -12,12 +12,12 @@ import numpy as np
 from torch import Tensor
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.predictor.base import AccuracyModel, Array, Progress
 from nas_core.predictor.mixture import Mixture, fold_of
 from nas_core.predictor.statistics.model import StatisticsModel
-from nas_core.predictor.targets import SCALES, TargetScale
+from nas_core.predictor.targets import TargetScale, check_scale
 
 __all__ = ["BoostedTreesPredictor", "GaussianProcessPredictor", "StatisticsPredictor"]
 
@@ -33,7 +33,7 @@ class GaussianProcessConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, "Gaussian processes", {"processes": Range(1)})
-        _check_targets(self.targets)
+        check_scale(self.targets)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class BoostedTreesConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, "boosted trees", {"trees": Range(1)})
-        _check_targets(self.targets)
+        check_scale(self.targets)
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,9 @@ class StatisticsConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
-        _check_targets(self.targets)
+        check_scale(self.targets)
         if not (self.processes or self.trees):
             raise ConfigError("processes 0 and trees 0 of graph statistics; expected at least one of either")
-
-
-def _check_targets(scale: str) -> None:
-    if scale not in SCALES:
-        raise unknown_choice("scale of targets", scale, SCALES)
 
 
 class _FromStatistics(AccuracyModel):

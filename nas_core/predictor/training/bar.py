@@ -8,9 +8,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-__all__ = ["told_in", "training_bar"]
+__all__ = ["Progress", "told_in", "training_bar"]
 
 Progress = Callable[[int, int, float], None]
+"""Called with the step, the number of steps and the loss."""
 
 
 @contextmanager

@@ -11,12 +11,11 @@ from nas_core.differences import first_difference
 from nas_core.errors import ConfigError, DataError
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.training.trainer import Trainer
+from nas_core.predictor.training.unfinished import EVERY_S, member_file
 
 __all__ = ["Checkpoint"]
 
 KIND = "training"
-EVERY_S = 30.0
-"""Seconds between two writes."""
 
 
 class Checkpoint:
@@ -34,7 +33,7 @@ class Checkpoint:
             ConfigError: the file belongs to a fit with other data or settings.
             DataError: it is damaged.
         """
-        path = self._path(member)
+        path = member_file(self.path, member)
         if not path.exists():
             return
         header, tensors = read_artifact(path, KIND)
@@ -63,14 +62,12 @@ class Checkpoint:
         now = time.monotonic()
         if now - self.written >= EVERY_S or trainer.finished:
             trainer.check()
-            write_artifact(self._path(member), KIND, {"begun": self.begun}, trainer.state())
-            self._own.add(self._path(member))
+            path = member_file(self.path, member)
+            write_artifact(path, KIND, {"begun": self.begun}, trainer.state())
+            self._own.add(path)
             self.written = time.monotonic()
 
     def remove(self) -> None:
         """Remove the files that were read or written; the fit is complete."""
         for path in self._own:
             path.unlink(missing_ok=True)
-
-    def _path(self, member: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.{member}.safetensors")

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from nas_core.files import read_json, write_json
+from nas_core.predictor.training.unfinished import EVERY_S, member_file
 
 __all__ = ["LearningCurve"]
-
-EVERY_S = 30.0
-"""Seconds between two writes, as of the checkpoint of a fit."""
 
 
 class LearningCurve:
@@ -55,7 +53,7 @@ class LearningCurve:
         """When each member's file of the checkpoint was written."""
         found: list[int] = []
         while self.checkpoint is not None:
-            file = self.checkpoint.with_name(f"{self.checkpoint.name}.{len(found)}.safetensors")
+            file = member_file(self.checkpoint, len(found))
             if not file.exists():
                 break
             found.append(file.stat().st_mtime_ns)

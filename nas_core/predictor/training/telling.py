@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from nas_core.predictor.nn_former.place import on_host
+from nas_core.predictor.training.bar import Progress
 
 __all__ = ["EVERY", "Losses"]
 
 EVERY = 50
 """Steps of an accelerator whose losses are read at once: reading one waits for all that was asked of the device."""
-
-Progress = Callable[[int, int, float], None]
 
 
 class Losses:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, tf32
+from nas_core.predictor.artifact import below
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.precision import chosen_precision
 from nas_core.predictor.training.batches import Bucket, epoch_of
@@ -180,8 +181,7 @@ class Trainer:
         Raises:
             KeyError, RuntimeError, ValueError: it belongs to another training.
         """
-        prefix = "model."
-        self.model.load_state_dict({k[len(prefix) :]: v for k, v in named.items() if k.startswith(prefix)})
+        self.model.load_state_dict(below("model.", named))
         self.averaged = [named[f"averaged.{i}"].to(x.device) for i, x in enumerate(self.averaged)]
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in named.items():

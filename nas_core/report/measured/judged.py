@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from nas_core.latency.by_graph.quality import family_quality
 from nas_core.report.measured.collection import Floats
-from nas_core.report.tables import Column, Table
+from nas_core.report.tables import Column
 
 __all__ = ["ALL", "AVERAGE", "Judged", "family_columns"]
 
 ALL, AVERAGE = "all", "average"
-LEAST_HELD_OUT = 1
-"""Networks that were not learned, below which all are judged."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Judged:
     @property
     def judging(self) -> NDArray[np.bool_]:
         """Those by which the model is judged: not learned where that is known and there are some, else all."""
-        if self.learned is None or (~self.learned).sum() < LEAST_HELD_OUT:
+        if self.learned is None or self.learned.all():
             return np.ones(len(self.measured), np.bool_)
         return ~self.learned
 
@@ -91,12 +89,16 @@ class Judged:
                 "worst": float(self.percent[own][np.argmax(np.abs(self.percent[own]))]),
             }
             rows.append(row)
-        return [*(_averaged(row, rows) for row in rows)]
+        return [_averaged(row, rows) for row in rows]
 
-    def worst(self, count: int) -> list[int]:
-        """Places of those judged with the largest relative errors, the worst first."""
+    def worst(self, count: int, errors: Floats | None = None) -> list[int]:
+        """Places of those judged with the largest errors, the worst first.
+
+        Args:
+            errors: ``(n,)`` of all, with their signs; default: the relative ones.
+        """
         places = np.flatnonzero(self.judging)
-        order = np.argsort(-np.abs(self.percent[places]), kind="stable")
+        order = np.argsort(-np.abs((self.percent if errors is None else errors)[places]), kind="stable")
         return [int(place) for place in places[order][:count]]
 
 
@@ -123,8 +125,3 @@ def family_columns(judged: Judged, count: str) -> list[Column]:
         Column("worst", "worst (%)", "+.1f"),
     ]
     return [column for column in columns if column.key != "inside" or judged.spreads]
-
-
-def family_errors(judged: Judged, count: str) -> Table:
-    """How good the predictions are, family by family."""
-    return Table(family_columns(judged, count), judged.rows())

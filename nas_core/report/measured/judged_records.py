@@ -22,8 +22,8 @@ __all__ = ["JudgedRecords", "judged_records"]
 
 GROUPS = ("family", "group", "benchmark")
 """Fields by which records are grouped where all have one of them."""
-_FEW = 10
-"""Records of which the best tenth is not looked at: it would be one."""
+_FEW = 20
+"""Records from which on the best tenth is looked at: fewer than two have no order."""
 _EXPECTED = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
 
 
@@ -70,9 +70,7 @@ class JudgedRecords:
 
     def worst(self, count: int) -> list[int]:
         """Places of the largest errors among those that judge the predictor, the largest first."""
-        places = np.flatnonzero(self.judged.judging)
-        order = np.argsort(-np.abs(self.error[places]), kind="stable")
-        return [int(place) for place in places[order][:count]]
+        return self.judged.worst(count, self.error)
 
     def quality(self, which: NDArray[np.bool_]) -> dict[str, Any]:
         """Numbers of some records; what cannot be computed is None."""
@@ -83,7 +81,7 @@ class JudgedRecords:
         return {
             "judged": count,
             "tau": kendall_tau(predicted, measured) if count > 1 else None,
-            "tau_best": kendall_tau(predicted[top], measured[top]) if count >= 2 * _FEW else None,
+            "tau_best": kendall_tau(predicted[top], measured[top]) if count >= _FEW else None,
             "mae": float(np.abs(predicted - measured).mean()),
             "mape": mape(predicted, measured) if self.relative else None,
             "inside": None if inside is None else float(100 * inside.mean()),

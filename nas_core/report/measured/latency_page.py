@@ -10,6 +10,7 @@ from nas_core.latency.by_genes.drift import running_median
 from nas_core.report import plots
 from nas_core.report.measured import figures
 from nas_core.report.measured.collection import Collection, Floats
+from nas_core.report.measured.judged import ALL, AVERAGE
 from nas_core.report.measured.model_of import AgainstModel, against_model, opened_model
 from nas_core.report.measured.reading import read_collection
 from nas_core.report.measured.rows import points_of
@@ -115,7 +116,7 @@ def _add_errors(page: Page, collection: Collection, against: AgainstModel) -> Ta
         " at most one standard deviation from their prediction; of an honest spread that is 68. Signed: the mean with"
         " its sign, above 0 where the model predicts too much."
     )
-    families = [row for row in judged.rows() if row["family"] not in ("all", "average")]
+    families = [row for row in judged.rows() if row["family"] not in (ALL, AVERAGE)]
     if len(families) > 1:
         errors = {"mean error": {row["family"]: row["mape"] for row in families}}
         shares = {"within 10 %": {row["family"]: row["within"] for row in families}}

@@ -122,10 +122,8 @@ def _learned_note(judged: Judged, what: str, info: Mapping[str, Any]) -> str:
             f"The model has learned {learned} of these {count} {what}; the other {count - learned} judge it, and all"
             " errors below are theirs unless said otherwise. Points of learned ones are pale."
         )
-    rest = count - learned
-    left = "all" if not rest else f"all but {rest}"
     return (
-        f"The model has learned {left} of these {count} {what}. Errors on what was learned flatter: judge it by"
+        f"The model has learned all of these {count} {what}. Errors on what was learned flatter: judge it by"
         " measurements of its own, or by what its training says of those it held out (its own test, above)."
     )
 

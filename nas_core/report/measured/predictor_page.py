@@ -136,10 +136,9 @@ def _notes(found: JudgedRecords) -> list[str]:
             else f"The predictor has learned none of these {count} graphs: all of them judge it."
         )
     else:
-        rest = int((~judged.learned).sum())
         notes.append(
-            f"The predictor has learned {'all' if not rest else f'all but {rest}'} of these {count} graphs. Errors on"
-            " what was learned flatter: judge it by records of its own, or by its own test (above)."
+            f"The predictor has learned all of these {count} graphs. Errors on what was learned flatter: judge it by"
+            " records of its own, or by its own test (above)."
         )
     if guessed := int(found.guessed.sum()):
         notes.append(

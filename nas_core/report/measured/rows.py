@@ -7,8 +7,7 @@ from typing import Any
 
 from nas_core.report.measured.collection import Collection, MeasuredNetwork
 from nas_core.report.measured.model_of import AgainstModel
-from nas_core.report.points import Field, Points, Row
-from nas_core.space.architecture import FORMAT, VERSION
+from nas_core.report.points import ARCHITECTURE_FILE, Field, Points, Row
 
 __all__ = ["points_of"]
 
@@ -42,8 +41,7 @@ def points_of(collection: Collection, against: AgainstModel | None = None) -> Po
     ]
     if collection.space is None:
         return Points(list(fields), rows, "network")
-    file = {"summary": "As a file, for nas-ext extract --arch", "head": {"format": FORMAT, "version": VERSION}}
-    return Points(list(fields), rows, "architecture", _searched(collection), file=file)
+    return Points(list(fields), rows, "architecture", _searched(collection), file=ARCHITECTURE_FILE)
 
 
 def _predicted_fields(collection: Collection, against: AgainstModel) -> dict[Field, list[Any]]:

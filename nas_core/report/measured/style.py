@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from nas_core.report.measured.collection import Floats
+from nas_core.report.page.interactive import page_layout
 from nas_core.report.plots import COLOURS
 
 __all__ = ["Figure", "figure", "mark", "span"]
@@ -14,8 +15,6 @@ __all__ = ["Figure", "figure", "mark", "span"]
 Figure = dict[str, Any]
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down")
-_INK, _GRID, _AXIS = "#22272d", "#e6e9ec", "#8b939c"
-_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
 _TICKS = [digit * 10.0**power for power in range(-6, 7) for digit in (1, 2, 5)]
 """Where logarithmic axes have ticks: 1, 2, 5, 10, 20 and so on."""
 
@@ -38,19 +37,8 @@ def figure(
     data: Sequence[dict[str, Any]], x: str, y: str, height: int, log_x: bool = False, log_y: bool = False
 ) -> Figure:
     """A figure as the page's script draws it."""
-    axis = {"gridcolor": _GRID, "linecolor": _AXIS, "zeroline": False, "ticks": "outside", "automargin": True}
-    log = {"type": "log", "tickvals": _TICKS, "ticktext": [f"{tick:g}" for tick in _TICKS]}
-    return {
-        "data": [{**trace, "name": escape(str(trace["name"]), quote=False)} for trace in data],
-        "layout": {
-            "height": height,
-            "font": {"family": _FONT, "size": 13, "color": _INK},
-            "margin": {"l": 60, "r": 20, "t": 20, "b": 50},
-            "modebar": {"orientation": "v"},
-            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
-            "hoverlabel": {"align": "left", "bgcolor": "white", "font": {"color": _INK}},
-            "hovermode": "closest",
-            "xaxis": {**axis, **(log if log_x else {}), "title": {"text": escape(x, quote=False)}},
-            "yaxis": {**axis, **(log if log_y else {}), "title": {"text": escape(y, quote=False)}},
-        },
-    }
+    layout = page_layout(x, y, height, {"l": 60, "r": 20, "t": 20, "b": 50})
+    for axis, logarithmic in (("xaxis", log_x), ("yaxis", log_y)):
+        if logarithmic:
+            layout[axis] |= {"type": "log", "tickvals": _TICKS, "ticktext": [f"{tick:g}" for tick in _TICKS]}
+    return {"data": [{**trace, "name": escape(str(trace["name"]), quote=False)} for trace in data], "layout": layout}

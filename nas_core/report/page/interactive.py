@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from nas_core.report.plots import COLOURS, pareto_front
 
-__all__ = ["Cloud", "Label", "agreement", "bars", "curves", "fronts", "parallel", "progress"]
+__all__ = ["Cloud", "Label", "agreement", "bars", "curves", "fronts", "page_layout", "parallel", "progress"]
 
 INK, DOTS, GRID = "#22272d", "#44505c", "#e6e9ec"
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
@@ -234,21 +235,25 @@ def _line(index: int) -> dict[str, str]:
 
 def _made(figure: Any, x: str, y: str, height: int) -> Figure:
     """Turn a figure into plain data, in the page's style."""
-    axis = {"gridcolor": GRID, "linecolor": "#8b939c", "zeroline": False, "ticks": "outside", "automargin": True}
-    figure.update_layout(
-        template="none",
-        height=height,
-        font={"family": _FONT, "size": 13, "color": INK},
-        margin={"l": 70, "r": 50, "t": 50, "b": 60},
-        modebar={"orientation": "v"},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
-        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
-        hovermode="closest",
-        xaxis={**axis, "title": {"text": _escaped(x)}},
-        yaxis={**axis, "title": {"text": _escaped(y)}},
-    )
+    figure.update_layout(template="none", **page_layout(x, y, height, {"l": 70, "r": 50, "t": 50, "b": 60}))
     made: Figure = json.loads(figure.to_json())
     return {"data": made["data"], "layout": {k: v for k, v in made["layout"].items() if k != "template"}}
+
+
+def page_layout(x: str, y: str, height: int, margin: Mapping[str, int]) -> dict[str, Any]:
+    """The layout of every figure of a page, with the titles of its axes; a new one each time."""
+    axis = {"gridcolor": GRID, "linecolor": "#8b939c", "zeroline": False, "ticks": "outside", "automargin": True}
+    return {
+        "height": height,
+        "font": {"family": _FONT, "size": 13, "color": INK},
+        "margin": dict(margin),
+        "modebar": {"orientation": "v"},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "hoverlabel": {"align": "left", "bgcolor": "white", "font": {"color": INK}},
+        "hovermode": "closest",
+        "xaxis": {**axis, "title": {"text": _escaped(x)}},
+        "yaxis": {**axis, "title": {"text": _escaped(y)}},
+    }
 
 
 def _whole(figure: Figure, axis: str, most: float) -> Figure:
@@ -260,4 +265,4 @@ def _whole(figure: Figure, axis: str, most: float) -> Figure:
 
 def _escaped(text: object) -> str:
     """plotly takes labels for a kind of HTML."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escape(str(text), quote=False)

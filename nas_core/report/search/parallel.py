@@ -11,7 +11,7 @@ from nas_core.report.search.evaluations import importance
 from nas_core.report.search.genes import searched_genes
 from nas_core.report.search.run import SearchRun
 
-__all__ = ["axes_of"]
+__all__ = ["axes_of", "gene_axis"]
 
 MOST = 14
 """Axes that are still told apart on a page."""

@@ -8,10 +8,9 @@ from typing import Any
 
 from nas_core.errors import NasExtError
 from nas_core.report.architecture import kinds_among, layers_of
-from nas_core.report.points import Field, Points, Row
+from nas_core.report.points import ARCHITECTURE_FILE, Field, Points, Row
 from nas_core.report.search.genes import searched_genes
 from nas_core.report.search.run import SearchRun, limit_label
-from nas_core.space.architecture import FORMAT, VERSION
 
 __all__ = ["Evaluations", "points_of"]
 
@@ -63,7 +62,7 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
         [_only(row, used) for row in rows],
         shown=list(dict.fromkeys(gene for run in runs for gene in searched_genes(run))),
         kinds=kinds_among(row.genes for row in rows),
-        file={"summary": "As a file, for nas-ext extract --arch", "head": {"format": FORMAT, "version": VERSION}},
+        file=ARCHITECTURE_FILE,
         numbers=numbers,
     )
 

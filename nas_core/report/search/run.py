@@ -143,8 +143,8 @@ class SearchRun:
 
     def points(self, cost: str) -> list[tuple[float, float]]:
         """(cost, metric) of every evaluation that has both."""
-        pairs = [(e["metrics"].get(cost), self.value(e["metrics"])) for e in self.evaluations]
-        return [(float(x), float(y)) for x, y in pairs if x is not None and y is not None]
+        pairs = [(self.value(e["metrics"], cost), self.value(e["metrics"])) for e in self.evaluations]
+        return [(x, y) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
         """The metric over the evaluations of each search; NaN where one failed."""

@@ -61,6 +61,19 @@ def test_wrong_options_are_told_by_the_kind() -> None:
             kind_of(SearchSpace("wrong", space.choices, {**space.fixed, **fixed}))
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"ffn_dims": (), "mlp_ratios": (0.0, 2.0)}, r"mlp_ratio = 0.0; expected a number above 0"),
+        ({"heads": (1.5, 2)}, r"heads = 1.5; expected an integer above 0"),
+        ({"relative_clip": -1}, r"relative_clip = -1; expected an integer, 0 or above"),
+    ],
+)
+def test_what_is_expected_of_an_option_is_what_is_taken(changed: dict[str, object], said: str) -> None:
+    with pytest.raises(SpaceError, match=said):
+        kind_of(tiny(**changed))
+
+
 def test_one_kind_of_attention_for_all_layers_is_shown_too() -> None:
     largest = get_space("vit_cifar10_small").largest()
     assert kind_of(largest).layers(largest)[""]["attention"] == ("softmax",) * 6

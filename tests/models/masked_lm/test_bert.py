@@ -201,6 +201,7 @@ def test_widths_of_layers_are_in_the_graph_and_in_the_layers() -> None:
         ({"ffn_dim": [8]}, "has ffn_dim and ffn_ratio; expected ffn_dim or ffn_ratio"),
         ({"ffn_ratio": None}, "has no ffn_dim; expected ffn_dim or ffn_ratio"),
         ({"ffn_ratio": ["wide"]}, "ffn_ratio = 'wide'; expected a number"),
+        ({"ffn_ratio": [0.0, 2.0]}, "ffn_ratio = 0.0; expected a number above 0"),
         ({"attention": ["fast"]}, "attention = 'fast'; expected one of"),
     ],
 )

@@ -51,6 +51,23 @@ def test_wrong_options_are_told_by_the_kind() -> None:
         kind_of(SearchSpace("zero", [*choices, Choice.make("encoder.embed_dim", [0, 64])], space.fixed))
 
 
+@pytest.mark.parametrize(
+    "gene", ["encoder.ffn_dim", "encoder.self_heads", "decoder.cross_heads", "decoder.arbitrary_cross"]
+)
+def test_a_gene_of_layers_is_chosen_for_each_of_them(gene: str) -> None:
+    """Found when the network was built, or with its first sentence, where it was the same for all layers."""
+    space = get_space("hat_small")
+    option = space.choice(gene).options[0][0]
+    others = [choice for choice in space.choices if choice.name != gene]
+    said = rf"one {gene} for all layers; expected options for each layer, 'per: {gene.split('.')[0]}.layers'"
+    for choices, fixed in (
+        (others, {**space.fixed, gene: option}),
+        ([*others, Choice.make(gene, [option])], space.fixed),
+    ):
+        with pytest.raises(SpaceError, match=said):
+            kind_of(SearchSpace("once", choices, fixed))
+
+
 def test_attention_fixed_for_all_layers_is_built_as_such() -> None:
     space = get_space("hat_small")
     fixed = {**space.fixed, "encoder.self_attention": "linear"}

@@ -61,6 +61,7 @@ def test_graphs_of_other_sizes_do_not_matter() -> None:
     together = graph_statistics(graphs, OPERATIONS)
     alone = np.concatenate([graph_statistics(graphs[i : i + 1], OPERATIONS) for i in range(len(graphs))])
     np.testing.assert_allclose(together, alone)
+    assert graph_statistics(graphs[:0], OPERATIONS).shape == (0, len(NAMES))
 
 
 def test_many_kinds_are_described_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
