@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HELPERS = ("parts", "page")
+HELPERS = ("parts", "page", "brief")
 
 
 def modules() -> dict[str, str]:

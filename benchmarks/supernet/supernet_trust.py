@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR
 from benchmarks.parts.trained.trust_runs import EXPERTS, TrustRuns
@@ -32,6 +33,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
     "neuron-wise, near and kept apart": ("--mos", "neuron", "--mos-start", "near", "--mos-apart", "0.1"),
 }
 """The same for what the paper does not have; asked for by name."""
+BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)
