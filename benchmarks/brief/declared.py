@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import DataError, NasExtError
+from nas_core.errors import DataError, MissingHostError
 
 __all__ = ["Brief", "Figure", "NoBrief", "declared", "lacking"]
 
@@ -78,11 +78,15 @@ class NoBrief:
 
 
 def declared(module: str) -> Brief | NoBrief:
-    """What the module of a benchmark declares as ``BRIEF``; where it cannot be imported for want of a package, that."""
+    """What the module of a benchmark declares as ``BRIEF``; where a package that it imports is not installed, that."""
     try:
         brief: Brief | NoBrief = importlib.import_module(module).BRIEF
-    except (ImportError, NasExtError) as error:
+    except MissingHostError as error:
         return NoBrief(str(error).splitlines()[0])
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith(("benchmarks", "nas_core")):
+            raise
+        return NoBrief(f"no module {error.name}")
     return brief
 
 

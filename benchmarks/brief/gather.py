@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import PREPARED, Brief, declared, lacking
+from benchmarks.brief.declared import PREPARED, Brief, NoBrief, declared, lacking
 from benchmarks.brief.machine_file import DONE, MachineFile
 from benchmarks.brief.process import Ended, run, shortened
 from nas_core.errors import NasExtError
@@ -34,7 +34,10 @@ def gathered(
     """
     bad = []
     for place, (name, module) in enumerate(modules.items(), 1):
-        brief = declared(module)
+        try:
+            brief: Brief | NoBrief | Exception = declared(module)
+        except Exception as error:  # whatever an import may raise: the others still run
+            brief = error
         if isinstance(brief, Brief) and not again and file.has(name, brief.size):
             told = "done before"
         else:
@@ -46,8 +49,12 @@ def gathered(
     return bad
 
 
-def _entry(name: str, module: str, brief: Any, work: Path, limit_s: float | None) -> dict[str, Any]:
-    if not isinstance(brief, Brief):
+def _entry(
+    name: str, module: str, brief: Brief | NoBrief | Exception, work: Path, limit_s: float | None
+) -> dict[str, Any]:
+    if isinstance(brief, Exception):
+        return {"status": FAILED, "reason": shortened(f"{type(brief).__name__}: {brief}".splitlines()[0])}
+    if isinstance(brief, NoBrief):
         return {"status": SKIPPED, "reason": shortened(brief.reason)}
     if reason := lacking(brief.modules, brief.files):
         return {"status": SKIPPED, "size": brief.size, "reason": reason}
@@ -55,15 +62,18 @@ def _entry(name: str, module: str, brief: Any, work: Path, limit_s: float | None
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     result = folder / "result.json"
-    prepared = work / "translation"
+    prepared, before = work / "translation", 0.0
     if PREPARED in brief.size:
         first = _run([sys.executable, "-m", "benchmarks.brief.prepared", str(prepared)], folder, brief.limit_s)
         if first.code != 0:
             return {"status": FAILED, "size": brief.size, "reason": f"preparing: {first.last}"}
+        before = first.seconds
     command = [sys.executable, "-m", module, *brief.arguments(prepared), "--out", str(result)]
     limit_s = brief.limit_s if limit_s is None else limit_s
     ended = _run(command, folder, limit_s)
     taken: dict[str, Any] = {"size": brief.size, "seconds": round(ended.seconds, 1), "cpu_s": round(ended.cpu_s, 1)}
+    if before:
+        taken["prepared_s"] = round(before, 1)
     if ended.others is not None:
         taken["others_cores"] = round(ended.others, 2)
     if ended.code is None:

@@ -40,7 +40,7 @@ AIM = 0.95
 MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 """Mean and standard deviation of the channels of CIFAR-10's training images."""
 BRIEF = Brief(
-    "--cells 12 --draws 0 --jobs 0",
+    "--cells 8 --draws 0 --jobs 0",
     (
         Figure("Kendall's tau of computed and published scores, flops", ("rows", {"proxy": "flops"}, "tau"), ""),
         Figure("processor seconds for all proxies of a cell", ("cpu_s_per_network",), "s"),

@@ -37,7 +37,7 @@ WHAT = (
     " halves under autocast"
 )
 BRIEF = Brief(
-    "--size small --repeats 5",
+    "--size small --repeats 5 --sentences 64",
     (
         Figure(
             "time of a supernet's update to that of fairseq's transformer",

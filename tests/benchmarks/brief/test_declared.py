@@ -82,7 +82,14 @@ def test_what_is_missing_is_named_without_its_folder(tmp_path: Path) -> None:
     assert told == "no module no_such_module; b.npz, c.npz are absent from the folder that NAS_EXT_DATA names"
 
 
+def test_a_module_of_ours_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "is_wrong.py").write_text("import nas_core.nowhere\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match=r"nas_core\.nowhere"):
+        declared("is_wrong")
+
+
 def test_a_package_that_is_not_installed_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "needs_more.py").write_text("import no_such_host\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert declared("needs_more") == NoBrief("No module named 'no_such_host'")
+    assert declared("needs_more") == NoBrief("no module no_such_host")

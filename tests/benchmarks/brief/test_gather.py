@@ -89,8 +89,11 @@ def test_what_fails_ends_no_other(stand: Stand, capsys: pytest.CaptureFixture[st
     stand.add("told", "print('skipped: the model is of another machine')")
     stand.add("wrong", "out.write_text('{\"rows\": []}')")
     stand.add("lacks", WRITES, more='modules=("no_such_module",)')
+    (stand.folder / "stand_broken.py").write_text("raise RuntimeError('operator does not exist')")
+    stand.modules["broken"] = "stand_broken"
     stand.add("works", WRITES)
-    assert stand.gather() == ["fails", "silent", "wrong"]
+    assert stand.gather() == ["fails", "silent", "wrong", "broken"]
+    assert stand.entry("broken")["reason"] == "RuntimeError: operator does not exist"
     assert (stand.entry("fails")["status"], stand.entry("fails")["reason"]) == ("failed", "data.npz: too small")
     assert stand.entry("silent")["reason"] == "it wrote no result"
     assert stand.entry("told")["status"] == "skipped"
@@ -98,7 +101,7 @@ def test_what_fails_ends_no_other(stand: Stand, capsys: pytest.CaptureFixture[st
     assert "no figure 'how many'" in str(stand.entry("wrong")["reason"])
     assert (stand.entry("lacks")["status"], stand.entry("lacks")["reason"]) == ("skipped", "no module no_such_module")
     assert stand.runs("lacks") == [] and stand.entry("works")["status"] == "done"
-    assert "1/6 fails: failed: data.npz: too small\n" in capsys.readouterr().out
+    assert "1/7 fails: failed: data.npz: too small\n" in capsys.readouterr().out
 
 
 def test_what_is_done_is_not_done_again(stand: Stand) -> None:

@@ -65,7 +65,7 @@ def _without(benchmarks: Mapping[str, Any]) -> str:
 def _provenance(name: str, content: Mapping[str, Any]) -> str:
     machine, entries = content["machine"], content["benchmarks"].values()
     dates = sorted({entry["date"] for entry in entries if "seconds" in entry})
-    minutes = sum(entry.get("seconds", 0) for entry in entries) / 60
+    minutes = sum(entry.get("seconds", 0) + entry.get("prepared_s", 0) for entry in entries) / 60
     busiest = max((entry.get("others_cores", 0) for entry in entries), default=0)
     told = [
         f"Measured with `{content['measured']['command']}`, {' to '.join(dict.fromkeys([*dates[:1], *dates[-1:]]))}",
