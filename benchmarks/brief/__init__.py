@@ -1,1 +1,1 @@
-"""``make bench``: every benchmark once at a small size that it states itself, one file for each machine."""
+"""``make bench``: each benchmark that states a small size, run once at it, one file for each machine."""

@@ -1,4 +1,4 @@
-"""``make bench``: every benchmark once at the small size that it states, into ``benchmarks/results/machines``.
+"""``make bench``: each benchmark that states a small size, run once at it, into ``benchmarks/results/machines``.
 
 One file for each machine, written after every benchmark: the same command goes on after an interruption, and measures
 again only what failed, was stated at another size or belongs to other software. Results of large runs are not

@@ -14,12 +14,12 @@ __all__ = ["ANCHOR", "TITLE", "on_machines"]
 TITLE = "On your machine"
 ANCHOR = "on-your-machine"
 SEEN = (
-    "Every benchmark once, at the small size that stands beside its name: a figure holds for that size, and is noisier"
-    " than those above. To add your machine, run `make bench` and `python -m benchmarks.page`, and commit the file of"
+    "Each benchmark that has a small size, once; the size stands beside its name: a figure holds for that size, and is"
+    " noisier than those above. To add your machine, run `make bench` and `python -m benchmarks.page`, and commit the file of"
     " `benchmarks/results/machines` with the page."
 )
 NOT_SEEN = (
-    "No machine is here yet. `make bench` runs every benchmark once, at a small size, and writes one file into"
+    "No machine is here yet. `make bench` runs each benchmark that has a small size once, and writes one file into"
     " `benchmarks/results/machines`, of which `python -m benchmarks.page` makes a table here."
 )
 QUIET = 0.3
