@@ -15,8 +15,8 @@ TITLE = "On your machine"
 ANCHOR = "on-your-machine"
 SEEN = (
     "Each benchmark that has a small size, once; the size stands beside its name: a figure holds for that size, and is"
-    " noisier than those above. To add your machine, run `make bench` and `python -m benchmarks.page`, and commit the file"
-    " of `benchmarks/results/machines` with the page."
+    " noisier than those above. To add your machine, run `make bench` and `python -m benchmarks.page`, and commit the"
+    " file of `benchmarks/results/machines` with the page."
 )
 NOT_SEEN = (
     "No machine is here yet. `make bench` runs each benchmark that has a small size once, and writes one file into"
