@@ -50,8 +50,8 @@ check: setup  ## ruff, and mypy --strict on nas_core
 docs: setup  ## the pages as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
 
-bench: setup  ## speed against references; JSON in benchmarks/results
-	$(PY) -m benchmarks $(ARGS)
+bench: setup  ## benchmarks at small sizes, 30 minutes at most; one JSON in benchmarks/results/machines
+	$(PY) -m benchmarks.brief $(ARGS)
 
 test-cuda:  ## every test of a kind of device on a GPU, also without .venv
 	$(CUDA_PYTHON) -m tests.on_cuda $(ARGS)

@@ -1,7 +1,8 @@
 """``python -m benchmarks [NAME ...]``: run these benchmarks, or all, one after the other.
 
 Each runs in a process of its own, so that none inherits another's threads or memory. ``NAME OPTION ...`` passes options
-on to one of them.
+on to one of them. Sizes are large unless options say otherwise; small ones are those of ``make bench``, which is
+:mod:`benchmarks.brief`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HELPERS = ("parts", "page")
+HELPERS = ("parts", "page", "brief")
 
 
 def modules() -> dict[str, str]:

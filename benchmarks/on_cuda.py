@@ -7,7 +7,6 @@ one that was stopped, by its limit or by hand, goes on where it was when the com
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import subprocess
 import sys
 import time
@@ -16,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.__main__ import modules
-from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201, absent
+from benchmarks.brief.declared import lacking
+from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201
 from tools.plain_machine import no_device, told
 
 __all__ = ["RUNS", "Run", "main"]
@@ -40,9 +40,7 @@ class Run:
 
     def lacks(self) -> str | None:
         """What is missing, in words."""
-        absences = [f"no module {name}" for name in self.modules if importlib.util.find_spec(name) is None]
-        absences += [reason for file in self.files if (reason := absent(file))]
-        return "; ".join(absences) or None
+        return lacking(self.modules, self.files)
 
 
 RUNS = {

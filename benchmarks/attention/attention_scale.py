@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
@@ -24,6 +25,10 @@ SHAPE = (16, 4)
 DIM = 32
 NONE = 10**9
 """At this scale the cosine is 1 to the last digit."""
+BRIEF = Brief(
+    "",
+    (Figure("change of the output by the cosine, 30 tokens, scale 64", ("rows", {"length": 30}, "causal", "64"), ""),),
+)
 
 
 def change(length: int, scale: int | None, causal: bool) -> float:

@@ -25,7 +25,7 @@ from benchmarks.page.sections import (
     trained,
     trust,
 )
-from benchmarks.page.sections.gpus import ANCHOR, TITLE, on_gpus
+from benchmarks.page.sections.elsewhere import gpus, machines
 from nas_core.errors import DataError
 
 __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "sections", "stamp"]
@@ -87,8 +87,8 @@ def page(results: Results, table: str) -> str:
         for title, names in GROUPS.items()
         if found.keys() & set(names)
     ]
-    links.append(f"- What was seen on GPUs: [{TITLE}](#{ANCHOR})")
-    told = [*(section.markdown(results) for section in found.values()), on_gpus(results)]
+    links += [f"- What was seen elsewhere: [{gpus.TITLE}](#{gpus.ANCHOR}), [{machines.TITLE}](#{machines.ANCHOR})"]
+    told = [*(each.markdown(results) for each in found.values()), gpus.on_gpus(results), machines.on_machines(results)]
     head = (TEXTS / "introduction.md").read_text(encoding="utf-8").format(table=table, links="\n".join(links)).strip()
     return "\n\n".join([head, *told]) + "\n"
 

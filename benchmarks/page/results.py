@@ -36,7 +36,14 @@ class Results:
 
     def of_gpus(self) -> dict[str, Any]:
         """The results of the folder ``cuda`` by name."""
-        return {file.stem: read_json(file) for file in sorted((self.folder / "cuda").glob("*.json"))}
+        return self._inside("cuda")
+
+    def of_machines(self) -> dict[str, Any]:
+        """What ``make bench`` wrote, by the name of the machine."""
+        return self._inside("machines")
+
+    def _inside(self, folder: str) -> dict[str, Any]:
+        return {file.stem: read_json(file) for file in sorted((self.folder / folder).glob("*.json"))}
 
     def rows(self, name: str, **same: Any) -> list[Mapping[str, Any]]:
         """The rows of a result whose fields have these values, in the order of the file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-__all__ = ["count", "fixed", "joined", "spread", "table", "times"]
+__all__ = ["count", "fixed", "joined", "significant", "spread", "table", "times"]
 
 
 def fixed(value: float | None, digits: int = 1) -> str:
@@ -18,6 +18,13 @@ def fixed(value: float | None, digits: int = 1) -> str:
 def count(value: float) -> str:
     """A whole number with commas."""
     return fixed(value, 0)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits; whole where it is larger."""
+    if isinstance(value, int) or abs(value) >= 10**digits:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
 
 
 def times(value: float, digits: int = 1) -> str:

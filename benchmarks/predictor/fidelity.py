@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import results
@@ -46,6 +47,22 @@ PLANS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "nasbench201": ((37, 37, 0), (50, 50, 0), (75, 75, 0), (50, 37, 12)),
 }  # fmt: skip
 """What the cost is that of, in long trainings; long trainings; epochs of the short ones that take the rest, 0: none."""
+BRIEF = Brief(
+    "--benchmark nasbench201 --draws 0",
+    (
+        Figure(
+            "Kendall's tau, 37 long and the rest short trainings",
+            ("rows", {"benchmark": "nasbench201", "long": 37, "epochs": 12}, "tau"),
+            "",
+        ),
+        Figure(
+            "the same, 50 long trainings alone",
+            ("rows", {"benchmark": "nasbench201", "budget": 50, "epochs": 0}, "tau"),
+            "",
+        ),
+    ),
+    files=TABLES["nasbench201"],
+)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.baselines import GCN, Linear, Trees
 from benchmarks.parts.record import command, write_result
@@ -37,6 +38,17 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 METHODS = (*RECIPES, "linear", "lightgbm", "gcn")
 FIGURES = ("mape", "within_10", "tau")
+BRIEF = Brief(
+    "--devices gold_6226 --draws 0 --methods linear lightgbm",
+    (
+        Figure(
+            "error of a linear model, 900 cells measured on a CPU",
+            ("rows", {"device": "gold_6226", "size": 900, "method": "linear"}, "mape"),
+            "%",
+        ),
+    ),
+    files=(_published.NASBENCH201_LATENCY,),
+)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from typing import Any
 import nni
 import yaml
 
+from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.nni_trial import formula
 from benchmarks.parts.record import command, write_result
 from nas_core.files import read_jsonl
@@ -44,6 +45,17 @@ STRATEGIES: Mapping[str, dict[str, Any]] = {
     "ranknas": {"samples": 8, "rankings": 4, "per_ranking": 4},
 }
 COMMON = {"space": "hat_small", "seed": 1}
+BRIEF = Brief(
+    "--kills 1 --strategies ranknas",
+    (
+        Figure(
+            "Pareto front of a search in NNI as undisturbed after a kill",
+            ("rows", {"strategy": "ranknas"}, "identical", "pareto.csv"),
+            "",
+        ),
+    ),
+    modules=("nni",),
+)
 
 
 class Experiment:
@@ -151,20 +163,29 @@ def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
     return {name: (folder / "nas-ext" / name).read_bytes() for name in COMPARED}
 
 
-def compare(folder: Path, strategy: str, options: argparse.Namespace) -> dict[str, Any]:
-    expected = undisturbed(folder / f"{strategy}-undisturbed", strategy)
-    trials = expected["journal.jsonl"].count(b"\n")
-    broken = Experiment(folder / f"{strategy}-killed", strategy, trials)
-    moments, at = random.Random(options.seed), []
+def killed(broken: Experiment, options: argparse.Namespace) -> list[int]:
+    """How many results it had each time it was killed."""
+    moments, at = random.Random(options.seed), list[int]()
     for _ in range(options.kills):
-        goal = min(broken.count() + moments.randint(0, 2), trials - 1)
+        goal = min(broken.count() + moments.randint(0, 2), broken.trials - 1)
         broken.start()
         broken.wait(90, goal)
         time.sleep(moments.uniform(0, options.longest))
         broken.kill()
         at.append(broken.count())
-        print(f"{strategy}: killed after {at[-1]} of {trials} results", flush=True)
-    broken.finish()
+        print(f"{broken.strategy}: killed after {at[-1]} of {broken.trials} results", flush=True)
+    return at
+
+
+def compare(folder: Path, strategy: str, options: argparse.Namespace) -> dict[str, Any]:
+    expected = undisturbed(folder / f"{strategy}-undisturbed", strategy)
+    trials = expected["journal.jsonl"].count(b"\n")
+    broken = Experiment(folder / f"{strategy}-killed", strategy, trials)
+    try:
+        at = killed(broken, options)
+        broken.finish()
+    finally:  # also of a benchmark that is ended: NNI's manager would live on
+        broken.kill()
     found = {name: (broken.journal.parent / name).read_bytes() for name in COMPARED}
     same = {name: found[name] == expected[name] for name in COMPARED}
     keys, wanted = (

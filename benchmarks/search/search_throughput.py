@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.search import Constraint, HATEvolution
@@ -30,6 +31,13 @@ WEIGHTS = np.array([30.0, 10.0, 12.0, 1.0, 25.0, 60.0, 9.0, 2.0, 2.0, 4.0])
 """Milliseconds per unit of each feature, in the proportions of HAT's tables."""
 AIM = 20_000
 RESULT = Path(__file__).parents[1] / "results" / "search_throughput.json"
+BRIEF = Brief(
+    "--rounds 3",
+    (
+        Figure("candidates proposed and filtered in a second", ("candidates_per_s", "vectorised"), ""),
+        Figure("the same to one at a time", ("ratio",)),
+    ),
+)
 
 
 def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
@@ -34,6 +35,7 @@ SHALLOW = "one decoder layer"
 
 CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
 EXPERTS = (Variant("neuron-wise experts", mos="neuron"),)
+BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

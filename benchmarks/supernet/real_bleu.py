@@ -18,6 +18,7 @@ Run: ``python -m benchmarks real_bleu``; results are kept as they come, see ``--
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published
 from benchmarks.parts.bleu.methods import METHODS, SLOW, WITHOUT
 from benchmarks.parts.bleu.networks import TABLE, Indices, TranslationTask, tasks, translation_task
@@ -39,6 +41,22 @@ AIMS = {"tau": 0.85, "error": 0.18}
 """What the calibration should reach from ten trained networks, as means of the tasks"""
 DRAWS = 20
 SLOW_DRAWS = 2
+BRIEF = Brief(
+    "--draws 2 --methods parameters ridge_both calibration",
+    (
+        Figure(
+            "Kendall's tau of estimated BLEU, no network trained",
+            ("rows", {"task": "mean", "method": "calibration", "trained": 0, "protocol": "published"}, "tau"),
+            "",
+        ),
+        Figure(
+            "the same, ten networks trained",
+            ("rows", {"task": "mean", "method": "calibration", "trained": 10, "protocol": "published"}, "tau"),
+            "",
+        ),
+    ),
+    files=(TABLE,),
+)
 
 
 @dataclass(frozen=True)
@@ -86,12 +104,12 @@ def _tau(estimates: Any, bleu: Any) -> float:
     return float(kendall_tau(estimates, bleu)) if np.ptp(estimates) > 0 else 0.0
 
 
-def planned(names: list[str], draws: int) -> list[Task]:
-    """Everything that is measured."""
+def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS)) -> list[Task]:
+    """Everything that is measured by these methods."""
     made = []
     for name in names:
         seeds = len(translation_task(name).splits)
-        for method in METHODS:
+        for method in methods:
             if method in WITHOUT:
                 made += [Task(name, method, 0, PUBLISHED, draw) for draw in range(seeds)]
             subsets = 1 if method in SLOW else max(draws // 4, 1)
@@ -135,6 +153,7 @@ _MEANS = ("tau", "error", "within_1", "within_2")
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=DRAWS, help="own draws of each number of networks")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--work", type=Path, default=Path("runs") / "real_bleu.jsonl", help="results as they come")
     parser.add_argument("--out", type=Path, default=RESULT)
@@ -142,7 +161,7 @@ def main(argv: list[str] | None = None) -> None:
     if reason := published.absent(TABLE):
         raise SystemExit(f"real_bleu: error: {reason}")
     names = tasks()
-    wanted = planned(names, options.draws)
+    wanted = planned(names, options.draws, options.methods)
     keys = [task.key for task in wanted]
     records = [
         record

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from nas_core.files import read_json
@@ -23,6 +24,7 @@ from nas_core.space import Architecture, get_space
 
 KINDS = ("none", "layer", "neuron")
 RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
+BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.page.results import Results
 from benchmarks.page.section import wrapped
-from benchmarks.page.words import count, joined, table
+from benchmarks.page.words import count, joined, significant, table
 
 __all__ = ["ANCHOR", "TITLE", "on_gpus"]
 
@@ -21,8 +21,6 @@ NOT_SEEN = (
     "Nothing was measured on a GPU yet. `make test-cuda` and `make bench-cuda` write what this section is made of; if"
     " you have a GPU, we would like to see it."
 )
-DIGITS = 3
-"""Significant digits of a figure."""
 
 
 def on_gpus(results: Results) -> str:
@@ -67,8 +65,6 @@ def _number(value: Any) -> bool:
 
 
 def _cell(value: Any) -> str:
-    if not _number(value):
-        return "" if value is None else str(value)
-    if isinstance(value, int) or abs(value) >= 10**DIGITS:
-        return f"{value:,.0f}"
-    return f"{value:.{DIGITS}g}"
+    if _number(value):
+        return significant(value)
+    return "" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""``make bench``: each benchmark that states a small size, run once at it, one file for each machine."""
