@@ -80,10 +80,16 @@ class TimingConfig:
 
 
 def with_all_timing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a collection as they were saved, whose ``timing`` gets what earlier releases did not have."""
+    """Settings of a collection as they were saved, whose ``timing`` gets what earlier releases did not have.
+
+    Raises:
+        TypeError: the timing is something else than settings by name.
+    """
     timing = settings.get("timing")
-    if not isinstance(timing, Mapping):
+    if timing is None:
         return dict(settings)
+    if not isinstance(timing, Mapping):
+        raise TypeError("timing")
     return {**settings, "timing": {**_UNSAID, **timing}}
 
 

@@ -29,7 +29,7 @@ from nas_core.cli.workload import (
     Vocab,
     workload_config,
 )
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, DataError
 from nas_core.latency import (
     TimingConfig,
     described_latency_models,
@@ -227,7 +227,11 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
             f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
         )
     kind, config = workload
-    timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})}).checked_here()
+    try:
+        timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})}).checked_here()
+        reference_ms = float(model.info["reference_ms"])
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{path}: how it was measured lacks or garbles {error}; fit the model anew") from None
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
         typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
@@ -238,7 +242,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
         kind.workload(model.space, reference_architecture(model.space), config, timing.device),
         timing,
     )
-    corrected_ms = measured.corrected_ms(model.info["reference_ms"])
+    corrected_ms = measured.corrected_ms(reference_ms)
     off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
     lines = [
         ("predicted", predicted_ms, f"({low:.2f} to {high:.2f} in nine of ten cases)"),
