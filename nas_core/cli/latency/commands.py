@@ -29,7 +29,7 @@ from nas_core.cli.workload import (
     Vocab,
     workload_config,
 )
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.latency import (
     TimingConfig,
     described_latency_models,
@@ -51,6 +51,7 @@ from nas_core.latency.by_genes.data import LatencyData
 from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
 from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.timing import timing_of
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, options_of
 from nas_core.space import Architecture, SearchSpace, get_space
@@ -227,11 +228,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
             f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
         )
     kind, config = workload
-    try:
-        timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})}).checked_here()
-        reference_ms = float(model.info["reference_ms"])
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{path}: how it was measured lacks or garbles {error}; fit the model anew") from None
+    timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
         typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
@@ -242,7 +239,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
         kind.workload(model.space, reference_architecture(model.space), config, timing.device),
         timing,
     )
-    corrected_ms = measured.corrected_ms(reference_ms)
+    corrected_ms = measured.corrected_ms(model.info["reference_ms"])
     off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
     lines = [
         ("predicted", predicted_ms, f"({low:.2f} to {high:.2f} in nine of ten cases)"),

@@ -204,7 +204,8 @@ class GeneLatencyModel(LatencyModel):
 
 
 def _checked_info(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``info`` of a file, as far as others compute with it; a TypeError names what is garbled."""
+    """The ``info`` of a file, as far as others compute with it; a KeyError or a TypeError names what is lacking or
+    garbled."""
     info = dict(given)
     settings = info.get("settings") or {}
     if not isinstance(settings, dict):
@@ -215,4 +216,6 @@ def _checked_info(given: Mapping[str, Any]) -> dict[str, Any]:
     reference_ms = info.get("reference_ms")
     if isinstance(reference_ms, bool) or not isinstance(reference_ms, int | float | None):
         raise TypeError("reference_ms")
+    if settings.get("timing") and reference_ms is None:  # a published table has neither
+        raise KeyError("reference_ms")
     return info
