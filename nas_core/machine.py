@@ -1,11 +1,13 @@
-"""The machine that this process runs on, by name."""
+"""The machine that this process runs on by name, and what other Python processes on it are started with."""
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 from pathlib import Path
 
-__all__ = ["cpu_name"]
+__all__ = ["cpu_name", "python_environment"]
 
 
 def cpu_name() -> str:
@@ -18,3 +20,8 @@ def cpu_name() -> str:
         if line.lower().startswith(("model name", "hardware")):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def python_environment() -> dict[str, str]:
+    """Environment variables with which another Python process finds what this one imports."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}

@@ -86,7 +86,7 @@ class Option:
         if self.many:
             if isinstance(value, str) or not isinstance(value, Sequence):
                 raise ConfigError(f"{self.name} is {value!r}; expected a list")
-            return tuple(checked_value(one, self.kind, self.name) for one in value)
+            return tuple(checked_value(one, self.kind, self.name, choices=self.choices) for one in value)
         return checked_value(value, self.kind, self.name, choices=self.choices)
 
     def read(self, text: Any) -> Any:

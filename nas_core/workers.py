@@ -20,6 +20,7 @@ from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure, Opener
+from nas_core.machine import python_environment
 
 __all__ = ["WorkerPool"]
 
@@ -221,13 +222,12 @@ class _Place:
 
 def _started() -> subprocess.Popen[bytes]:
     """A worker in a session of its own, so that Ctrl-C in a terminal comes to this process alone, which ends it."""
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path, **threads},
+        env={**python_environment(), **threads},
         bufsize=0,
         start_new_session=True,
     )

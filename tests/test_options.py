@@ -56,6 +56,8 @@ class Toy(Base):
     """Whether it begins warm."""
     betas: tuple[float, ...] = ()
     """Two numbers."""
+    kinds: tuple[str, ...] = field(default=(), metadata={"choices": ("softmax", "linear")})
+    """Some of them."""
     part: Inner = field(default_factory=Inner)
     """Of the part."""
     more: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ def parsed(*arguments: str) -> Toy:
 
 def test_a_field_is_an_option() -> None:
     options = {option.name: option for option in options_of(Toy)}
-    assert list(options) == ["count", "data", "out", "share", "how", "strict", "warm", "betas", "part", "more"]
+    assert list(options) == ["count", "data", "out", "share", "how", "strict", "warm", "betas", "kinds", "part", "more"]
     count = options["count"]
     assert (count.flag, count.kind, count.default) == ("--count", int, 3)
     assert count.help == "How many, see nas_core.options.options_of; 0 means none."
@@ -117,6 +119,7 @@ def test_a_command_line_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
         ({"strict": "yes"}, "strict is 'yes'; expected true or false"),
         ({"betas": 0.9}, "betas is 0.9; expected a list"),
         ({"betas": ["x"]}, "betas is 'x'; expected a number"),
+        ({"kinds": ["linear", "softmix"]}, "unknown kinds 'softmix': .* Did you mean 'softmax'"),
         ({"part": 3}, "part is 3; expected settings by name"),
         ({"part": {"depth": 0}}, "depth is 0; expected a whole number from 1 on"),
         ({"out": 3}, "out is 3; expected a path"),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import signal
 import sys
 import threading
@@ -118,8 +117,6 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_global_options)
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for command in COMMANDS:
-        if importlib.util.find_spec(command.module) is None:
-            continue
         if command.name != wanted:
             app.command(command.name, help=command.help)(_name_only)
             continue

@@ -10,7 +10,6 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import typer
 from nas_core import __version__
 from nas_core.cli.plug_ins import found_plug_ins, plug_ins_table
 from nas_core.errors import NasExtError
+from nas_core.machine import python_environment
 from nas_core.optional import install_line
 
 __all__ = ["HOSTS", "Host", "command", "diagnose"]
@@ -138,12 +138,11 @@ def _version(distributions: tuple[str, ...]) -> str | None:
 
 def run_probe(modules: tuple[str, ...]) -> Mapping[str, Any]:
     """What `probe` finds in a fresh interpreter with the search path of this one."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     code = f"from nas_core.cli.doctor import probe; probe({modules!r})"
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", code],
-            env=environment,
+            env=python_environment(),
             capture_output=True,
             encoding="utf-8",
             errors="replace",

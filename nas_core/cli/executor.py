@@ -11,7 +11,7 @@ from nas_core.cli.options import parameters_of
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.jobs import JobsConfig
 from nas_core.optional import require
-from nas_core.options import options_of
+from nas_core.options import flag_of, options_of
 
 __all__ = ["EXECUTORS", "Executor", "jobs_config", "jobs_parameters"]
 
@@ -42,8 +42,8 @@ def jobs_config(executor: str, device: str, slurm: list[str] | None = None, **gi
     chosen = {name: value for name, value in given.items() if value is not None}
     if executor == "local":
         if chosen or slurm:
-            name = next(iter(chosen), "slurm").replace("_", "-")
-            raise ConfigError(f"--{name} is for --executor submitit; give that as well, or leave it out")
+            flag = flag_of(next(iter(chosen), "slurm"))
+            raise ConfigError(f"{flag} is for --executor submitit; give that as well, or leave it out")
         return None
     options = dict(option.partition("=")[::2] for option in slurm or ())
     if "" in options:

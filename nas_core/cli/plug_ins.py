@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from importlib.metadata import EntryPoint, distributions
 from typing import Any, NamedTuple
 
 from nas_core.errors import MissingHostError, NasExtError, unknown_choice
+from nas_core.machine import python_environment
 from nas_core.registry import Registry, first_line
 
 __all__ = ["GROUPS", "PlugIn", "found_plug_ins", "installed_plug_ins", "plug_ins_table", "probe_plug_ins"]
@@ -136,12 +136,15 @@ def _problem(group: str, name: str, target: str) -> str | None:
 
 def _probed(wanted: Sequence[Sequence[str]]) -> tuple[list[str | None], str]:
     """What a fresh interpreter says of each until it ends, and how it ended."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     code = f"from nas_core.cli.plug_ins import probe_plug_ins; probe_plug_ins({wanted!r})"
     output: str | bytes | None
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", code], env=environment, capture_output=True, timeout=_TIMEOUT_S, check=False
+            [sys.executable, "-P", "-c", code],
+            env=python_environment(),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
         )
         output, ended = done.stdout, f"its import ended the interpreter (exit code {done.returncode})"
     except subprocess.TimeoutExpired as error:

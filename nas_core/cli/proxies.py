@@ -124,7 +124,7 @@ def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
     found = read_jsonl(out)
     wanted = json.loads(json.dumps(scores.settings))
     for number, record in enumerate(found, 1):
-        if not {"architecture", "proxies", "settings"} <= record.keys():
+        if not {"architecture", "proxies", "settings"} <= record.keys() or not isinstance(record["proxies"], dict):
             raise DataError(f"{out}, record {number} holds no scores of proxies; give another file")
         if record["settings"] != wanted or list(record["proxies"]) != scores.proxies:
             raise ConfigError(

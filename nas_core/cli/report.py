@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.cli.default_command import DEFAULT, DefaultGroup
-from nas_core.cli.report_data import latency, predictor
+from nas_core.cli.report_data import latency, new_output, predictor
 from nas_core.errors import ConfigError
 
 __all__ = ["app"]
@@ -86,43 +87,34 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
     from nas_core.report import comparison_table, read_run, write_comparison
 
-    page = folders[0] / _COMPARISON if out is None else _new(out, ".html", "page", force)
+    page = folders[0] / _COMPARISON if out is None else new_output(out, ".html", "page", force)
     typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
     typer.echo(f"wrote {write_comparison(folders, page)}")
-
-
-def _new(path: Path, suffix: str, what: str, force: bool) -> Path:
-    """The file that ``--out`` names, if it may be written."""
-    if path.suffix != suffix:
-        raise ConfigError(f"--out is {path}; expected the name of a {what} that ends in {suffix}")
-    if path.exists() and not force:
-        raise ConfigError(f"{path} exists; give another --out, or --force to replace it")
-    return path
 
 
 @app.command("architecture", short_help="The layers of architectures, and a picture of them.")
 def architecture(
     files: Annotated[list[Path], typer.Argument(help="Architectures (A.json ..), drawn beside each other.")],
     out: Annotated[Path | None, typer.Option(help="The picture (.png), default A.png beside A.json.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
     """Print the layers of architectures and draw them."""
-    from nas_core.files import atomic_output
+    from nas_core.files import write_atomic
     from nas_core.report import architecture_picture, layers_table
     from nas_core.space import Architecture
 
     picture = files[0].with_suffix(".png") if out is None else out
     if picture in files:
         raise ConfigError(f"--out is {picture}; expected the name of a picture that ends in .png")
-    picture = _new(picture, ".png", "picture", force)
+    picture = new_output(picture, ".png", "picture", force)
+    name, count = Counter(file.stem for file in files).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(f"{count} files are named {name!r}; pictures name networks by their files, rename them")
     networks = {file.stem: Architecture.load(file) for file in files}
-    if len(networks) < len(files):
-        raise ConfigError(f"two files are named {files[0].stem!r}; pictures name networks by their files, rename one")
     content = architecture_picture(networks)
     for name, architecture in networks.items():
         typer.echo(f"{name}\n{layers_table(architecture).text()}\n")
-    with atomic_output(picture) as beside:
-        Path(beside).write_bytes(content)
+    write_atomic(picture, content)
     typer.echo(f"wrote {picture}")
 
 

@@ -9,7 +9,7 @@ import typer
 
 from nas_core.errors import ConfigError
 
-__all__ = ["latency", "predictor"]
+__all__ = ["latency", "new_output", "predictor"]
 
 _OUT = "The page (.html)"
 _FORCE = "Replace an existing file that --out names."
@@ -81,15 +81,22 @@ def predictor(
 
 def _page(out: Path | None, force: bool, default: Path) -> Path:
     """Where the page goes: what ``--out`` names must not be there yet, the default page is replaced."""
-    if out is None:
-        return default
-    if out.suffix != ".html":
-        raise ConfigError(f"--out is {out}; expected the name of a page that ends in .html")
-    if out.is_dir():
-        raise ConfigError(f"--out is {out}, a folder; give the name of a file")
-    if out.exists() and not force:
-        raise ConfigError(f"{out} exists; give another --out, or --force to replace it")
-    return out
+    return default if out is None else new_output(out, ".html", "page", force)
+
+
+def new_output(path: Path, suffix: str, what: str, force: bool) -> Path:
+    """The file that ``--out`` names, if it may be written.
+
+    Raises:
+        ConfigError: it has another ending, is a folder, or exists and is not to be replaced.
+    """
+    if path.suffix != suffix:
+        raise ConfigError(f"--out is {path}; expected the name of a {what} that ends in {suffix}")
+    if path.is_dir():
+        raise ConfigError(f"--out is {path}, a folder; give the name of a file")
+    if path.exists() and not force:
+        raise ConfigError(f"{path} exists; give another --out, or --force to replace it")
+    return path
 
 
 def _not_an_input(page: Path, *inputs: Path | None) -> None:

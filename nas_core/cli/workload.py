@@ -14,7 +14,7 @@ from nas_core.models.kind import ModelKind
 from nas_core.models.language import LanguageWorkloadConfig
 from nas_core.models.masked_lm import MaskedLMWorkloadConfig
 from nas_core.models.translation import TranslationWorkloadConfig
-from nas_core.options import options_of
+from nas_core.options import flag_of, options_of
 from nas_core.space import SearchSpace
 from nas_core.supernet.vocabularies import vocabularies
 
@@ -119,9 +119,9 @@ def workload_config(
     said = {**options, **({} if data is None else {"data": data})}
     known = {*own_options, *(("vocab", "data") if kind.vocabularies else ())}
     if wrong := next((name for name in said if name not in known), None):
-        own = ", ".join(f"--{name.replace('_', '-')}" if name in given else f"--set {name}=.." for name in own_options)
+        own = ", ".join(flag_of(name) if name in given else f"--set {name}=.." for name in own_options)
         raise ConfigError(
-            f"--{wrong.replace('_', '-')} is no option of the workload of {kind.name} networks, which space"
+            f"{flag_of(wrong)} is no option of the workload of {kind.name} networks, which space"
             f" {space.name!r} holds; it has {own or 'none'}"
         )
     if data is not None:

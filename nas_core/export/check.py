@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nas_core.export.parts import ExportError, Part
+from nas_core.export.parts import ExportError, Part, reason_of
 from nas_core.optional import require
 
 __all__ = ["SIZES", "TOLERANCE", "check_onnx", "check_program"]
@@ -37,7 +37,7 @@ def check_onnx(path: Path, part: Part) -> float:
         onnx.checker.check_model(str(path))
         session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnx and onnxruntime have errors of their own for each stage
-        raise ExportError(f"{path.name} is not valid ONNX ({_line(error)}); report this model") from error
+        raise ExportError(f"{path.name} is not valid ONNX ({reason_of(error)}); report this model") from error
     found = [value.name for value in session.get_inputs()], [value.name for value in session.get_outputs()]
     if found != names:
         raise ExportError(f"{path.name} reads and gives {found}; expected {names}; report this model")
@@ -69,7 +69,9 @@ def _largest(path: Path, part: Part, run: Run) -> float:
             got = run(inputs)
         except Exception as error:  # as above
             shapes = [tuple(x.shape) for x in inputs]
-            raise ExportError(f"{path.name} does not run on {shapes} ({_line(error)}); report this model") from error
+            raise ExportError(
+                f"{path.name} does not run on {shapes} ({reason_of(error)}); report this model"
+            ) from error
         for value, ours, theirs in zip(part.outputs, wanted, got, strict=True):
             difference = _difference(ours.numpy(), np.asarray(theirs))
             if not difference <= TOLERANCE:
@@ -89,7 +91,3 @@ def _difference(wanted: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> floa
     if wanted.dtype == bool:
         return 0.0 if np.array_equal(wanted, got) else float("inf")
     return float(np.abs(wanted - got).max() / max(1.0, float(np.abs(wanted).max())))
-
-
-def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]

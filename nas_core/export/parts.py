@@ -11,11 +11,16 @@ from torch import Tensor, nn
 
 from nas_core.errors import NasExtError
 
-__all__ = ["ExportError", "Exportable", "OpenDim", "Part", "Value"]
+__all__ = ["ExportError", "Exportable", "OpenDim", "Part", "Value", "reason_of"]
 
 
 class ExportError(NasExtError):
     """A model that cannot be exported, or whose exported files do not compute what torch does."""
+
+
+def reason_of(error: Exception) -> str:
+    """What torch, onnx or onnxruntime raised, in the beginning of one line."""
+    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from nas_core.errors import NasExtError
-from nas_core.export.parts import ExportError, Part
+from nas_core.export.parts import ExportError, Part, reason_of
 from nas_core.optional import require
 
 __all__ = ["LARGEST", "OPSET", "trace", "write_onnx"]
@@ -46,7 +46,7 @@ def trace(part: Part) -> ExportedProgram:
     except NasExtError:
         raise
     except Exception as error:  # whatever the first operation that cannot be followed raises
-        raise ExportError(f"torch.export cannot follow {part.name} ({_reason(error)}); report this model") from error
+        raise ExportError(f"torch.export cannot follow {part.name} ({reason_of(error)}); report this model") from error
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # has paths of this machine
     return program
@@ -75,7 +75,7 @@ def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
         with torch.no_grad(), _quiet():
             made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False, **names)
     except Exception as error:  # as above
-        raise ExportError(f"{part.name} cannot be written as ONNX ({_reason(error)}); report this model") from error
+        raise ExportError(f"{part.name} cannot be written as ONNX ({reason_of(error)}); report this model") from error
     assert made is not None
     _tidy(made.model.graph, part)
     size = sum(tensor.const_value.nbytes for tensor in made.model.graph.initializers.values() if tensor.const_value)
@@ -100,10 +100,6 @@ def _tidy(graph: Any, part: Part) -> None:
         value.metadata_props.clear()
         if value.shape is not None:
             value.shape = type(value.shape)([renamed(dim) for dim in value.shape])
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def stored_graphs(arrays: Mapping[str, NDArray[Any]]) -> Graphs:
     there, as :class:`Graphs` holds them.
 
     Raises:
-        GraphError: they contradict each other, an edge leaves its graph, or a graph has a cycle.
+        GraphError: they contradict each other, an edge leaves its graph, a graph has a cycle, or a cost is below 0.
     """
     ops, edges, sizes, counts = (whole_numbers(arrays[name], name) for name in ("ops", "edges", "sizes", "edge_counts"))
     edges = edges.reshape(0, 2) if edges.size == 0 else edges
@@ -57,4 +57,6 @@ def _feature(name: str, values: NDArray[Any], nodes: int, graphs: int) -> NDArra
     numbers = values.astype(np.float32)
     if not np.isfinite(numbers).all():
         raise GraphError(f"{name} of a graph hold a value that is no number")
+    if name == "costs" and numbers.min(initial=0) < 0:
+        raise GraphError(f"costs of a graph hold {numbers.min():g}; expected none below 0")
     return numbers

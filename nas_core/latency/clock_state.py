@@ -125,7 +125,7 @@ def reasons_of(bits: int) -> list[str]:
 
 
 def _uuid(index: int) -> str | None:
-    """Give the number by which the driver knows a device; None before torch 2.5, and where it does not answer."""
+    """Give the number by which the driver knows a device; None where it does not answer."""
     try:
         uuid = str(torch.cuda.get_device_properties(index).uuid)
     except (AttributeError, RuntimeError, AssertionError):

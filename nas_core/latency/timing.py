@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from nas_core.checks import checked_value
 from nas_core.device import device_index, usable_device
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.precision import PRECISIONS, check_precision, tf32
 
-__all__ = ["CLOCKS", "TimingConfig", "kind_of_device", "timed_conditions", "with_all_timing"]
+__all__ = ["CLOCKS", "TimingConfig", "kind_of_device", "timed_conditions", "timing_of", "with_all_timing"]
 
 CLOCKS = ("wall", "cpu", "device")
 _UNSAID = {"precision": "fp32", "cuda_graphs": False}
@@ -46,9 +47,9 @@ class TimingConfig:
 
     def __post_init__(self) -> None:
         for name, least in (("warmup", 0), ("repeats", 1), ("threads", 1)):
-            if getattr(self, name) < least:
+            if checked_value(getattr(self, name), int, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least {least}")
-        if not 0 <= self.trim < 0.5:
+        if not 0 <= checked_value(self.trim, float, "trim") < 0.5:
             raise ConfigError(
                 f"trim is {self.trim}, expected a share from 0 to below 0.5 (0.1 drops a tenth at each end)"
             )
@@ -80,11 +81,31 @@ class TimingConfig:
 
 
 def with_all_timing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a collection as they were saved, whose ``timing`` gets what earlier releases did not have."""
+    """Settings of a collection as they were saved, whose ``timing`` gets what earlier releases did not have.
+
+    Raises:
+        TypeError: the timing is something else than settings by name.
+    """
     timing = settings.get("timing")
-    if not isinstance(timing, Mapping):
+    if timing is None:
         return dict(settings)
+    if not isinstance(timing, Mapping):
+        raise TypeError("timing")
     return {**settings, "timing": {**_UNSAID, **timing}}
+
+
+def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
+    """The timing that the settings of a collection tell of, but for what is given.
+
+    Raises:
+        ConfigError: they tell of none, or garble it.
+    """
+    try:
+        return TimingConfig(**{**settings["timing"], **changes})
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f"the settings of the measurements lack or garble {error}; collect them and fit the model anew"
+        ) from None
 
 
 @contextmanager

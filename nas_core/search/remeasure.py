@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from nas_core.errors import ConfigError
-from nas_core.latency import TimingConfig, measure
+from nas_core.latency import measure
 from nas_core.latency.by_genes import GeneLatencyModel, reference_architecture
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import prepared
+from nas_core.latency.timing import timing_of
 from nas_core.models.kind import workload_of
 from nas_core.space import Architecture
 
@@ -44,7 +45,7 @@ def remeasure(
         return [{} for _ in architectures]
     kind, config = workload
     try:
-        timing = TimingConfig(**settings["timing"]).checked_here()
+        timing = timing_of(settings).checked_here()
     except ConfigError as error:
         _log.warning("finalists are not measured as the latency model's data were: %s", error)
         return [{} for _ in architectures]

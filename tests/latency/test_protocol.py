@@ -136,7 +136,10 @@ def test_cpu_clock_does_not_count_waiting():
     ("setting", "message"),
     [
         ({"repeats": 0}, "repeats is 0, expected at least 1"),
+        ({"repeats": 2.5}, "repeats is 2.5; expected a whole number"),
+        ({"warmup": "2"}, "warmup is '2'; expected a whole number"),
         ({"trim": 0.5}, "trim is 0.5"),
+        ({"trim": "half"}, "trim is 'half'; expected a number"),
         ({"device": "abacus"}, "device 'abacus'"),
         ({"clock": "cpu", "threads": 2}, "one thread"),
     ],

@@ -64,6 +64,11 @@ def test_the_command(tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error and len(error.splitlines()) == 1
     assert main(["report", "architecture", str(file), "--force"]) == 0
+    twins = [tmp_path / folder / "b.json" for folder in ("one", "two")]
+    for twin in twins:
+        found_translation("mformer").save(twin)
+    assert main(["report", "architecture", *map(str, [file, *twins]), "--out", str(tmp_path / "all.png")]) == 2
+    assert "2 files are named 'b'" in capsys.readouterr().err and not (tmp_path / "all.png").exists()
     Architecture({"embed_dim": 3}).save(tmp_path / "flat.json")
     assert main(["report", "architecture", str(tmp_path / "flat.json")]) == 2
     assert not (tmp_path / "flat.png").exists()

@@ -51,6 +51,7 @@ from nas_core.latency.by_genes.data import LatencyData
 from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
 from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.timing import timing_of
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, options_of
 from nas_core.space import Architecture, SearchSpace, get_space
@@ -227,7 +228,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
             f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
         )
     kind, config = workload
-    timing = TimingConfig(**{**settings["timing"], **({"repeats": repeats} if repeats else {})}).checked_here()
+    timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
         typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)

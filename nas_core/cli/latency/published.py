@@ -20,6 +20,7 @@ from nas_core.latency.by_graph.published import (
     network_source,
     read_published,
 )
+from nas_core.options import flag_of
 from nas_core.report.network_set import summary
 
 __all__ = ["changed_options", "only_of_tables", "published"]
@@ -41,7 +42,7 @@ def only_of_tables(given: Collection[str]) -> None:
         ConfigError: one is for tables alone.
     """
     if other := [name for name in given if name in _OF_TABLES]:
-        raise ConfigError(f"{_flag(other[0])} is for tables of --from-timm; leave it out")
+        raise ConfigError(f"{flag_of(other[0])} is for tables of --from-timm; leave it out")
 
 
 def published(
@@ -60,7 +61,9 @@ def published(
         NasExtError: of the table, the folder or the options, as :func:`collect_published` tells.
     """
     if other := [name for name in given if name not in (*_OF_TABLES, *_OF_BOTH)]:
-        raise ConfigError(f"{_flag(other[0])} is for networks that are measured here; leave it out with --from-{host}")
+        raise ConfigError(
+            f"{flag_of(other[0])} is for networks that are measured here; leave it out with --from-{host}"
+        )
     named = "device" in given
     table = read_published(csv, device if named else None)
     chosen = device if named or device in table.devices else None
@@ -92,7 +95,3 @@ def _tell_skipped(found: NetworkSet, source: NetworkSource) -> None:
     typer.echo(f"note: {len(skipped)} skipped ({told}); {found.path} keeps the reasons", err=True)
     for row in sorted(skipped, key=lambda row: (row["family"], row["name"])):
         typer.echo(f"  {row['name']}: {row['error']}", err=True)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

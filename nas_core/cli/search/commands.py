@@ -122,14 +122,14 @@ def _search(
         check_precision(precision, device)
     with flags_named(list(options_by_strategy())):
         config = _config(strategy, strategy_options)
+    options = evaluation_settings(data, valid_subset, valid_sentences)
     settings: dict[str, Any] = {
         "checkpoint_sha256": fingerprint(checkpoint),
         "latency_model_sha256": fingerprint(latency_model) if latency_model else None,
-        **evaluation_settings(data, valid_subset, valid_sentences),
+        **options,
         "precision": precision,
     }
     settings |= {"calibration_sha256": fingerprint(calibration)} if calibration else {}
-    options = evaluation_settings(data, valid_subset, valid_sentences)
     there = {**options, **({} if precision == "fp32" else {"precision": precision})}
     # Where others evaluate, this process only looks up the space; its machine may have no such device.
     here = {**options, "device": "cpu"} if shared_out or len(devices) > 1 else {**there, "device": device}

@@ -61,5 +61,5 @@ def command_of(study: Study) -> Callable[..., None]:
     return with_options(command, {"options": parameters}, f"{study.purpose}\n\n{study.about}")
 
 
-for _, _study in STUDIES.items():
-    app.command(_study.name, short_help=_study.purpose)(command_of(_study))
+for _name, _study in STUDIES.items():
+    app.command(_name, short_help=_study.purpose)(command_of(_study))

@@ -125,7 +125,7 @@ def _ordered(name: str, made: Encoded) -> OnnxNetwork:
 
 
 def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
-    """One line."""
+    """Say in one line which operators of a network the encoding does not know, and how many of each it has."""
     listed = ", ".join(f"{operator} x {count}" for operator, count in sorted(unknown.items()))
     return f"{name} has operators that this encoding does not know, which count as 'other' without FLOPs: {listed}"
 

@@ -1,4 +1,4 @@
-"""What every latency model has in common: fitting, predicting, and a file without pickle.
+"""What every latency model by genes has in common: fitting, predicting, and a file without pickle.
 
 A model predicts for one search space. It reads either integer rows of that space (per-layer genes) or, when fitted to a
 table that holds only averages, the space's summary encoding; architectures and rows can be asked for in both cases.
@@ -162,7 +162,7 @@ class GeneLatencyModel(LatencyModel):
             SpaceError: the model was fitted for another space.
         """
         header, arrays = read_model_file(path)
-        if header.get("kind") not in (cls.name, cls.saved_as):
+        if header.get("kind") not in (cls.name, cls.saved_as or cls.name):
             raise DataError(f"{path} holds latency model {header.get('kind')!r}; expected {cls.name!r}")
         model = cls.restored(header, arrays, path)
         if space is not None:
@@ -180,7 +180,7 @@ class GeneLatencyModel(LatencyModel):
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
             model.interval = (float(header["interval"][0]), float(header["interval"][1]))
-            model.info = dict(header["info"])
+            model.info = _checked_info(header["info"])
         except NasExtError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -201,3 +201,21 @@ class GeneLatencyModel(LatencyModel):
                 f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; collect and fit for"
                 f" {space.name!r}, or use the space the model was made for"
             )
+
+
+def _checked_info(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``info`` of a file, as far as others compute with it; a KeyError or a TypeError names what is lacking or
+    garbled."""
+    info = dict(given)
+    settings = info.get("settings") or {}
+    if not isinstance(settings, dict):
+        raise TypeError("settings")
+    for name in ("workload", "timing"):
+        if not isinstance(settings.get(name) or {}, dict):
+            raise TypeError(name)
+    reference_ms = info.get("reference_ms")
+    if isinstance(reference_ms, bool) or not isinstance(reference_ms, int | float | None):
+        raise TypeError("reference_ms")
+    if settings.get("timing") and reference_ms is None:  # a published table has neither
+        raise KeyError("reference_ms")
+    return info

@@ -83,8 +83,8 @@ class LatencyDataset:
         try:
             space = space_from_dict(header["space"], str(path))
             settings = with_all_timing(header["settings"])
-            found = cls(Path(path), space, settings, header["machine"], float(header["reference_ms"]))
-        except (KeyError, TypeError, ValueError) as error:
+            found = cls(Path(path), space, settings, dict(header["machine"]), float(header["reference_ms"]))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: the header lacks or garbles {error}; restore the file or collect anew") from None
         for number, record in enumerate(records, start=2):
             found._check(record, number)

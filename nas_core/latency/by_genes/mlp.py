@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from nas_core.errors import ConfigError
+from nas_core.checks import SEEDS, Range, check_fields
 from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace
@@ -26,6 +26,11 @@ __all__ = ["HATConfig", "HATModel", "MLPConfig", "MLPModel"]
 
 _CHECK_EVERY = 50
 _LEFT_OUT = 0.1
+_RANGES = {
+    **dict.fromkeys(("hidden", "layers", "steps", "batch"), Range(1)),
+    "lr": Range(0, without=(0,)),
+    "seed": SEEDS,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +53,7 @@ class MLPConfig:
     """Seed of the initial weights, the batches and the rows kept out."""
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "layers", "steps", "batch"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
-        if not self.lr > 0:
-            raise ConfigError(f"lr is {self.lr}, expected a number above 0")
+        check_fields(self, ranges=_RANGES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ class PredictedMeasurements:
             "model": self.model.name,
             "model_sha256": self._digest,
             "runtime": self.model.info.get("runtime"),
-            "held_out_mape_percent": None if held_out is None else held_out["mape_percent"],
+            "held_out_mape_percent": held_out.get("mape_percent") if isinstance(held_out, dict) else None,
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:

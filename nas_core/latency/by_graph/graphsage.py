@@ -17,7 +17,7 @@ from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.priced import Priced
-from nas_core.latency.by_graph.prices import log_static
+from nas_core.latency.by_graph.prices import check_kinds, log_static
 from nas_core.latency.by_graph.sage_net import SageConfig, SageNet, neighbours_of
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.nn_former.log_readout import scale_of
@@ -48,8 +48,7 @@ class GraphSageModel(GraphLatencyModel):
 
     def check(self, graphs: Graphs) -> None:
         super().check(graphs)
-        if int(graphs.ops.max()) >= KINDS:
-            raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
+        check_kinds(graphs)
 
     @property
     def _attributes(self) -> int:

@@ -185,13 +185,16 @@ class KernelSumModel(GraphLatencyModel):
         nets = []
         for member in range(self.config.members):
             own = {name.partition(".")[2]: value for name, value in tensors.items() if name.startswith(f"{member}.")}
-            net = KernelNet(self.config.width)
-            net.load_state_dict(own)
+            with torch.device("meta"):  # a width that was altered takes no memory
+                net = KernelNet(self.config.width)
+            net.load_state_dict(own, assign=True)
             nets.append(net.to(self.device).eval().requires_grad_(False))
         if len(tensors) != len(nets) * len(nets[0].state_dict()) + 2:
             raise DataError("a tensor that no member has")
         if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
             raise DataError("a weight is no finite number")
+        if any(value.dtype != torch.float32 for net in nets for value in net.state_dict().values()):
+            raise DataError("a weight is no number of 32 bits")
         if any(bool((net.prices <= 0).any() or (net.scale <= 0).any()) for net in nets):
             raise DataError("a price or a scale is not above 0")
         self._nets, self._scale, self._weights = tuple(nets), scale, weights

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.graph import GraphError, Graphs
+from nas_core.graph import Graphs
 from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES
-from nas_core.graph.onnx.operators import CORRECTED, KINDS
+from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.latency.by_graph.prices import check_kinds
 
 __all__ = ["NUMBERS", "SURROUNDINGS", "Kernels"]
 
@@ -58,8 +59,7 @@ class Kernels:
             GraphError: an operation index of no kind.
         """
         assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
-        if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
-            raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
+        check_kinds(graphs)
         network = np.repeat(np.arange(len(graphs)), graphs.sizes)
         costs = graphs.costs.astype(np.float64)
         busy = np.flatnonzero((costs[:, 0] + costs[:, 2]) > 0)

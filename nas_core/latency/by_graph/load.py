@@ -15,7 +15,7 @@ __all__ = ["load_networks", "measured_on"]
 
 
 def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
-    """A folder of ``nas-ext latency dataset``, the unpacked NNLQP release, or an .npz file of
+    """Read a folder of ``nas-ext latency dataset``, the unpacked NNLQP release, or an .npz file of
     :meth:`NetworkLatencies.save`, which holds one runtime. Each network once, however often it was measured.
 
     Args:

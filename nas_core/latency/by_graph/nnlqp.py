@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nas_core.errors import DataError, MissingHostError, NasExtError
+from nas_core.files import read_bytes
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
@@ -47,13 +48,12 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
     """The rows of ``gt.txt`` or ``gt_stage.txt``, in the file's order.
 
     Raises:
-        DataError: the file is missing or empty, or a row is malformed; the message says which.
+        DataError: the file is missing, empty or a pipe, or a row is malformed; the message says which.
+        NasExtError: it cannot be read.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(path).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise DataError(f"{path} is no table of NNLQP ({error})") from None
     rows = [_row(line.split(), f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
     if not rows:

@@ -58,7 +58,7 @@ def predict_networks(
     shapes: Mapping[str, Any] | None = None,
     batch: int | None = None,
 ) -> list[NetworkPrediction]:
-    """ONNX files, each read in the encoding that the model was trained with.
+    """Predict the latency of ONNX files, each read in the encoding that the model was trained with.
 
     Args:
         model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.
@@ -74,7 +74,7 @@ def predict_networks(
 
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
-    """Networks that were read already, in the model's encoding."""
+    """Predict the latency of networks that were read already, in the model's encoding."""
     predicted, spread = model.predict_with_spread(Graphs.of([network.graph for network in networks]))
     return [
         NetworkPrediction(n.name, float(ms), float(s), n.flops_g, n.params_m, n.access_m, n.unknown)
@@ -87,7 +87,7 @@ def predict_module_latency(
     example_inputs: Tensor | tuple[Tensor, ...],
     model: GraphLatencyModel | str | Path | None = None,
 ) -> NetworkPrediction:
-    """A torch module, such as one of ``timm.create_model``, for inputs of those shapes.
+    """Predict the latency of a torch module, such as one of ``timm.create_model``, for inputs of those shapes.
 
     Args:
         model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.

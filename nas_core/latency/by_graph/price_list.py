@@ -36,7 +36,7 @@ class CountsConfig:
 
 
 class CostsModel(GraphLatencyModel):
-    """Least squared relative error over weights from 0 on."""
+    """A sum of what a network costs, with weights from 0 on that give the least squared relative error."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.operators import KINDS
 
-__all__ = ["costs_by_kind", "log_static", "relative_nnls", "shrunk_prices"]
+__all__ = ["check_kinds", "costs_by_kind", "log_static", "relative_nnls", "shrunk_prices"]
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +20,16 @@ def log_static(graphs: Graphs) -> Floats:
     return np.log(np.maximum(graphs.static.astype(np.float64), 1e-9))
 
 
+def check_kinds(graphs: Graphs) -> None:
+    """Refuse graphs whose operations are no kinds of an encoding of ONNX operators.
+
+    Raises:
+        GraphError: an operation index of no kind.
+    """
+    if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
+        raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
+
+
 def costs_by_kind(graphs: Graphs) -> Floats:
     """``(G, 3 KINDS)`` sums over the nodes of each kind of operator: how many do anything, GFLOPs, memory access in
     million elements.
@@ -28,8 +38,7 @@ def costs_by_kind(graphs: Graphs) -> Floats:
         GraphError: an operation index of no kind.
     """
     assert graphs.costs is not None
-    if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
-        raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
+    check_kinds(graphs)
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
     place = graph * KINDS + graphs.ops
     flops, _, access = graphs.costs.astype(np.float64).T

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "shipped"
 
 
 def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
-    """The one for that runtime: of this device if there is one, else the first by name.
+    """The shipped model for that runtime: of this device if there is one, else the first by name.
 
     Raises:
         ConfigError: none is shipped for that runtime.
@@ -27,7 +27,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
 
 
 def shipped_for(device_name: str) -> GraphLatencyModel:
-    """The first one by name for that device, whatever its runtime.
+    """The first shipped model by name for that device, whatever its runtime.
 
     Raises:
         UnknownChoiceError: none is shipped for that device.

@@ -128,3 +128,18 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
         assert code == 2 and out == "", arguments
         assert message in err and err.count("\n") == 1, (arguments, err)
     assert model.read_bytes() == good
+
+
+@pytest.mark.parametrize("lost", ["reference_ms", "timing", "unknown timing"])
+def test_a_model_that_does_not_say_how_it_was_measured(measured, tmp_path, capsys, lost):
+    run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.json")
+    content = json.loads((tmp_path / "m.json").read_text())
+    if lost == "unknown timing":
+        content["info"]["settings"]["timing"]["hourglass"] = 1
+    else:
+        del (content["info"] if lost == "reference_ms" else content["info"]["settings"])[lost]
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    get_space("hat_small").largest().save(tmp_path / "a.json")
+    code, out, err = run(capsys, "check", "--model", tmp_path / "m.json", "--architecture", tmp_path / "a.json")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "damaged (KeyError: 'reference_ms')" in err if lost == "reference_ms" else "lack or garble" in err

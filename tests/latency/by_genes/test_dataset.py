@@ -116,6 +116,17 @@ def test_files_that_are_something_else(tmp_path, content, message):
         load_latency_data(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("settings", ["seed"]), ("settings", {"timing": "wall"}), ("machine", "abacus")]
+)
+def test_a_garbled_header_is_one_line(tmp_path, name, value):
+    path = tmp_path / "lat.jsonl"
+    LatencyDataset.begin(path, get_space("hat_small"), {}, {}, 1.0)
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}) + "\n")
+    with pytest.raises(DataError, match="header lacks or garbles"):
+        LatencyDataset.read(path)
+
+
 @pytest.mark.parametrize("value", ["NaN", "-1.0", '"fast"', "null"])
 def test_spoilt_latency_names_the_line(tmp_path, machine, value):
     path = tmp_path / "lat.jsonl"

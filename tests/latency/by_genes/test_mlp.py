@@ -61,3 +61,9 @@ def test_same_seed_same_model_and_global_generator_untouched(measured):
 def test_wrong_size():
     with pytest.raises(ConfigError, match="layers is 0"):
         MLPConfig(layers=0)
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", -1), ("lr", float("inf")), ("steps", 2.5), ("batch", "8")])
+def test_settings_that_cannot_be_are_refused_before_the_training(name, value):
+    with pytest.raises(ConfigError, match=f"{name} is {value!r}; expected a"):
+        MLPConfig(**{name: value})

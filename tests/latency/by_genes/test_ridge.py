@@ -1,3 +1,4 @@
+import json
 import time
 
 import numpy as np
@@ -128,6 +129,18 @@ def test_other_space_and_damaged_files(measured, tmp_path):
         path.write_text(text.replace(old, new))
         with pytest.raises(DataError, match=message):
             load_latency_model(path)
+    content = json.loads(text)
+    for settings in ("hat", {"workload": "translation"}, {"timing": [2]}):
+        path.write_text(json.dumps({**content, "info": {"settings": settings}}))
+        with pytest.raises(DataError, match="damaged"):
+            load_latency_model(path)
+    path.write_text(json.dumps({**content, "info": {"reference_ms": "fast"}}))
+    with pytest.raises(DataError, match=r"damaged .*reference_ms"):
+        load_latency_model(path)
+    path.write_text(json.dumps({name: value for name, value in content.items() if name != "kind"}))
+    for load in (load_latency_model, LinearModel.load):
+        with pytest.raises(DataError, match=r"no kind|latency model None"):
+            load(path)
     path.write_text("[]")
     with pytest.raises(DataError, match="no latency model"):
         load_latency_model(path)

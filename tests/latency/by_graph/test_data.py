@@ -11,6 +11,7 @@ from nas_core.errors import DataError, UnknownChoiceError
 from nas_core.latency.by_graph import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.load import load_networks
 from tests.latency.by_graph.networks import data
+from tests.latency.by_graph.toy import toy_networks
 
 
 def test_in_domain_keeps_the_order_and_leaves_nothing_out() -> None:
@@ -64,6 +65,17 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for name in ("other.npz", "array.npz.npy", "absent.npz"):
         with pytest.raises(DataError, match=name.replace(".", r"\.")):
             NetworkLatencies.load(tmp_path / name)
+
+
+def test_costs_below_0_are_refused_before_anything_is_learned(tmp_path: Path) -> None:
+    path = tmp_path / "set.npz"
+    toy_networks(12).save(path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["costs"] = -arrays["costs"]
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match="expected none below 0"):
+        NetworkLatencies.load(path)
 
 
 def test_sets_that_do_not_fit_together_are_refused() -> None:

@@ -64,6 +64,17 @@ def test_beyond_the_training_costs_on_paper_go_on() -> None:
     assert np.all(model.predict(larger) > 1.5 * model.predict(large))
 
 
+def test_a_width_that_was_altered_takes_no_memory() -> None:
+    model = KernelSumModel(**SMALL).fit(toy_networks(20))
+    header, tensors = model.contents()
+    header["settings"]["width"] = 2**24
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        KernelSumModel.restored(header, tensors)
+    whole = {name: value.double() if name == "0.out.weight" else value for name, value in tensors.items()}
+    with pytest.raises(DataError, match="32 bits"):
+        KernelSumModel.restored(model.contents()[0], whole)
+
+
 def test_the_sum_and_the_whole() -> None:
     data = toy_networks(40)
     model = KernelSumModel(**SMALL).fit(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import numpy as np
@@ -105,4 +106,7 @@ def test_folders_without_a_table_are_refused(tmp_path: Path) -> None:
         read_nnlqp(tmp_path / "absent")
     (tmp_path / "gt.txt").write_bytes(np.arange(200, 250, dtype=np.uint8).tobytes())
     with pytest.raises(DataError, match="no table of NNLQP"):
+        read_nnlqp(tmp_path)
+    os.mkfifo(tmp_path / "gt_stage.txt")
+    with pytest.raises(DataError, match="is a pipe"):
         read_nnlqp(tmp_path)

@@ -81,3 +81,6 @@ def test_finalists_are_left_unmeasured_without_the_model_s_device(tmp_path: Path
     (record,) = remeasure([SMALL_SPACE.smallest()], model)
     assert record["precision"] == "bf16" and record["raw_ms"] > 0
     assert json.dumps(record) and TimingConfig(**model.info["settings"]["timing"]).precision == "bf16"
+    del model.info["settings"]["timing"]
+    assert remeasure([SMALL_SPACE.smallest()], model) == [{}]
+    assert "lack or garble 'timing'" in caplog.text

@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(site: Site) -> Cost:
-    """0 FLOPs where the operator is not known."""
+    """What an operator costs; 0 FLOPs where it is not known."""
     kind = operator_kind(site.kind)
     params = sum(math.prod(s) for s, weight in zip(site.ins, site.weight, strict=True) if weight and s)
     flops = 0 if kind is None else _flops(site, CORRECTED[kind])

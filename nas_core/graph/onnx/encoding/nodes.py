@@ -14,7 +14,7 @@ FREE = Cost(0, 0, 0)
 
 @dataclass
 class Encoded:
-    """Filled node by node, sources before targets."""
+    """The nodes that an encoding makes, filled in one by one, sources before targets."""
 
     batch: int
     operations: list[str] = field(default_factory=list)

@@ -186,10 +186,11 @@ class NetworkSet:
             raise DataError(f"{place} lacks name, family or settings; remove the line")
         if "error" in row:
             return
+        measured = row.get("measured")
         for runtime in self.reference_ms:
-            times = row.get("measured", {}).get(runtime, {})
+            times = measured.get(runtime) if isinstance(measured, dict) else None
             for name in ("corrected_ms", "relative", "reference_ms"):
-                value = times.get(name)
+                value = times.get(name) if isinstance(times, dict) else None
                 if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
                     raise DataError(
                         f"{place}: {name} in {runtime} is {value!r}, expected a number above 0; remove the line"

@@ -30,9 +30,8 @@ class PlannedNetwork(NamedTuple):
 
 def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
     """The first ``count`` networks of the seed's list: one of each family in turn, so that drift of the machine is not
-    taken for a property of a family, and any beginning of the list is a smaller data set.
-    Each has a ``batch`` from 1 to the most, drawn by chance, if that is
-    more than 1 and the family takes any.
+    taken for a property of a family, and any beginning of the list is a smaller data set. Each has a ``batch`` from 1
+    to the most, drawn by chance, if that is more than 1 and the family takes any.
 
     Raises:
         ConfigError: a family gave no other network in 50 draws, or no network is asked for.

@@ -141,7 +141,7 @@ def provider_options(timing: TimingConfig) -> dict[str, str]:
 
 
 def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, Any]:
-    """Their versions, for the description of the machine.
+    """Check that the runtimes can measure so; their versions, for the description of the machine.
 
     Raises:
         UnknownChoiceError: there is no such runtime. ConfigError: none or one twice, onnxruntime cannot use the device,

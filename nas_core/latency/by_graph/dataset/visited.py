@@ -135,7 +135,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:
-    """Finite, and equal in all runtimes."""
+    """Insist that outputs are finite, and equal in all runtimes.
+
+    Raises:
+        BrokenNetwork: they are not.
+    """
     reference = next(iter(outputs))
     for name, found in outputs.items():
         for output, first in zip(found, outputs[reference], strict=True):

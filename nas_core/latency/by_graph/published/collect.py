@@ -78,8 +78,8 @@ def collect_published(
     Raises:
         UnknownChoiceError: no such device. ConfigError: the folder was begun with other networks, the table has fewer
         networks, another process fills the folder, or ``graphs`` holds networks of something else. DataError: a folder
-        is damaged or something else. NasExtError:
-        it cannot be written, or no network can be exported. MissingHostError: onnx is not installed.
+        is damaged or something else. NasExtError: it cannot be written, or no network can be exported.
+        MissingHostError: onnx is not installed.
     """
     config = config or PublishedConfig()
     require("onnx", "exporting networks", "onnx")

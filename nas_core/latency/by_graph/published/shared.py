@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, DataError
 from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.published.source import NetworkSource
@@ -34,7 +34,12 @@ class MadeGraphs:
         usable = [row for row in found.rows if "error" not in row and row.get("source") == by]
         if found.settings.get("opset") != OPSET:
             usable = []
-        self._files = {_key(row["settings"], row.get("published", {})): found.onnx_path(row["name"]) for row in usable}
+        try:
+            self._files = {
+                _key(row["settings"], row.get("published", {})): found.onnx_path(row["name"]) for row in usable
+            }
+        except (AttributeError, KeyError, TypeError) as error:
+            raise DataError(f"{folder}: a row lacks or garbles {error} of its network; remove the line") from None
 
     def of(self, network: PublishedNetwork) -> Path | None:
         """The file of this network at this image size, whatever its batch; None where there is none."""

@@ -169,7 +169,13 @@ def test_other_files_are_refused(content: str, message: str, tmp_path: Path) -> 
 
 def test_damaged_rows_are_refused(made: NetworkSet, tmp_path: Path) -> None:
     header, row = (json.loads(line) for line in (made.path / "dataset.jsonl").read_text().splitlines()[:2])
-    for changes, message in [({"name": 3}, "lacks name"), ({"measured": {}}, "corrected_ms in onnxruntime is None")]:
+    absent = "corrected_ms in onnxruntime is None"
+    for changes, message in [
+        ({"name": 3}, "lacks name"),
+        ({"measured": {}}, absent),
+        ({"measured": [1.0]}, absent),
+        ({"measured": {"onnxruntime": 1.0}}, absent),
+    ]:
         (tmp_path / "dataset.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps({**row, **changes})}\n")
         with pytest.raises(DataError, match=f"line 2.*{message}"):
             NetworkSet.read(tmp_path)

@@ -119,6 +119,11 @@ def test_graphs_that_cannot_be_taken(folder: Path, tmp_path: Path) -> None:
         collect_published(tmp_path / "set", found, Source(), graphs=tmp_path / "none")
     newer = type("Newer", (Source,), {"version": "1.1"})()
     assert MadeGraphs(folder / "set", newer).of(found.devices["i7"][0]) is None
+    (tmp_path / "altered").mkdir()
+    lines = (folder / "set" / "dataset.jsonl").read_text().replace('"img_size"', '"size"')
+    (tmp_path / "altered" / "dataset.jsonl").write_text(lines)
+    with pytest.raises(DataError, match="a row lacks or garbles 'img_size'"):
+        MadeGraphs(tmp_path / "altered", Source())
     assert not (tmp_path / "set").exists()
 
 
