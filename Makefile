@@ -3,7 +3,7 @@
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
 #   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
-#   ARGS="..."       demo, test, nightly, bench, test-cuda, bench-cuda: passed on
+#   ARGS="..."       demo, test, nightly, bench, compatibility, test-cuda, bench-cuda: passed on
 #   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
 #                    its torch sees a GPU, else python3
 
@@ -20,7 +20,7 @@ PY := .venv/bin/python
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly check docs bench test-cuda bench-cuda
+.PHONY: help setup demo test nightly check docs bench compatibility test-cuda bench-cuda
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -46,6 +46,9 @@ docs: setup  ## the pages as a site in build/site; a broken link is an error
 
 bench: setup  ## speed against references; JSON in benchmarks/results
 	$(PY) -m benchmarks $(ARGS)
+
+compatibility: setup  ## wheel and sdist in empty environments, each extra alone; page docs/compatibility.md
+	$(PY) -m tools.compatibility $(ARGS)
 
 test-cuda:  ## every test of a kind of device on a GPU, also without .venv
 	$(CUDA_PYTHON) -m tests.on_cuda $(ARGS)
