@@ -290,8 +290,8 @@ class Strategy(StrategyDescription, ABC):
             raise ConfigError(f"not the state of a search ({error}); start without it") from None
 
     def _keys(self, rows: Sequence[Sequence[int]]) -> list[bytes]:
-        known = np.array(rows, np.int64).reshape(-1, self.space.slots.count)
-        outside = ((known < ABSENT) | (known >= self.space.slots.sizes)).any()
-        if outside or ((known == ABSENT) == self.space.slots.exists(known)).any():
+        given = np.array(rows, np.int64).reshape(-1, self.space.slots.count)
+        known = np.clip(given, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
+        if (known != given).any() or ((known == ABSENT) == self.space.slots.exists(known)).any():
             raise ValueError(f"options that space {self.space.name!r} does not have")
-        return row_keys(known.astype(np.int16))
+        return row_keys(known)
