@@ -17,6 +17,7 @@ CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torc
 	&& echo .venv/bin/python || echo python3)
 
 PY := .venv/bin/python
+KILLED := tests/timm_ext/test_killed.py tests/fairseq_ext/training/test_killed.py
 MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
@@ -35,8 +36,8 @@ demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 test: setup  ## all tests, two at a time; or ARGS, such as tests/search
 	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)
 
-nightly: setup  ## 2,000 damaged inputs of all commands, each day from another seed; pages, every program started anew
-	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q tests/hardening $(ARGS)
+nightly: setup  ## 2,000 damaged inputs of all commands, each day others; more kills; pages, every program started anew
+	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q $(KILLED) tests/hardening $(ARGS)
 	NAS_EXT_COLD=1 $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder README.md docs $(ARGS)
 
 mutants: setup  ## small faults in central files of the core, which their tests must notice; or ARGS, such as a file

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
 from nas_core.files import csv_cell, read_json, write_atomic, write_json
 from nas_core.space import Architecture
 
@@ -108,9 +108,13 @@ class ParetoArchive:
         known = isinstance(content, dict) and content.get("format") == FORMAT and content.get("version") == VERSION
         if not known or not all(isinstance(content.get(key), list) for key in ("objectives", "entries")):
             raise DataError(f"{path} is no Pareto archive; expected format {FORMAT!r}, version {VERSION}")
-        archive = cls(content["objectives"])
-        for entry in content["entries"]:
-            archive.add(Architecture(entry["genes"]), entry["metrics"])
+        try:
+            archive = cls(content["objectives"])
+            for entry in content["entries"]:
+                archive.add(Architecture(entry["genes"]), entry["metrics"])
+        except (AttributeError, LookupError, TypeError, ValueError, ArchitectureError, ConfigError) as error:
+            reason = str(error) if isinstance(error, NasExtError) else f"{type(error).__name__}: {error}"
+            raise DataError(f"{path} is a damaged Pareto archive ({reason}); save it anew") from None
         return archive
 
 

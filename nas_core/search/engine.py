@@ -209,10 +209,8 @@ class SearchEngine:
         rows = self.space.rows(self.given)
         within = np.any([strategy.proposals.feasible(rows) for strategy in self.strategies.values()], axis=0)
         outside = {architecture for architecture, good in zip(self.given, within, strict=True) if not good}
-        allowed, front = (
-            {one: evaluated[one] for one in evaluated if one not in outside},
-            ParetoArchive(self.objectives),
-        )
+        allowed = {one: metrics for one, metrics in evaluated.items() if one not in outside}
+        front = ParetoArchive(self.objectives)
         for architecture, metrics in allowed.items():
             front.add(architecture, metrics)
         return allowed, front

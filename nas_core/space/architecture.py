@@ -70,7 +70,7 @@ class Architecture(Mapping[str, Gene]):
     def number(self, name: str) -> int:
         """The integer gene ``name``, for sizes and counts."""
         value = self[name]
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not isinstance(value, int):
             raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer")
         return value
 

@@ -13,12 +13,12 @@ __all__ = ["MOST_LAYERS", "Choice"]
 
 MOST_LAYERS = 10_000
 """Layers of a gene at most; more is a slip of the pen, which would take memory without end."""
-
-
 MOST_OPTIONS = 32_767
 """Options of a layer at most: rows hold their indices as numbers of 16 bits."""
 MOST_IN_ALL = 1_000_000
 """Options of all layers of a gene at most."""
+LARGEST_CODE = 1e30
+"""Up to which an option is a number of encodings, which have 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Choice:
                 raise SpaceError(f"choice {self.name!r} lists an option twice: {list(row)}")
         if self.per is None and len(self.options) != 1:
             raise SpaceError(f"choice {self.name!r} has options for several layers but no depth gene ('per')")
+        if not 0 <= self.scale <= LARGEST_CODE:
+            raise SpaceError(f"choice {self.name!r} has scale {self.scale!r}; expected 0 to {LARGEST_CODE:g}")
         object.__setattr__(self, "_code", self._code_table())
 
     @classmethod
@@ -86,11 +88,12 @@ class Choice:
                 if isinstance(option, str):
                     names[option] = None
                 else:
-                    try:
-                        table[option] = float(option)
-                    except OverflowError:
-                        text = f"{str(option)[:20]}.., which is too large"
-                        raise SpaceError(f"choice {self.name!r} has option {text}") from None
+                    if not -LARGEST_CODE <= option <= LARGEST_CODE:
+                        raise SpaceError(f"choice {self.name!r} has option {str(option)[:20]}, which is too large")
+                    table[option] = float(option)
+        for option, code in self.codes:
+            if not -LARGEST_CODE <= code <= LARGEST_CODE:
+                raise SpaceError(f"choice {self.name!r} has code {code!r} of {option!r}, which is no usable number")
         table.update({name: float(position) for position, name in enumerate(names)})
         return table
 

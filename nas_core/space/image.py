@@ -63,8 +63,8 @@ def image_space(
     """A space of image transformers; feed-forward widths by ``ffn_dims`` or by ``mlp_ratios``.
 
     A single kind of attention, by the name that ``nas_core.layers.attention.KINDS`` has, becomes a fixed gene, several
-    a choice of each layer. ``relative_clip``: distance in
-    tokens from which on relative positions count as equal, in softmax attention; 0 for none.
+    a choice of each layer. ``relative_clip``: distance in tokens from which on relative positions count as equal, in
+    softmax attention; 0 for none.
     """
     fixed = {"head_dim": head_dim, "image_size": image_size, "patch_size": patch_size, "relative_clip": relative_clip}
     ffn = {"ffn_dim": ffn_dims} if ffn_dims else {"mlp_ratio": mlp_ratios}

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nas_core.space.attention_codes import LINEAR_FIRST
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 from nas_core.space.stack import attention_choice, size_choices
 
 __all__ = ["masked_lm_space"]
-
-_CODES = {"linear": 0.0, "softmax": 1.0}
-"""In the order that files of spaces have."""
 
 
 def masked_lm_space(
@@ -40,7 +38,7 @@ def masked_lm_space(
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     if tuple(attention) != ("softmax",):
-        choices.append(attention_choice(attention, max(layers), _CODES))
+        choices.append(attention_choice(attention, max(layers), LINEAR_FIRST))
     return SearchSpace(name, choices, {"head_dim": head_dim, "sequence_length": sequence_length})
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from nas_core.errors import unknown_choice
 from nas_core.space.architecture import Architecture
-from nas_core.space.attention_codes import attention_codes
+from nas_core.space.attention_codes import LINEAR_FIRST, attention_codes
 from nas_core.space.choice import Choice
 from nas_core.space.hat import hat_small, translation_space
 from nas_core.space.registry import register_space
@@ -20,7 +20,6 @@ __all__ = ["ATTENTION_GENES", "attention_of", "found_translation", "with_attenti
 
 _SEARCHED = ("softmax", "linear")
 """What the paper's layers choose from."""
-_CODES = {"linear": 0.0, "softmax": 1.0}
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
 """A network whose space lacks one of them uses softmax there."""
 
@@ -40,7 +39,7 @@ def with_attention(
         depth = f"{gene.split('.')[0]}.layers"
         layers = max(int(option) for option in space.choice(depth).options[0])
         if tuple(kinds) != ("softmax",):
-            choices.append(Choice.make(gene, kinds, depth, layers, attention_codes(kinds, _CODES)))
+            choices.append(Choice.make(gene, kinds, depth, layers, attention_codes(kinds, LINEAR_FIRST)))
     return SearchSpace(name, choices, space.fixed)
 
 
@@ -67,11 +66,13 @@ def _wmt14() -> SearchSpace:
 
 @register_space
 def mformer_wmt14_en_de() -> SearchSpace:
+    """mFormer's space for WMT'14 English to German: softmax or linear attention in each encoder layer."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de")
 
 
 @register_space
 def mformer_wmt14_en_de_all() -> SearchSpace:
+    """The same with a choice for every attention, those of the decoder too."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de_all", _SEARCHED, _SEARCHED, _SEARCHED)
 
 

@@ -38,13 +38,14 @@ class Slots:
 
     def _depth_columns(self) -> dict[str, tuple[int, NDArray[np.int64]]]:
         table = {}
-        by_name = dict(zip((choice.name for choice in self.choices), self.columns, strict=True))
+        by_name = {choice.name: (choice, columns) for choice, columns in zip(self.choices, self.columns, strict=True)}
         for name in sorted(self.depth_genes):
             if name not in by_name:
                 raise SpaceError(f"no choice named {name!r}, but others are repeated by it; add it")
-            if self.choices[[c.name for c in self.choices].index(name)].per is not None:
+            gene, columns = by_name[name]
+            if gene.per is not None:
                 raise SpaceError(f"depth gene {name!r} is itself repeated per layer; a depth must be one gene")
-            depths = self.choices[[c.name for c in self.choices].index(name)].options[0]
+            depths = gene.options[0]
             if not all(isinstance(depth, int) and depth >= 0 for depth in depths):
                 raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts")
             for choice in self.choices:
@@ -52,7 +53,7 @@ class Slots:
                     raise SpaceError(
                         f"choice {choice.name!r} lists {len(choice.options)} layers, {name!r} goes up to {max(depths)}"
                     )
-            table[name] = (by_name[name].start, np.array(depths, np.int64))
+            table[name] = (columns.start, np.array(depths, np.int64))
         return table
 
     def _code_table(self) -> NDArray[np.float32]:

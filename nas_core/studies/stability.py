@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import os_errors
 from nas_core.latency import load_latency_model
 from nas_core.search import STRATEGIES, Strategy, search
 from nas_core.search.constraints import Constraint
@@ -20,6 +18,7 @@ from nas_core.search.registry import config_of, strategy_options
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import Study, Subject, examples_of, one_space, same_examples
 from nas_core.studies.result import Measure, Pairs, StudyResult
+from nas_core.studies.trainings import digest_of
 
 __all__ = ["STABILITY", "StabilityStudyConfig"]
 
@@ -78,7 +77,7 @@ class _Stability(Study):
         costs: dict[str, Any] = dict(costs_on_paper(space))
         if model is not None:
             costs["latency_ms"] = lambda architecture: float(model.predict(architecture)[0])
-        cost = next((name for name in _COSTS if name in costs), "seed")
+        axis = next((name for name in _COSTS if name in costs), "seed")
         rows: list[dict[str, Any]] = []
         summary, series = [], {}
         for number, subject in enumerate(subjects, start=1):
@@ -93,7 +92,7 @@ class _Stability(Study):
                 for seed, figures in found.items()
             ]
             values = np.array([loss for _, loss in losses])
-            x = [figures.get(cost, float(seed)) for seed, figures in found.items()]
+            x = [figures.get(axis, float(seed)) for seed, figures in found.items()]
             series[subject.name] = (x, [figures["loss"] for figures in found.values()])
             summary.append(
                 {
@@ -125,7 +124,7 @@ class _Stability(Study):
                 Measure("networks", "different networks", "d"),
             ),
             summary,
-            Pairs(series, _COSTS.get(cost, cost), "loss of the best network", equal=False),
+            Pairs(series, _COSTS.get(axis, axis), "loss of the best network", equal=False),
             (self.about,),
         )
 
@@ -148,14 +147,12 @@ def _searched(
         f"seed {seed}": kind.made(space, list(limits), settings, objectives=["loss"], seed=seed)
         for seed in range(1, config.seeds + 1)
     }
-    with os_errors("read", subject.path), subject.path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     search(
         strategies,
         subject.supernet.evaluate,
         folder,
         objectives=["loss"],
-        settings={"checkpoint_sha256": digest, "evaluated_on": examples_of(subject)},
+        settings={"checkpoint_sha256": digest_of(subject.path), "evaluated_on": examples_of(subject)},
         progress=False,
     )
     found = {}

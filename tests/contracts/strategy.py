@@ -149,6 +149,18 @@ class StrategyContract:
             with pytest.raises(ConfigError, match="not the state"):
                 self.make(SPACE, [limit(3000.0)], 3).load_state_dict(broken)
 
+    def test_state_with_options_that_the_space_does_not_have_is_refused_in_one_line(self) -> None:
+        strategy = self.make(SPACE, [limit(3000.0)], 3)
+        strategy.ask(2)
+        state = json.loads(json.dumps(strategy.state_dict()))
+        first = state["waiting"][0]
+        for option in (99_999, 50, -7, -1):
+            with pytest.raises(ConfigError, match="not the state"):
+                self.make(SPACE, [limit(3000.0)], 3).load_state_dict({**state, "waiting": [[option, *first[1:]]]})
+        told = {"told": [first], "scores": ["low"]}
+        with pytest.raises(ConfigError, match="not the state"):
+            self.make(SPACE, [limit(3000.0)], 3).load_state_dict({**state, **told})
+
     def test_order_of_results_does_not_matter(self) -> None:
         one, other = (self.make(SPACE, [limit(3000.0)], 1) for _ in range(2))
         rng = np.random.default_rng(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,6 +143,26 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("[]")
     with pytest.raises(DataError, match="no Pareto archive"):
         ParetoArchive.load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"objectives": [["loss"]]},
+        {"objectives": []},
+        {"entries": [1]},
+        {"entries": [{}]},
+        {"entries": [{"genes": None, "metrics": {}}]},
+        {"entries": [{"genes": {"a": None}, "metrics": {}}]},
+        {"entries": [{"genes": {"a": 1}, "metrics": None}]},
+        {"entries": [{"genes": {"a": 1}, "metrics": {"loss": "low"}}]},
+    ],
+)
+def test_a_damaged_file_is_told_in_one_line(tmp_path: Path, damage: dict[str, Any]) -> None:
+    whole = {"format": "nas-ext/pareto", "version": 1, "objectives": ["loss"], "entries": []}
+    (tmp_path / "pareto.json").write_text(json.dumps(whole | damage))
+    with pytest.raises(DataError, match=r"pareto\.json is a damaged Pareto archive \(.+\); save it anew"):
+        ParetoArchive.load(tmp_path / "pareto.json")
 
 
 @pytest.mark.parametrize("objectives", [[], ["loss", "loss"]])

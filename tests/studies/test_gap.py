@@ -123,6 +123,8 @@ def test_results_that_are_there_already_train_nothing(checkpoint: Path, tmp_path
         ({"architecture": {"width": 9}, "metrics": {"loss": 1.0}}, "record 4 does not belong to the supernet"),
         ({"loss": 1.0}, "record 4: no field 'architecture'"),
         ({"architecture": {"width": 3}, "metrics": {"loss": True}}, "record 4 has no metrics"),
+        ({"architecture": {"width": 3}, "metrics": {"loss": 1.0}, "updates": "many"}, "record 4 has updates 'many'"),
+        ({"architecture": {"width": 3}, "metrics": {"loss": 1.0}, "seconds": -1}, "record 4 has seconds '-1'"),
         ({"architecture": {"width": 3}, "metrics": {"loss": math.nan}}, "record 4: loss is nan, so .* has diverged"),
     ],
 )

@@ -33,12 +33,9 @@ class Sizes:
     def columns(self, architectures: Sequence[Architecture]) -> Array:
         """``(B, C + 1)``: all columns with mean 0 and mean square 1 / C over random architectures, and last the common
         size, the mean of those that are sizes, with mean square 1."""
-        raw = self._raw(architectures)
         middle, deviation, common = self._scale
-        varies = deviation > 0
-        standard = (raw - middle)[:, varies] / deviation[varies]
-        sizes = standard[:, np.flatnonzero(varies) < self._sized]
-        together = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(raw))
+        standard, sizes = self._standard(self._raw(architectures), middle, deviation)
+        together = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(standard))
         return np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), together])
 
     @cached_property
@@ -57,10 +54,14 @@ class Sizes:
         raw = self._raw(self.space.architectures(rows))
         middle, deviation = raw.mean(0), raw.std(0)
         deviation[deviation <= 1e-9 * np.abs(middle)] = 0.0
+        _, sizes = self._standard(raw, middle, deviation)
+        return middle, deviation, float(sizes.mean(1).std()) if sizes.shape[1] else 1.0
+
+    def _standard(self, raw: Array, middle: Array, deviation: Array) -> tuple[Array, Array]:
+        """The raw columns that vary, with mean 0 and deviation 1, and those of them that are sizes."""
         varies = deviation > 0
         standard = (raw - middle)[:, varies] / deviation[varies]
-        sizes = standard[:, np.flatnonzero(varies) < self._sized]
-        return middle, deviation, float(sizes.mean(1).std()) if sizes.shape[1] else 1.0
+        return standard, standard[:, np.flatnonzero(varies) < self._sized]
 
     def _raw(self, architectures: Sequence[Architecture]) -> Array:
         rows = self.space.rows(architectures)

@@ -12,10 +12,11 @@ import numpy as np
 
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Limits
+from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.description import StrategyDescription, check_same
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, SearchSpace, space_to_dict
-from nas_core.space.slots import Rows
+from nas_core.space.slots import ABSENT, Rows
 
 __all__ = ["Strategy"]
 
@@ -104,7 +105,8 @@ class Strategy(StrategyDescription, ABC):
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
         """The score of a new result, infinity if it failed; a strategy that keeps more of it does so here."""
-        return _score(metrics.get(self.metric))
+        score = plain_metrics({self.metric: metrics.get(self.metric)})[self.metric]
+        return math.inf if score is None else score
 
     def describe(self) -> dict[str, Any]:
         """All settings as plain data; two strategies with equal descriptions behave equally."""
@@ -214,9 +216,9 @@ class Strategy(StrategyDescription, ABC):
 
     def best(self) -> tuple[Architecture, float] | None:
         """The member with the least score so far, the earliest proposed among equals; None while there is none."""
-        scores = [(self._scores[key], key) for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
-        score, key = min(scores, key=lambda pair: pair[0], default=(math.inf, None))
-        return None if key is None else (self._values([key])[0], score)
+        good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
+        key = min(good, key=self._scores.__getitem__, default=None)
+        return None if key is None else (self._values([key])[0], self._scores[key])
 
     def _refill(self) -> bool:
         while not self._ended and not self._queue and not (self.barrier and self._waiting):
@@ -281,20 +283,15 @@ class Strategy(StrategyDescription, ABC):
             self._members, self._queue, self._waiting = (
                 dict.fromkeys(self._keys(state[name])) for name in ("members", "queue", "waiting")
             )
-            scores = [math.inf if score is None else score for score in state["scores"]]
+            scores = [math.inf if score is None else float(score) for score in state["scores"]]
             self._scores = dict(zip(self._keys(state["told"]), scores, strict=True))
             self._restore(state)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ConfigError(f"not the state of a search ({error}); start without it") from None
 
     def _keys(self, rows: Sequence[Sequence[int]]) -> list[bytes]:
-        return row_keys(np.array(rows, np.int16).reshape(-1, self.space.slots.count))
-
-
-def _score(value: Any) -> float:
-    """The value as a number to minimise; infinity if it is none."""
-    try:
-        score = float(value)
-    except (TypeError, ValueError):
-        return math.inf
-    return score if math.isfinite(score) else math.inf
+        given = np.array(rows, np.int64).reshape(-1, self.space.slots.count)
+        known = np.clip(given, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
+        if (known != given).any() or ((known == ABSENT) == self.space.slots.exists(known)).any():
+            raise ValueError(f"options that space {self.space.name!r} does not have")
+        return row_keys(known)

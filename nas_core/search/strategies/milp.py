@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.search.strategies.additive import AdditiveFit, LinearCosts, Variables
-from nas_core.search.strategies.base import Strategy
+from nas_core.search.strategies.informed import InformedStrategy
 from nas_core.search.strategies.milp_config import MILPConfig
 from nas_core.search.strategies.program import Program
 from nas_core.search.strategies.proposals import row_keys
@@ -48,7 +48,7 @@ MUTATED = 0.1
 """What programs do not give is filled with children of the best, each gene replaced with this probability."""
 
 
-class MILP(Strategy):
+class MILP(InformedStrategy):
     """Search by integer programs with hard constraints, behind ask/tell; the module lists what is ours."""
 
     config: MILPConfig
@@ -145,12 +145,6 @@ class MILP(Strategy):
 
     # -- integer programs --------------------------------------------------------------------------------------------
 
-    def _evaluated(self) -> tuple[Rows, Numbers]:
-        """All successful evaluations, in an order that does not depend on who was told first."""
-        others = sorted(key for key in self._scores if key not in self._members)
-        keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
-        return self._rows(keys), np.array([self._scores[key] for key in keys])
-
     def _fitted(self, rows: Rows, values: Numbers) -> AdditiveFit:
         best = values.min()
         worst = best + BAD * (np.median(values) - best)
@@ -173,7 +167,8 @@ class MILP(Strategy):
             row, budgets = self._proposal(parts, costs, limits, budgets, taken)
             if row is not None:
                 found.append(row)
-        return self._with_children(found, count, taken)
+        chosen = np.concatenate([self.space.slots.empty(), *found])
+        return self._with_children(chosen, count, taken, self.config.per_round, MUTATED)
 
     def _best_of(self, rows: Rows) -> Rows:
         keys = row_keys(rows)
@@ -212,23 +207,6 @@ class MILP(Strategy):
                 taken.add(key)
                 return row, budgets
         return None, budgets
-
-    def _with_children(self, found: list[Rows], count: int, taken: set[bytes]) -> Rows:
-        """Those found, filled with children of the best evaluated architectures and, if need be, random ones."""
-        missing = count - len(found)
-        good = sorted((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
-        parents = self._rows(good[: self.config.per_round])
-
-        def mutated(k: int) -> Rows:
-            return self.space.mutate_rows(parents[self.rng.integers(len(parents), size=k)], MUTATED, self.rng)
-
-        rows = [*found, self.proposals.take(mutated, missing, taken)]
-        missing = count - sum(map(len, rows))
-        rows.append(self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken))
-        return np.concatenate(rows)
-
-    def _order(self, key: bytes) -> tuple[float, bytes]:
-        return self._scores[key], key
 
     def _state(self) -> dict[str, Any]:
         return {"reference": self._reference, "counts": dict(self._counts)}

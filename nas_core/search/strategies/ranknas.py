@@ -14,7 +14,6 @@ Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -23,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.search.constraints import Limits
-from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gene_importance import (
     Importance,
     importance_of,
@@ -31,6 +29,7 @@ from nas_core.search.strategies.gene_importance import (
     most_important,
     read_importance,
 )
+from nas_core.search.strategies.informed import InformedStrategy
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
 from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig, renewed_settings
@@ -43,7 +42,7 @@ FREQUENT = 0.05
 """Share of the random architectures whose options are counted for genes that do not matter."""
 
 
-class RankNAS(Strategy):
+class RankNAS(InformedStrategy):
     """RankNAS with hard constraints, behind ask/tell; the module lists what is ours.
 
     Args:
@@ -157,12 +156,6 @@ class RankNAS(Strategy):
         ranker.fit(rows, values)
         return self._best_ranked(ranker, self._pruning(ranker, rows, values))
 
-    def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
-        """All successful evaluations, in an order that does not depend on who was told first."""
-        others = sorted(key for key in self._scores if key not in self._members)
-        keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
-        return self._rows(keys), np.array([self._scores[key] for key in keys])
-
     def _pruning(self, ranker: Ranker, rows: Rows, values: NDArray[np.float64]) -> Callable[[Rows], Rows]:
         """What sets the genes that do not matter to the options that the ranking prefers."""
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
@@ -201,8 +194,7 @@ class RankNAS(Strategy):
 
         start = self.proposals.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
         ranked(start if len(start) else self.proposals.initial(rng, config.per_ranking, set()))
-        best = min((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
-        ranked(self._rows([best]))
+        ranked(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
             parents = self._rows(sorted(seen, key=lambda key: (seen[key], key))[: config.parents])
             count, taken = len(parents), set(seen)
@@ -222,27 +214,9 @@ class RankNAS(Strategy):
                 break
         known = set(self._members) | set(self._scores)
         order = [key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known]
-        return self._filled(order[: config.per_ranking - round(config.explore * config.per_ranking)], known)
-
-    def _filled(self, chosen: list[bytes], known: set[bytes]) -> Rows:
-        """What is proposed: those chosen, children of the best evaluated architectures, and if need be random ones."""
-        count, taken = self.config.per_ranking, known | set(chosen)
-        good = sorted((key for key, score in self._scores.items() if math.isfinite(score)), key=self._order)
-        parents = self._rows(good[:count])
-
-        def mutated(k: int) -> Rows:
-            drawn = parents[self.rng.integers(len(parents), size=k)]
-            return self.space.mutate_rows(drawn, self.config.mutation_prob, self.rng)
-
-        rows = [self._rows(chosen)]
-        rows.append(self.proposals.take(mutated, count - len(chosen), taken))
-        missing = count - sum(map(len, rows))
-        if missing:
-            rows.append(self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken))
-        return np.concatenate(rows)
-
-    def _order(self, key: bytes) -> tuple[float, bytes]:
-        return self._scores[key], key
+        chosen = order[: config.per_ranking - round(config.explore * config.per_ranking)]
+        taken, count = known | set(chosen), config.per_ranking
+        return self._with_children(self._rows(chosen), count, taken, count, config.mutation_prob)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}

@@ -61,11 +61,8 @@ class SharedSearch:
             ConstraintError: nothing meets the limits.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
-            self.strategy, self._opened, self._told = (
-                self._made(),
-                {},
-                set(),
-            )  # another worker was first to propose one of them
+            # Another worker was first to propose one of them.
+            self.strategy, self._opened, self._told = self._made(), {}, set()
         if not self.strategy.generation:
             self._open(results, openings)
             self.strategy.start()

@@ -12,6 +12,7 @@ from typing import Any
 from nas_core.errors import ConfigError
 from nas_core.files import make_folder, write_json
 from nas_core.layers import MoSConfig
+from nas_core.layers.mos import NONE
 from nas_core.locks import only_process
 from nas_core.studies.base import Subject
 from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
@@ -35,7 +36,7 @@ def experts_of(subject: Subject) -> MoSConfig:
         raise ConfigError(
             f"{subject.path}: its host trains no supernets with other experts; this needs a host that does"
         )
-    if supernet.experts.kind == "none":
+    if supernet.experts.kind == NONE:
         raise ConfigError(f"{subject.path} has no experts; give a supernet that was trained with --mos")
     return supernet.experts
 

@@ -15,7 +15,7 @@ __all__ = ["ask_for", "check_examples", "doubts", "metric_of", "named_with_unit"
 
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
-    """Whether all were evaluated on the same, as far as hosts and results say.
+    """Check that all were evaluated on the same, as far as hosts and results say.
 
     Args:
         where: the file that the results are from.

@@ -39,8 +39,9 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
     """Results of standalone networks, one JSON object a line: ``architecture``, and ``metrics`` by name.
 
     Raises:
-        DataError: a record has no architecture of the space, no metrics (its training has not ended), or the
-            architecture of an earlier one; or a metric is no finite number (its training has diverged).
+        DataError: a record has no architecture of the space, no metrics (its training has not ended), the
+            architecture of an earlier one, or updates or seconds that are no numbers; or a metric is no finite number
+            (its training has diverged).
     """
     found: dict[Architecture, int] = {}
     runs = []
@@ -58,10 +59,13 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
             raise DataError(f"{where} has no metrics: its training has not ended; finish it, or take the record out")
         if bad := diverged(metrics):
             raise DataError(f"{where}: {bad}, so that the training has diverged; train it anew, or take the record out")
+        examples, seconds, updates = (record.get(name) for name in ("examples", "seconds", "updates"))
+        for name, value in (("seconds", seconds), ("updates", updates)):
+            if value is not None and not (_is_number(value) and 0 <= value < math.inf):
+                raise DataError(f"{where} has {name} {str(value)[:40]!r}; expected a number, or none")
         if architecture in found:
             raise DataError(f"{where} is of the same architecture as record {found[architecture]}; keep one of them")
         found[architecture] = number
-        examples, seconds, updates = (record.get(name) for name in ("examples", "seconds", "updates"))
         runs.append(StandaloneRun(architecture, dict(metrics), str(examples or ""), seconds, updates))
     if not runs:
         raise DataError(f"{path} holds no records; expected one JSON object a line with an architecture and metrics")
