@@ -40,8 +40,8 @@ _ALL = {
 }  # fmt: skip
 GROUPS = {
     "What quality": (
-        "translation", "estimates-of-supernets", "estimates-of-bert-supernets", "studies-of-a-supernet", "real-bleu",
-        "attention-quality", "images",
+        "translation", "estimates-of-supernets", "estimates-at-equal-passes", "further-training",
+        "estimates-of-bert-supernets", "studies-of-a-supernet", "real-bleu", "attention-quality", "images",
     ),
     "What a trained model is worth": (
         "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",
@@ -61,7 +61,7 @@ GROUPS = {
 """The sections as readers ask for them."""
 SECTIONS: dict[str, Section] = {name: _ALL[name] for names in GROUPS.values() for name in names}
 """All sections by anchor, also those whose results are not there yet."""
-NOT_SHOWN: dict[str, str] = {}
+NOT_SHOWN = {"mutants": "how many small faults the tests notice; for those who change the code, see CONTRIBUTING.md"}
 """Results that have no place on the page, each with the reason."""
 
 

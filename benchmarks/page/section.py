@@ -53,10 +53,13 @@ class Section:
     picture: Picture | None = None
     optional: bool = False
     """Whether it is left out until all its results are there."""
+    part: str = ""
+    """Of an optional one: what its first result must also hold."""
 
     def shown(self, results: Results) -> bool:
         """Whether the page has it."""
-        return not self.optional or set(self.names) <= set(results.names)
+        there = set(self.names) <= set(results.names)
+        return not self.optional or (there and (not self.part or self.part in results[self.names[0]]))
 
     @property
     def template(self) -> str:

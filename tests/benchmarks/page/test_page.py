@@ -28,7 +28,7 @@ ANCHORS = {
     "search-speed", "from-a-trained-translation-model", "from-a-trained-image-model",
     "from-a-trained-masked-language-model", "attention-of-a-trained-model", "networks-that-timm-measured",
     "short-trainings-beside-long-ones", "real-bleu", "estimates-of-supernets", "samplers-of-optuna",
-    "estimates-of-bert-supernets", "studies-of-a-supernet",
+    "estimates-at-equal-passes", "further-training", "estimates-of-bert-supernets", "studies-of-a-supernet",
 }  # fmt: skip
 """What other pages link to."""
 SHOWN = sections(Results())

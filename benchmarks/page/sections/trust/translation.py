@@ -69,15 +69,19 @@ def _trust(results: Results) -> Mapping[str, str]:
         " network by itself. An error that is a distance then grows with what is good."
         if ahead
         else "Experts lower no inherited loss here.",
-        **_passes(results), **_further(results),
     }  # fmt: skip
 
 
-def _passes(results: Results) -> dict[str, str]:
-    """Supernets of as many passes as a standalone training."""
-    content = results[NAME]["equal_passes"]
+def _one_standalone_training(results: Results) -> list[Mapping[str, Any]]:
+    """The rows of supernets that had as many passes as a standalone training; of SPOS these are as many updates."""
     one_pass = [row for row in results[NAME]["rows"] if row["method"] == SPOS]
-    found = methods([*one_pass, *content["rows"]])
+    return [*one_pass, *results[NAME]["equal_passes"]["rows"]]
+
+
+def _passes(results: Results) -> Mapping[str, str]:
+    """Supernets of as many passes as a standalone training."""
+    rows = _one_standalone_training(results)
+    found = methods(rows)
     errors, losses = changes(found, "error"), changes(found, "inherited_loss")
     beyond = {name: rows for name, rows in found.items() if name not in (SPOS, REFERENCE, *PAPERS)}
     plain = found[PAPERS[1]]
@@ -89,10 +93,10 @@ def _passes(results: Results) -> dict[str, str]:
         )
     ]  # fmt: skip
     return {
-        "passes_updates": count(content["updates"]), "passes_table": compared(found),
-        "passes_side": _side([*one_pass, *content["rows"]]), "passes_changes": told(errors),
-        "passes_losses": joined(f"{signed(share, 1)} {name}" for name, share in losses.items()),
-        "passes_verdict": _verdict(results, errors, "error_saved"),
+        "updates": count(results[NAME]["equal_passes"]["updates"]), "table": compared(found),
+        "side": _side(rows), "changes": told(errors),
+        "losses": joined(f"{signed(share, 1)} {name}" for name, share in losses.items()),
+        "verdict": _verdict(results, errors, "error_saved"),
         "beyond": f"Of them {joined(better)} {'has' if len(better) == 1 else 'have'} a lower inherited loss than"
         f" plain {PAPERS[1]} experts with every seed."
         if better
@@ -100,7 +104,7 @@ def _passes(results: Results) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _further(results: Results) -> dict[str, str]:
+def _further(results: Results) -> Mapping[str, str]:
     """How many updates subnets need until they are as good as standalone."""
     content = results[NAME]["further"]
     found = methods(content["rows"])
@@ -112,37 +116,46 @@ def _further(results: Results) -> dict[str, str]:
         for name, rows in found.items()
     ]  # fmt: skip
     return {
-        "further_table": table(["", "further updates", "to SPOS", "reached"], rows),
-        "further_networks": count(len(content["rows"][0]["networks"])), "every": count(content["every"]),
-        "most": count(content["most_updates"]), "further_changes": told(saved),
-        "further_published": _spread(_published(results, "updates_saved")),
-        "further_verdict": _verdict(results, saved, "updates_saved"),
-        "further_seeds": count(max(len(each) for each in found.values())),
+        "table": table(["", "further updates", "to SPOS", "reached"], rows),
+        "networks": count(len(content["rows"][0]["networks"])), "every": count(content["every"]),
+        "most": count(content["most_updates"]), "changes": told(saved),
+        "published": _spread(_published(results, "updates_saved")),
+        "verdict": _verdict(results, saved, "updates_saved"),
+        "seeds": count(max(len(each) for each in found.values())),
     }  # fmt: skip
 
 
+def _scatter(results: Results, figure: Figure, rows: Sequence[Mapping[str, Any]]) -> None:
+    axes = figure.subplots()
+    alone = [each["loss"] for each in results[NAME]["standalone"]]
+    order = (SPOS, REFERENCE, *PAPERS)
+    for name, own in methods(row for row in rows if row["method"] in order).items():
+        inherited = [mean(values) for values in zip(*(row["inherited"] for row in own), strict=True)]
+        axes.plot(alone, inherited, "o", color=COLOURS[order.index(name)], label=name, markersize=5)
+    ends = [min(alone), max(alone)]
+    axes.plot(ends, ends, color=GREY, linewidth=1)
+    axes.set_xlabel("standalone loss")
+    axes.set_ylabel("inherited loss, mean of seeds")
+    legend_above(axes, 4)
+
+
 def _draw(results: Results, figure: Figure) -> None:
-    content = results[NAME]
-    alone = [each["loss"] for each in content["standalone"]]
-    one_pass = [row for row in content["rows"] if row["method"] == SPOS]
-    parts = {"equal updates": content["rows"], "equal passes": [*one_pass, *content["equal_passes"]["rows"]]}
-    for axes, (title, rows) in zip(figure.subplots(1, 2, sharex=True), parts.items(), strict=True):
-        found = {name: own for name, own in methods(rows).items() if name in (SPOS, REFERENCE, *PAPERS)}
-        for name, own in found.items():
-            colour = COLOURS[(SPOS, REFERENCE, *PAPERS).index(name)]
-            inherited = [mean(values) for values in zip(*(row["inherited"] for row in own), strict=True)]
-            axes.plot(alone, inherited, "o", color=colour, label=name, markersize=4)
-        axes.plot([min(alone), max(alone)], [min(alone), max(alone)], color=GREY, linewidth=1)
-        axes.set_xlabel(f"standalone loss ({title})")
-    figure.axes[0].set_ylabel("inherited loss, mean of seeds")
-    legend_above(figure.axes[0], 2)
+    _scatter(results, figure, results[NAME]["rows"])
 
 
-PICTURE = Picture(
-    "supernet-trust",
-    "Inherited loss of networks over their standalone loss, for each way of training a supernet: on the left with equal"
-    " updates, on the right with equal passes.",
-    _draw,
-    (7.6, 3.8),
-)
-SECTIONS = [Section("Estimates of supernets", (NAME,), _trust, PICTURE, optional=True)]
+def _draw_passes(results: Results, figure: Figure) -> None:
+    _scatter(results, figure, _one_standalone_training(results))
+
+
+ALT = "Inherited loss of networks over their standalone loss, for each way of training a supernet"
+SECTIONS = [
+    Section(
+        "Estimates of supernets", (NAME,), _trust, Picture("supernet-trust", f"{ALT}.", _draw), optional=True
+    ),
+    Section(
+        "Estimates at equal passes", (NAME,), _passes,
+        Picture("supernet-passes", f"{ALT}, with as many passes as a standalone training has.", _draw_passes),
+        optional=True, part="equal_passes",
+    ),
+    Section("Further training", (NAME,), _further, optional=True, part="further"),
+]  # fmt: skip
