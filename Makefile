@@ -17,7 +17,7 @@ CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torc
 	&& echo .venv/bin/python || echo python3)
 
 PY := .venv/bin/python
-KILLED := tests/timm_ext/test_killed.py tests/fairseq_ext/training/test_killed.py
+KILLED := tests/timm_ext/training/test_killed.py tests/fairseq_ext/training/test_killed.py
 MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 

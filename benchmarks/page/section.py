@@ -54,7 +54,7 @@ class Section:
     optional: bool = False
     """Whether it is left out until all its results are there."""
     part: str = ""
-    """Of an optional one: what its first result must also hold."""
+    """What the first result of an optional one must also hold."""
 
     def shown(self, results: Results) -> bool:
         """Whether the page has it."""

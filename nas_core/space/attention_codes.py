@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ["LINEAR_FIRST", "attention_codes"]
 
 LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
-"""Of published spaces, in the order that files of spaces for translation and for masked language models have: a space
-with another order is another space."""
+"""Codes of published spaces, in the order that files of spaces for translation and for masked language models have: a
+space with another order is another space."""
 
 
 def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dict[Any, float]:

@@ -13,7 +13,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.space import save_space
 from tests.cli.searching import SPACE
-from tests.killing import finished, killed_and_finished
+from tests.hardening.killing import finished, killed_and_finished
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]

@@ -30,7 +30,7 @@ from tools.compatibility.page import PAGE, RESULTS, page
 from tools.compatibility.trying import PROGRAMS, doctor_is_wrong, doctor_says
 
 NOTED = json.loads(RESULTS.read_text(encoding="utf-8"))
-EXTRAS_OF_A_CLONE = {"all", "dev", "docs"}
+EXTRAS_OF_A_CLONE = {"all", "dev", "docs", "mutants"}
 """``all`` is several of the others at once; the other two serve who works on the project."""
 
 

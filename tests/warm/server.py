@@ -71,7 +71,7 @@ def attend(asker: socket.socket) -> None:
     request = json.loads(text)
     if read_at_import(request["environment"]) != read_at_import(FIRST):
         asker.sendall(b"cold\n")
-        os._exit(0)
+        os._exit(0)  # private: a fork must not run what its server left to the end
     program = os.fork()
     if program == 0:
         asker.close()
@@ -90,7 +90,7 @@ def attend(asker: socket.socket) -> None:
     _, status = os.waitpid(program, 0)
     with contextlib.suppress(OSError):  # who asked has ended
         asker.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    os._exit(0)
+    os._exit(0)  # private: a fork must not run what its server left to the end
 
 
 def read_at_import(environment: dict[str, str]) -> dict[str, str]:
@@ -147,7 +147,7 @@ def leave() -> None:
     if ENDS:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(ENDS[-1])
+        os._exit(ENDS[-1])  # private: a fork must not run what its server left to the end
 
 
 if __name__ == "__main__":

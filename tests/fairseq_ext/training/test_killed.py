@@ -10,7 +10,7 @@ import torch
 from fairseq import checkpoint_utils
 
 from tests.fairseq_ext.running import run
-from tests.killing import finished, killed_and_finished
+from tests.hardening.killing import finished, killed_and_finished
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.killing import finished, killed_and_finished
+from tests.hardening.killing import finished, killed_and_finished
 from tests.timm_ext.running import train
 from timm_ext.checkpoint import read_checkpoint
 
