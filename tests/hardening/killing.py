@@ -7,12 +7,14 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
 
 __all__ = ["KILLS", "finished", "killed_and_finished"]
 
-KILLS = 5 if "NAS_EXT_HARDENING" in os.environ else 1
+KILLS = 4 if "NAS_EXT_HARDENING" in os.environ else 1
 """How often work is killed before it may end; more often in the nightly form"""
 WAIT_S = 240
 
@@ -20,6 +22,7 @@ WAIT_S = 240
 def _silent(work: Callable[[], object]) -> None:
     for number in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    torch.set_num_threads(1)
     work()
 
 
@@ -30,33 +33,34 @@ def _begin(work: Callable[[], object]) -> multiprocessing.process.BaseProcess:
     return process
 
 
-def _end(process: multiprocessing.process.BaseProcess) -> None:
+def finished(work: Callable[[], object]) -> None:
+    """Do the work in peace."""
+    process = _begin(work)
     process.join(WAIT_S)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
     assert process.exitcode == 0, process.exitcode
 
 
-def finished(work: Callable[[], object]) -> float:
-    """Do the work in peace; the seconds it took."""
-    start = time.monotonic()
-    _end(_begin(work))
-    return time.monotonic() - start
+def killed_and_finished(
+    work: Callable[[], object], done: Callable[[], Sequence[Any]], whole: int, seed: int
+) -> list[list[Any]]:
+    """Kill the work ``KILLS`` times and let it end; what was ``done`` at each kill.
 
-
-def killed_and_finished(work: Callable[[], object], folder: Path, seconds: float, seed: int) -> list[int]:
-    """Kill the work ``KILLS`` times and let it end; the files that ``folder`` held after each kill.
-
-    Moments are drawn from the ``seconds`` that the whole work takes, so that most kills meet it somewhere in between.
+    It is killed a moment after so much was done, of the ``whole`` that there is to do, so that how far it came does not
+    depend on the machine. At least one kill meets it between its first and its last thing.
     """
     stream, seen = random.Random(seed), []
-    for _ in range(20 * KILLS):
-        process = _begin(work)
-        time.sleep(stream.random() * seconds)
+    for part in range(1, KILLS + 1):
+        process, deadline = _begin(work), time.monotonic() + WAIT_S
+        while process.is_alive() and len(done()) < max(1, part * whole // (KILLS + 1)) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(stream.random() * 0.02)
         process.kill()
-        process.join(WAIT_S)
+        process.join()
         if process.exitcode == -signal.SIGKILL:
-            seen.append(sum(path.is_file() for path in folder.rglob("*")))
-        if len(seen) == KILLS:
-            break
-    assert len(seen) == KILLS, "the work always ended before it could be killed"
-    _end(_begin(work))
+            seen.append(list(done()))
+    assert any(0 < len(each) < whole for each in seen), f"no kill met unfinished work: {[len(each) for each in seen]}"
+    finished(work)
     return seen
