@@ -1,7 +1,7 @@
 """Whether estimates of BERT supernets hold: inherited against standalone masked-LM loss, routing and conflict.
 
 ``python -m benchmarks bert_trust NAME=BIN [NAME=BIN ..] --work DIR`` where each BIN is a folder of ``fairseq-preprocess
---only-source`` (the committed result: WikiText-2, whose test split is trained on and whose validation split judges, and
+--only-source`` (such as WikiText-2, whose test split is trained on and whose validation split judges, and
 tiny Shakespeare, of which the last tenth judges; 2,000 subwords each). Supernets with and without experts have equal
 updates and batches of the sandwich rule; the same random networks are trained from scratch once for each corpus. Each
 step writes below DIR and is skipped when that exists; the result is written anew after each supernet.

@@ -1,7 +1,7 @@
 """Every study of a supernet, on a small one of each host, each from one command.
 
 ``python -m benchmarks study_figures [BIN] --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a joined
-dictionary (Multi30k en-de, lower-cased, 3,000 subwords in the committed result); images are CIFAR-10, of which
+dictionary (such as Multi30k en-de, lower-cased, 3,000 subwords); images are CIFAR-10, of which
 NAS_EXT_DATA names the folder. Without the one or the other, that host is left out. Each host trains a supernet with
 neuron-wise experts, and each study is asked about it; those that compare supernets train what they need. Each step
 writes below DIR and is skipped when that exists, so an interrupted run goes on; the result is written anew after each

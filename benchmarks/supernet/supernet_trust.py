@@ -113,6 +113,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
+    if (args.further or args.beyond) and not args.equal_passes:
+        parser.error("--further and --beyond are measured with --equal-passes")
     if args.bin is None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks supernet_trust --help")
         return

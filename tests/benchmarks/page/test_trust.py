@@ -36,8 +36,8 @@ def translation() -> dict[str, Any]:
     return {
         **ABOUT, "updates": 900, "tokens": 1024, "standalone": ALONE,
         "rows": [
-            row("SPOS", 1, 1.0, 6.5), row("sandwich", 1, 0.2, 5.3, -1), row("sandwich", 2, 0.3, 5.2, -1),
-            row("neuron-wise", 1, 0.4, 5.1, -1),
+            row("SPOS", 1, 1.0, 6.5), row("sandwich", 1, 0.2, 5.27, -1), row("sandwich", 2, 0.3, 5.4, -1),
+            row("neuron-wise", 1, 0.4, 5.28, -1),
         ],
         "equal_passes": {
             "updates": 300,
@@ -65,7 +65,25 @@ def test_errors_are_compared_seed_by_seed(tmp_path: Path) -> None:
     assert "| neuron-wise | 0.400 | +100 % |" in text, "0.4 against the sandwich of the same seed, not of both"
     assert "Here the change is +100 % neuron-wise: that does not hold here." in text
     assert "for some supernets, lower for others" in text
-    assert "The neuron-wise subnets are better than those of the sandwich rule alone, and both are" in text
+    assert "inherited loss here" in text, "below the mean of both seeds, not below that of its own"
+    content = translation()
+    content["rows"][3]["inherited_loss"] = 5.25
+    text = told("estimates-of-supernets", tmp_path, supernet_trust=content)
+    assert "neuron-wise subnets are better than those of the sandwich rule alone, and these are on average" in text
+    content["rows"][1]["bias"] = 0.5
+    text = told("estimates-of-supernets", tmp_path, supernet_trust=content)
+    assert "The inherited loss is lower with neuron-wise experts than without any." in text
+
+
+def test_parts_that_are_not_measured_are_not_judged(tmp_path: Path) -> None:
+    content = translation()
+    content["rows"] = content["rows"][:1]
+    content["equal_passes"]["rows"] = content["equal_passes"]["rows"][:1]
+    content["further"]["rows"] = content["further"]["rows"][1:2]
+    assert "that is not judged yet" in told("estimates-of-supernets", tmp_path, supernet_trust=content)
+    text = told("estimates-at-equal-passes", tmp_path, supernet_trust=content)
+    assert "is not judged yet." in text and "every seed" not in text
+    assert "| sandwich | 300 | | 50 % |" in told("further-training", tmp_path, supernet_trust=content)
 
 
 def test_equal_passes_have_a_verdict_of_their_own(tmp_path: Path) -> None:
@@ -73,7 +91,8 @@ def test_equal_passes_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     assert "| neuron-wise | 0.300 ± 0.000 | −50 % |" in text and "have 300 updates" in text
     assert "All inherited losses are higher than standalone ones on average. Against the sandwich rule" in text
     assert "the error by −50 % neuron-wise, the inherited loss by −4.9 % neuron-wise: the paper's claim" in text
-    assert "on the error holds for neuron-wise. Of them near has a lower inherited loss than plain neuron-wise" in text
+    assert "on the error holds for neuron-wise. Of what goes beyond it, near has a lower inherited loss than" in text
+    assert "than neuron-wise experts with every seed of 2." in text
 
 
 @pytest.mark.parametrize(("updates", "verdict"), [(200, "−50 % neuron-wise: that holds for neuron-wise."),

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.page.words import fixed, joined, table
 
-__all__ = ["PAPERS", "REFERENCE", "SPOS", "change", "changes", "compared", "methods", "signed", "told"]
+__all__ = ["PAPERS", "REFERENCE", "SPOS", "change", "changes", "compared", "methods", "pairs", "signed", "told"]
 
 REFERENCE = "sandwich"
 """What errors are compared with, as in the paper."""
@@ -28,16 +28,22 @@ def methods(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def change(rows: Sequence[Row], reference: Sequence[Row], value: str) -> float:
-    """By how much a value is another than the reference's of the same seeds, as share of it."""
+def pairs(rows: Sequence[Row], reference: Sequence[Row], value: str) -> list[tuple[float, float]]:
+    """A value of two methods, for each seed that both have."""
     beside = {row["seed"]: row[value] for row in reference}
-    pairs = [(row[value], beside[row["seed"]]) for row in rows if row["seed"] in beside]
-    return sum(own for own, _ in pairs) / sum(other for _, other in pairs) - 1
+    return [(row[value], beside[row["seed"]]) for row in rows if row["seed"] in beside]
+
+
+def change(rows: Sequence[Row], reference: Sequence[Row], value: str) -> float | None:
+    """By how much a value is another than the reference's of the same seeds, as share of it; None without any."""
+    found = pairs(rows, reference, value)
+    return sum(own for own, _ in found) / sum(other for _, other in found) - 1 if found else None
 
 
 def changes(found: Mapping[str, Sequence[Row]], value: str, reference: str = REFERENCE) -> dict[str, float]:
     """The same of each method that the paper has."""
-    return {name: change(found[name], found[reference], value) for name in PAPERS if name in found}
+    shares = {name: change(found[name], found.get(reference, ()), value) for name in PAPERS if name in found}
+    return {name: share for name, share in shares.items() if share is not None}
 
 
 def signed(share: float, digits: int = 0) -> str:
@@ -45,14 +51,14 @@ def signed(share: float, digits: int = 0) -> str:
     return f"{'+' if share > 0 else '−' if share < 0 else ''}{fixed(abs(100 * share), digits)} %"
 
 
-def told(shares: Mapping[str, float]) -> str:
+def told(shares: Mapping[str, float], digits: int = 0) -> str:
     """Changes by method, in words."""
-    return joined(f"{signed(share)} {name}" for name, share in shares.items())
+    return joined(f"{signed(share, digits)} {name}" for name, share in shares.items()) if shares else "not measured yet"
 
 
 def compared(found: Mapping[str, Sequence[Row]], first: str = "") -> str:
     """A table with a line for each method; means and deviations over seeds."""
-    return table([first, *HEAD], [[name, *_line(name, rows, found[REFERENCE])] for name, rows in found.items()])
+    return table([first, *HEAD], [[name, *_line(name, rows, found.get(REFERENCE, ()))] for name, rows in found.items()])
 
 
 def _line(method: str, rows: Sequence[Row], reference: Sequence[Row]) -> list[str]:
@@ -60,7 +66,8 @@ def _line(method: str, rows: Sequence[Row], reference: Sequence[Row]) -> list[st
         return _of_seeds([row[value] for row in rows], digits)
 
     def beside(value: str, digits: int) -> str:
-        return "" if method == REFERENCE else signed(change(rows, reference, value), digits)
+        share = None if method == REFERENCE else change(rows, reference, value)
+        return "" if share is None else signed(share, digits)
 
     routing = [row["routing"]["extremes"] for row in rows if row["routing"]]
     return [

@@ -17,6 +17,7 @@ from benchmarks.page.sections.trust.methods import (
     changes,
     compared,
     methods,
+    pairs,
     signed,
     told,
 )
@@ -32,6 +33,8 @@ NAME = "supernet_trust"
 
 def _verdict(results: Results, shares: Mapping[str, float], saved: str) -> str:
     """Whether a change is at least the paper's smallest."""
+    if not shares:
+        return "is not judged yet"
     held = [name for name in shares if -shares[name] >= min(_published(results, saved)[name])]
     return f"holds for {joined(held)}" if held else "does not hold here"
 
@@ -52,23 +55,32 @@ def _side(rows: Sequence[Mapping[str, Any]]) -> str:
     return "Inherited losses are on average higher than standalone ones for some supernets, lower for others."
 
 
+def _ahead(losses: Mapping[str, float], above_standalone: bool) -> str:
+    """What experts do to the inherited loss, and what follows for an error that is a distance."""
+    lower = [name for name, share in losses.items() if share < 0]
+    if not lower:
+        return "Experts lower no inherited loss here."
+    if not above_standalone:
+        return f"The inherited loss is lower with {joined(lower)} experts than without any."
+    return (
+        f"The {joined(lower)} subnets are better than those of the sandwich rule alone, and these are on average better"
+        " than standalone: three passes an update teach shared weights more than one pass teaches a network by itself."
+        " An error that is a distance then grows with what is good."
+    )
+
+
 def _trust(results: Results) -> Mapping[str, str]:
     content = results[NAME]
     found, alone = methods(content["rows"]), [each["loss"] for each in content["standalone"]]
     errors = changes(found, "error")
-    losses = {name: mean(row["inherited_loss"] for row in found[name]) for name in (REFERENCE, *errors)}
-    ahead = [name for name in errors if losses[name] < losses[REFERENCE] < mean(alone)]
+    apart = mean(row["bias"] for row in found.get(REFERENCE, content["rows"]))
     return {
         "table": compared(found),
         "updates": count(content["updates"]), "tokens": count(content["tokens"]), "networks": count(len(alone)),
         "seeds": count(max(len(rows) for rows in found.values())), "alone": spread(alone, 3),
         "alone_mean": fixed(mean(alone), 3), "published": _spread(_published(results, "error_saved")),
         "changes": told(errors), "verdict": _verdict(results, errors, "error_saved"), "side": _side(content["rows"]),
-        "ahead": f"The {joined(ahead)} subnets are better than those of the sandwich rule alone, and both are on"
-        " average better than standalone: three passes an update teach shared weights more than one pass teaches a"
-        " network by itself. An error that is a distance then grows with what is good."
-        if ahead
-        else "Experts lower no inherited loss here.",
+        "ahead": _ahead(changes(found, "inherited_loss"), apart < 0),
     }  # fmt: skip
 
 
@@ -83,25 +95,28 @@ def _passes(results: Results) -> Mapping[str, str]:
     rows = _one_standalone_training(results)
     found = methods(rows)
     errors, losses = changes(found, "error"), changes(found, "inherited_loss")
-    beyond = {name: rows for name, rows in found.items() if name not in (SPOS, REFERENCE, *PAPERS)}
-    plain = found[PAPERS[1]]
-    better = [
-        name for name, rows in beyond.items()
-        if len(rows) > 1 and all(
-            row["inherited_loss"] < other["inherited_loss"]
-            for row in rows for other in plain if other["seed"] == row["seed"]
-        )
-    ]  # fmt: skip
     return {
         "updates": count(results[NAME]["equal_passes"]["updates"]), "table": compared(found),
         "side": _side(rows), "changes": told(errors),
-        "losses": joined(f"{signed(share, 1)} {name}" for name, share in losses.items()),
+        "losses": told(losses, 1),
         "verdict": _verdict(results, errors, "error_saved"),
-        "beyond": f"Of them {joined(better)} {'has' if len(better) == 1 else 'have'} a lower inherited loss than"
-        f" plain {PAPERS[1]} experts with every seed."
-        if better
-        else f"None of them has a lower inherited loss than plain {PAPERS[1]} experts with every seed.",
+        "beyond": _beyond(found),
     }  # fmt: skip
+
+
+def _beyond(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Which methods that the paper does not have are better than its own with every seed that both have."""
+    plain = PAPERS[1]
+    judged = {
+        name: both for name, rows in found.items()
+        if name not in (SPOS, REFERENCE, *PAPERS) and (both := pairs(rows, found.get(plain, ()), "inherited_loss"))
+    }  # fmt: skip
+    if not judged:
+        return ""
+    better = [name for name, both in judged.items() if all(own < other for own, other in both)]
+    which = f"{joined(better)} {'has' if len(better) == 1 else 'have'}" if better else "none has"
+    seeds = spread([len(both) for both in judged.values()])
+    return f"Of what goes beyond it, {which} a lower inherited loss than {plain} experts with every seed of {seeds}."
 
 
 def _further(results: Results) -> Mapping[str, str]:
@@ -109,11 +124,10 @@ def _further(results: Results) -> Mapping[str, str]:
     content = results[NAME]["further"]
     found = methods(content["rows"])
     saved = changes(found, "updates", SPOS)
-    ahead = {name: change(own, found[SPOS], "updates") for name, own in found.items() if name != SPOS}
     rows = [
-        [name, fixed(mean(row["updates"] for row in rows), 0), "" if name == SPOS else signed(ahead[name]),
-         f"{fixed(100 * mean(row['reached'] for row in rows), 0)} %"]
-        for name, rows in found.items()
+        [name, fixed(mean(row["updates"] for row in own), 0), _share(change(own, found.get(SPOS, ()), "updates"), name),
+         f"{fixed(100 * mean(row['reached'] for row in own), 0)} %"]
+        for name, own in found.items()
     ]  # fmt: skip
     return {
         "table": table(["", "further updates", "to SPOS", "reached"], rows),
@@ -137,6 +151,10 @@ def _scatter(results: Results, figure: Figure, rows: Sequence[Mapping[str, Any]]
     axes.set_xlabel("standalone loss")
     axes.set_ylabel("inherited loss, mean of seeds")
     legend_above(axes, 4)
+
+
+def _share(share: float | None, method: str) -> str:
+    return "" if share is None or method == SPOS else signed(share)
 
 
 def _draw(results: Results, figure: Figure) -> None:
