@@ -94,8 +94,8 @@ def in_groups(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_in(group: Any) -> dict[str, Any]:
-    """The options of a group of a checkpoint's settings by name, however fairseq stored it: the group itself, so that
-    they can be changed in place. Empty where it is no group."""
+    """The options of a group of a checkpoint's settings by name, however fairseq stored it: those of a dict or a
+    namespace can be changed in place. Empty where it is no group."""
     if isinstance(group, dict):
         return group
     return dict(group) if isinstance(group, Mapping) else getattr(group, "__dict__", {})

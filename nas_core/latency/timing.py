@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,15 @@ from nas_core.device import device_index, usable_device
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.precision import PRECISIONS, check_precision, tf32
 
-__all__ = ["CLOCKS", "TimingConfig", "kind_of_device", "timed_conditions", "timing_of", "with_all_timing"]
+__all__ = [
+    "CLOCKS",
+    "TimingConfig",
+    "kind_of_device",
+    "reference_of",
+    "timed_conditions",
+    "timing_of",
+    "with_all_timing",
+]
 
 CLOCKS = ("wall", "cpu", "device")
 _UNSAID = {"precision": "fp32", "cuda_graphs": False}
@@ -92,6 +101,17 @@ def with_all_timing(settings: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(timing, Mapping):
         raise TypeError("timing")
     return {**settings, "timing": {**_UNSAID, **timing}}
+
+
+def reference_of(value: Any) -> float:
+    """Milliseconds of a reference network as a file tells them.
+
+    Raises:
+        ValueError: they are no number above 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
+        raise ValueError(f"reference_ms ({str(value)[:20]})")
+    return float(value)
 
 
 def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:

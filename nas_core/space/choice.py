@@ -89,7 +89,9 @@ class Choice:
                     names[option] = None
                 else:
                     if not -LARGEST_CODE <= option <= LARGEST_CODE:
-                        raise SpaceError(f"choice {self.name!r} has option {str(option)[:20]}, which is too large")
+                        raise SpaceError(
+                            f"choice {self.name!r} has option {str(option)[:20]}, which is no usable number"
+                        )
                     table[option] = float(option)
         for option, code in self.codes:
             if not -LARGEST_CODE <= code <= LARGEST_CODE:

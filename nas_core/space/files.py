@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _codes(source: str, name: str, pairs: Any) -> dict[Any, float]:

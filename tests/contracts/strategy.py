@@ -154,7 +154,7 @@ class StrategyContract:
         strategy.ask(2)
         state = json.loads(json.dumps(strategy.state_dict()))
         first = state["waiting"][0]
-        for option in (99_999, 50, -7, -1):
+        for option in (99_999, 50, -7, -1, 0.5):
             with pytest.raises(ConfigError, match="not the state"):
                 self.make(SPACE, [limit(3000.0)], 3).load_state_dict({**state, "waiting": [[option, *first[1:]]]})
         told = {"told": [first], "scores": ["low"]}

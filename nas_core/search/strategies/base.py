@@ -290,7 +290,9 @@ class Strategy(StrategyDescription, ABC):
             raise ConfigError(f"not the state of a search ({error}); start without it") from None
 
     def _keys(self, rows: Sequence[Sequence[int]]) -> list[bytes]:
-        given = np.array(rows, np.int64).reshape(-1, self.space.slots.count)
+        if (given := np.array(rows)).size and given.dtype.kind != "i":
+            raise ValueError("options that are no whole numbers")
+        given = given.astype(np.int64).reshape(-1, self.space.slots.count)
         known = np.clip(given, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
         if (known != given).any() or ((known == ABSENT) == self.space.slots.exists(known)).any():
             raise ValueError(f"options that space {self.space.name!r} does not have")

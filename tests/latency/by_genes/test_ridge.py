@@ -130,13 +130,14 @@ def test_other_space_and_damaged_files(measured, tmp_path):
         with pytest.raises(DataError, match=message):
             load_latency_model(path)
     content = json.loads(text)
-    for settings in ("hat", {"workload": "translation"}, {"timing": [2]}):
+    for settings in (None, [], "hat", {"workload": "translation"}, {"timing": [2]}):
         path.write_text(json.dumps({**content, "info": {"settings": settings}}))
         with pytest.raises(DataError, match="damaged"):
             load_latency_model(path)
-    path.write_text(json.dumps({**content, "info": {"reference_ms": "fast"}}))
-    with pytest.raises(DataError, match=r"damaged .*reference_ms"):
-        load_latency_model(path)
+    for value in ("fast", 0, -1, True, float("nan")):
+        path.write_text(json.dumps({**content, "info": {"reference_ms": value}}))
+        with pytest.raises(DataError, match=r"damaged .*reference_ms"):
+            load_latency_model(path)
     path.write_text(json.dumps({name: value for name, value in content.items() if name != "kind"}))
     for load in (load_latency_model, LinearModel.load):
         with pytest.raises(DataError, match=r"no kind|latency model None"):

@@ -134,5 +134,5 @@ def _settings(found: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
         if set(config.runtimes) != found.reference_ms.keys():
             raise KeyError("reference_ms")
         return config, TimingConfig(**found.settings["timing"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, ConfigError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"the settings of {found.path} lack or garble {error}; restore its first line") from None
