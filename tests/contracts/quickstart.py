@@ -81,7 +81,6 @@ class QuickstartContract:
                 **dict(one.split("=") for one in self.small),
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "PYTHONPATH": str(ROOT),
-                "OMP_NUM_THREADS": "1",
             }
         )
         done = subprocess.run(

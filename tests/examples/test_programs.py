@@ -24,7 +24,7 @@ def run(program: str, *arguments: object, folder: Path = ROOT) -> str:
     """What it prints, in a process of its own that has a minute."""
     command = ["python", str(EXAMPLES / program), *map(str, arguments)]
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
+    environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": str(ROOT)})
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
     )

@@ -83,7 +83,7 @@ class Workshop:
                 (self.folder / name).symlink_to(ROOT / name)
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         paths = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-        self.environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"})
+        self.environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": paths})
 
     def close(self) -> None:
         if self._kernel is not None:
@@ -147,7 +147,12 @@ def start_kernel(folder: Path, environment: dict[str, str]) -> tuple[Any, Any]:
     manager.start_kernel(cwd=str(folder), env=environment)
     client = manager.client()
     client.start_channels()
-    client.wait_for_ready(timeout=BLOCK_S)
+    try:
+        client.wait_for_ready(timeout=BLOCK_S)
+    except BaseException:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        raise
     return manager, client
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from sybil import Document
 
+from tests.pages import blocks
 from tests.pages.blocks import LANGUAGES, Block, Workshop, blocks_of
 from tests.toys import ROOT
 
@@ -82,3 +84,15 @@ def test_pytest_collects_every_block_that_runs() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "README.md", "docs"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=True).stdout
     assert sum("::" in line for line in told.splitlines()) == wanted > 100
+
+
+def test_a_kernel_that_does_not_begin_is_ended(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\necho $$ > {tmp_path / 'process'}\nexec sleep 600\n")
+    (tmp_path / "python").chmod(0o755)
+    workshop.environment["PATH"] = f"{tmp_path}{os.pathsep}{workshop.environment['PATH']}"
+    monkeypatch.setattr(blocks, "BLOCK_S", 1)
+    with pytest.raises(RuntimeError, match="Kernel didn't respond"):
+        workshop.python("1")
+    assert not Path("/proc", (tmp_path / "process").read_text().strip()).exists()

@@ -1,7 +1,15 @@
 """What stands in the pictures of a search."""
 
+import itertools
+import subprocess
+import sys
+
+import pytest
+
 from nas_core.report import architecture, architecture_picture, plots
 from nas_core.space import Architecture
+
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def test_a_limit_is_drawn_as_it_was_given(monkeypatch):
@@ -50,3 +58,40 @@ def test_the_front_in_both_directions():
     assert plots.pareto_front(points, maximised=True) == [(1.0, 5.5), (2.0, 6.0), (3.0, 7.0)]
     assert plots.pareto_front([]) == []
     assert plots.fronts({"a": points, "b": []}, "x", "y").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        lambda: plots.pareto([], []),
+        lambda: plots.pareto([(1.0, 2.0)], [plots.Mark("only", 1.0, 2.0)], [1.5]),
+        lambda: plots.agreement({"none": ([], [])}),
+        lambda: plots.agreement({"one": ([1.0], [1.1]), "two": ([2.0, 3.0], [2.0, 2.5])}),
+        lambda: plots.progress({}),
+        lambda: plots.progress({"a": [3.0, float("nan"), 2.0], "b": []}),
+        lambda: plots.curves({"a": ([1.0, 2.0], [3.0, float("nan")]), "b": ([], [])}, "x", "y"),
+        lambda: plots.bars({}, "x"),
+        lambda: plots.bars({"loss": {"a": 0.5, "b": 0.0}, "other": {"a": 1.0}}, "x"),
+        lambda: plots.scores([plots.Mark("x", 1.0, 20.0), plots.Mark("y", 2.0, 30.0)]),
+    ],
+)
+def test_pictures_are_drawn_from_any_amount_of_data(picture):
+    assert picture().startswith(PNG)
+
+
+def test_matplotlib_is_imported_late():
+    code = "import sys, nas_core.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_bars_are_ordered_by_the_first_series(monkeypatch):
+    figures = []
+    original = plots.png
+    monkeypatch.setattr(plots, "png", lambda figure: (figures.append(figure), original(figure))[1])
+    genes = {f"decoder.some_long_name_{i}": i / 15 for i in range(15)}
+    plots.bars({"loss": genes, "latency": dict.fromkeys(genes, 0.5)}, "tau")
+    (axes,) = figures[0].axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == sorted(genes, key=lambda name: -genes[name])
+    assert axes.yaxis_inverted() and len(axes.patches) == 30
+    boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))  # no name covers another

@@ -3,11 +3,8 @@
 import base64
 import csv
 import io
-import itertools
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -21,14 +18,11 @@ from nas_core.report import (
     comparison_table,
     describe,
     finalists_table,
-    plots,
     read_run,
     write_report,
 )
-from nas_core.report.search.evaluations import importance
 from nas_core.report.search.run import limit_label
-from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
-from nas_core.space import Architecture, get_space
+from nas_core.space import Architecture
 
 PNG = b"\x89PNG\r\n\x1a\n"
 GENES = {"encoder.layers": 2, "encoder.ffn_dim": [256, 512], "decoder.layers": 1, "decoder.ffn_dim": [256]}
@@ -108,56 +102,6 @@ def test_every_evaluation_is_a_line(run):
     }  # fmt: skip
     assert lines[2]["loss"] is None and rows[2]["loss"] == "" and rows[2]["error"] == "loss is nan"
     assert rows[0]["encoder.ffn_dim"] == "256 512" and rows[0]["encoder.layers"] == "2"
-
-
-def searched(folder, strategy, objectives):
-    """A search whose loss is the decoder's depth and a trifle, and whose cost is the feed-forward sizes."""
-    names = [choice.name for choice in strategy.space.choices]
-
-    def evaluate(architecture):
-        features = dict(zip(names, strategy.space.encode(architecture)[0].tolist(), strict=True))
-        trifle = int(architecture.key, 16) % 1000 / 1e6
-        costs = {"params_m": features["encoder.ffn_dim"] + trifle, "latency_ms": 5.0}
-        return {"loss": 2 - features["decoder.layers"] + trifle, **costs}
-
-    search({"all": strategy}, evaluate, folder, objectives=objectives, finalists=4, progress=False)
-    return read_run(folder)
-
-
-def test_genes_that_matter_stand_out(tmp_path):
-    space = get_space("hat_small")
-    strategy = RandomSearch(space, config=RandomConfig(evaluations=80))
-    found = importance(searched(tmp_path, strategy, ["loss", "params_m"]))
-    assert list(found) == ["loss", "params_m"]
-    assert all(set(values) == {choice.name for choice in space.choices} for values in found.values())
-    for metric, gene in (("loss", "decoder.layers"), ("params_m", "encoder.ffn_dim")):
-        ordered = sorted(found[metric], key=lambda name, metric=metric: -found[metric][name])
-        assert ordered[0] == gene and found[metric][gene] > 0.7 and found[metric][ordered[1]] < 0.4
-    page = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "Genes that matter" in page and "random (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
-
-
-def test_few_evaluations_show_no_importance(tmp_path):
-    run = searched(tmp_path, RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=9)), ["loss"])
-    assert importance(run) == {}
-    assert "Genes that matter" not in write_report(tmp_path).read_text(encoding="utf-8")
-
-
-def test_a_front_has_a_picture_for_each_cost(tmp_path, monkeypatch):
-    drawn = []
-    original = plots.pareto
-    monkeypatch.setattr(plots, "pareto", lambda *given: (drawn.append(given), original(*given))[1])
-    config = MultiObjectiveConfig(iterations=3, population=10, mutations=5, crossovers=5)
-    objectives = ["loss", "params_m", "latency_ms"]
-    strategy = MultiObjectiveEvolution(get_space("hat_small"), config=config, objectives=objectives[:2])
-    run = searched(tmp_path, strategy, objectives)
-    write_report(tmp_path)
-    assert [(given[3], given[4]) for given in drawn] == [("parameters (M)", "loss"), ("predicted latency (ms)", "loss")]
-    points, marks = drawn[0][:2]
-    assert len(points) == len(run.evaluations) == len(drawn[1][0]) and {x for x, _ in drawn[1][0]} == {5.0}
-    assert len(marks) == len(run.finalists) > 1 and [mark.name for mark in marks if mark.name] == ["all"]
-    costs = [row["params_m"] for row in finalists_table(run).rows]
-    assert costs == sorted(costs)
 
 
 def test_unfinished_search(run):
@@ -240,59 +184,6 @@ def test_words_for_people():
     assert text == "encoder: ffn_dim 256/512, layers 2; decoder: ffn_dim 256, layers 1; qkv_dim 128"
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [
-        lambda: plots.pareto([], []),
-        lambda: plots.pareto([(1.0, 2.0)], [plots.Mark("only", 1.0, 2.0)], [1.5]),
-        lambda: plots.agreement({"none": ([], [])}),
-        lambda: plots.agreement({"one": ([1.0], [1.1]), "two": ([2.0, 3.0], [2.0, 2.5])}),
-        lambda: plots.progress({}),
-        lambda: plots.progress({"a": [3.0, float("nan"), 2.0], "b": []}),
-        lambda: plots.curves({"a": ([1.0, 2.0], [3.0, float("nan")]), "b": ([], [])}, "x", "y"),
-        lambda: plots.bars({}, "x"),
-        lambda: plots.bars({"loss": {"a": 0.5, "b": 0.0}, "other": {"a": 1.0}}, "x"),
-        lambda: plots.scores([plots.Mark("x", 1.0, 20.0), plots.Mark("y", 2.0, 30.0)]),
-    ],
-)
-def test_pictures_are_drawn_from_any_amount_of_data(picture):
-    assert picture().startswith(PNG)
-
-
-def test_matplotlib_is_imported_late():
-    code = "import sys, nas_core.report; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_bars_are_ordered_by_the_first_series(monkeypatch):
-    figures = []
-    original = plots.png
-    monkeypatch.setattr(plots, "png", lambda figure: (figures.append(figure), original(figure))[1])
-    genes = {f"decoder.some_long_name_{i}": i / 15 for i in range(15)}
-    plots.bars({"loss": genes, "latency": dict.fromkeys(genes, 0.5)}, "tau")
-    (axes,) = figures[0].axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == sorted(genes, key=lambda name: -genes[name])
-    assert axes.yaxis_inverted() and len(axes.patches) == 30
-    boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
-    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))  # no name covers another
-
-
-def test_costs_of_other_names_are_in_the_table(tmp_path):
-    """Of limits by profilers of NNI, for instance."""
-    space = get_space("hat_small")
-
-    def evaluate(architecture):
-        return {"loss": int(architecture.key, 16) % 97, "energy_mj": 1e6 + int(architecture.key, 16) % 89}
-
-    strategy = RandomSearch(space, config=RandomConfig(evaluations=20))
-    search({"all": strategy}, evaluate, tmp_path, objectives=["loss", "energy_mj"], progress=False)
-    table = finalists_table(read_run(tmp_path))
-    costs = [row["energy_mj"] for row in table.rows]
-    assert "energy_mj" in [column.key for column in table.columns] and costs == sorted(costs) and len(costs) > 1
-    page = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "energy_mj" in (tmp_path / "finalists.csv").read_text(encoding="utf-8") and "Pareto front" in page
-
-
 @pytest.mark.parametrize("cost", [float("nan"), float("inf")])
 def test_costs_that_are_no_numbers_stand_in_no_front(run, cost):
     """The best loss at an unknown cost would end the front before all others, and with it a volume of two runs."""
@@ -301,13 +192,3 @@ def test_costs_that_are_no_numbers_stand_in_no_front(run, cost):
         journal.write(json.dumps(evaluation(4, "latency_ms<=12", cost, 1.0)) + "\n")
     assert len(read_run(run).evaluations) == 5 and read_run(run).points("latency_ms") == before
     assert comparison_table([read_run(run)]).rows[0]["volume"] == volume
-
-
-@pytest.mark.parametrize(("told", "costs"), [({"params_m": 1.5, "flops_g": 2.0}, ["params_m", "flops_g"]), ({}, [])])
-def test_a_search_without_limits_is_drawn_by_the_costs_it_tells(tmp_path, told, costs):
-    strategy = RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=12))
-    search({"all": strategy}, lambda one: {"loss": 1.0, **told}, tmp_path, progress=False)
-    assert read_run(tmp_path).costs == costs
-    page = write_report(tmp_path).read_text(encoding="utf-8")
-    assert page.count("Each dot is") == len(costs) and ("Pareto front" in page) == bool(costs)
-    assert "predicted latency" not in page

@@ -1,9 +1,12 @@
-"""Stands for a program under the program's name: asks the server to run it, and is it for whoever started this.
+"""Stands for a program: asks the server to run it, and is it for whoever started this.
+
+Its first argument is the file whose name is the program's, the others are the program's.
 
 Signals go on to the program, and its end is this one's. Without a server, and for options of Python that one cannot
 fork with, the program itself is started in place of this.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -29,9 +32,10 @@ def ask(program, arguments):
 
 
 def main():
-    name = os.path.basename(sys.argv[0])
+    _, started, *arguments = sys.argv
+    name = os.path.basename(started)
     program = os.path.join(os.path.dirname(sys.executable), name)
-    command, asked = [program, *sys.argv[1:]], ask(program, sys.argv[1:])
+    command, asked = [program, *arguments], ask(program, arguments)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if asked is None:
@@ -42,7 +46,7 @@ def main():
     umask = os.umask(0)
     os.umask(umask)
     request = {"arguments": asked, "folder": os.getcwd(), "environment": dict(os.environ), "umask": umask}
-    python = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "python")
+    python = os.path.join(os.path.dirname(started), "python")
     text = json.dumps({**request, "group": os.getpgrp(), "python": python}).encode()
     socket.send_fds(server, [b"%16d" % len(text)], [0, 1, 2])
     server.sendall(text)
@@ -52,10 +56,15 @@ def main():
         os.execv(program, command)
     if not begun:
         sys.exit(f"{name}: the server of warm programs has ended")
+    process, shared = map(int, begun.split())
+
+    def pass_on(number, _):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(process, number)
+
     for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(one, lambda number, _: os.kill(int(begun), number))
-    shared = os.getpgid(int(begun)) == os.getpgrp()
-    signal.signal(signal.SIGINT, signal.SIG_IGN if shared else lambda number, _: os.kill(int(begun), number))
+        signal.signal(one, pass_on)
+    signal.signal(signal.SIGINT, signal.SIG_IGN if shared else pass_on)
     code = int(answers.readline() or 1)
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,53 +19,67 @@ from tests.warm.client import PLACE
 
 COLD = "NAS_EXT_COLD"
 """The variable with which every program is started anew, as users do."""
-PROGRAMS = (
-    "python", "python3", "nas-ext", "fairseq-preprocess", "fairseq-train", "fairseq-validate", "fairseq-generate",
-    "fairseq-interactive",
-)  # fmt: skip
+PROGRAMS = r"python(3(\.\d+)?)?|nas-ext|fairseq-(preprocess|train|validate|generate|interactive)"
+"""What the names of the programs are that start at once."""
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""What libraries read when they are imported: a process of several threads cannot be forked."""
 HERE = Path(__file__).parent
+LONGEST = 107
+"""Bytes of a socket's path, as Linux has it."""
 
 
 def warm(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with the programs that start at once first on its path.
+    """The environment with the programs that start at once first on its path, and with one thread for each.
 
     The first call of a process starts their server; until that is ready, programs start as they always do.
     """
-    known = {"OMP_NUM_THREADS": "1", **environment}
+    known = {**environment, **THREADS}
     if os.environ.get(COLD):
         return known
-    folder = _folder()
+    folder, _ = _started()
     return {**known, "PATH": f"{folder}{os.pathsep}{known['PATH']}", PLACE: str(folder / "socket")}
 
 
 def wait_until_warm(seconds: float = 120) -> None:
-    """Return when the server is ready."""
+    """Return when the server is ready; where it has ended, the error says what it said."""
+    folder, server = _started()
     end = time.monotonic() + seconds
-    while not (_folder() / "socket").exists():
+    while not (folder / "socket").exists():
+        if server.poll() is not None:
+            said = (folder / "errors").read_text(encoding="utf-8", errors="replace")
+            raise AssertionError(f"the server of warm programs has ended:\n{said}")
         assert time.monotonic() < end, "the server of warm programs does not start"
         time.sleep(0.05)
 
 
 @cache
-def _folder() -> Path:
-    """The programs and the socket of the server, which lives as long as this process."""
+def _started() -> tuple[Path, subprocess.Popen[bytes]]:
+    """The folder of the programs and of the server's socket, and the server, which lives as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    if len(os.fsencode(folder / "socket.new")) > LONGEST:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    client = (HERE / "client.py").read_text(encoding="utf-8")
     for program in Path(sys.executable).parent.iterdir():
         here = folder / program.name
-        if program.name in PROGRAMS:
-            here.write_text(f"#!{sys.executable} -IS\n{client}", encoding="utf-8")
-            here.chmod(0o755)
-        else:  # programs look for others beside their Python
-            here.symlink_to(program)
+        if re.fullmatch(PROGRAMS, program.name):
+            _write_program(here, sys.executable, "-IS", str(HERE / "client.py"), str(here))
+        elif os.access(program, os.X_OK):  # programs look for others beside their Python
+            _write_program(here, str(program))
     read, write = os.pipe()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.Popen(
-        [sys.executable, str(HERE / "server.py"), str(folder / "socket"), str(read)], pass_fds=[read],
-        env={**environment, "OMP_NUM_THREADS": "1"}, cwd=folder,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    with open(folder / "errors", "wb") as errors:
+        server = subprocess.Popen(
+            [sys.executable, str(HERE / "server.py"), str(folder / "socket"), str(read)], pass_fds=[read],
+            env={**environment, **THREADS}, cwd=folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+        )  # fmt: skip
     os.close(read)
     atexit.register(os.close, write)
-    return folder
+    return folder, server
+
+
+def _write_program(path: Path, *command: str) -> None:
+    """Write a program that is `command`: by a link Python does not find its environment, and ``#!`` takes no blank."""
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)

@@ -16,6 +16,7 @@ import logging
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -38,7 +39,8 @@ ENDS: list[int] = []
 
 
 def main(address: str, lifeline: int) -> None:
-    """Serve until `lifeline` closes, which the process that started this one holds open."""
+    """Serve until `lifeline` closes, which the process that started this one holds open; then remove the folder of
+    the socket, for who was killed did not."""
     for name in LIBRARIES:
         if find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
@@ -57,35 +59,44 @@ def main(address: str, lifeline: int) -> None:
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             listener.close()
-            os.close(lifeline)
-            return attend(asker)
+            return attend(asker, lifeline)
         asker.close()
+    shutil.rmtree(os.path.dirname(address), ignore_errors=True)
 
 
-def attend(asker: socket.socket) -> None:
-    """Fork the program that is asked for, tell its process and its end; when who asked ends, the program does."""
+def attend(asker: socket.socket, lifeline: int) -> None:
+    """Fork the program that is asked for, tell its process and its end; when who asked ends, or who started the
+    server, the program does."""
     size, streams, _, _ = socket.recv_fds(asker, 16, 3)
-    text = b""
-    while len(text) < int(size):
-        text += asker.recv(int(size) - len(text))
+    text, part = b"", size
+    while part and len(text) < int(size):
+        part = asker.recv(int(size) - len(text))
+        text += part
+    if not part:  # who asked has ended
+        os._exit(1)  # private: a fork must not run what its server left to the end
     request = json.loads(text)
     if read_at_import(request["environment"]) != read_at_import(FIRST):
-        asker.sendall(b"cold\n")
+        with contextlib.suppress(OSError):  # who asked has ended
+            asker.sendall(b"cold\n")
         os._exit(0)  # private: a fork must not run what its server left to the end
     program = os.fork()
     if program == 0:
         asker.close()
+        os.close(lifeline)
         for to, stream in enumerate(streams):
             os.dup2(stream, to)
             os.close(stream)
         return become(request)
     for stream in (0, 1, 2, *streams):  # a pipe ends with the program
         os.close(stream)
+    shared = 0
     with contextlib.suppress(OSError):  # a group of another session: signals come through who asked
         os.setpgid(program, request["group"])
+        shared = 1
     ended = os.pidfd_open(program)
-    asker.sendall(f"{program}\n".encode())
-    if ended not in select.select([ended, asker], [], [])[0]:
+    with contextlib.suppress(OSError):  # who asked has ended
+        asker.sendall(f"{program} {shared}\n".encode())
+    if ended not in select.select([ended, asker, lifeline], [], [])[0]:
         os.kill(program, signal.SIGKILL)
     _, status = os.waitpid(program, 0)
     with contextlib.suppress(OSError):  # who asked has ended

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.toys import ROOT
-from tests.warm import COLD, wait_until_warm, warm
+from tests.warm import COLD, THREADS, wait_until_warm, warm
 
 IS_WARM = "import sys; print('runpy' in sys.modules and 'torch' in sys.modules)"
 
@@ -118,4 +118,4 @@ def test_it_is_started_anew_where_a_fork_would_not_do(
     assert bash(command, {**environment, "NAS_EXT_WARM": "/no/socket"}).stdout == "False\n"
     assert bash(f'python -X utf8 -c "{IS_WARM}"', environment).stdout == "False\n"
     monkeypatch.setenv(COLD, "1")
-    assert warm({"PATH": "/bin"}) == {"PATH": "/bin", "OMP_NUM_THREADS": "1"}
+    assert warm({"PATH": "/bin"}) == {"PATH": "/bin", **THREADS}
