@@ -54,7 +54,7 @@ check: setup  ## ruff, and mypy --strict on nas_core
 docs: setup  ## the pages as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
 
-bench: setup  ## benchmarks at small sizes, 30 minutes at most; one JSON in benchmarks/results/machines
+bench: setup  ## benchmarks at small sizes; one JSON for this machine in benchmarks/results/machines
 	$(PY) -m benchmarks.brief $(ARGS)
 
 compatibility: setup  ## wheel and sdist in empty environments, each extra alone; page docs/compatibility.md

@@ -86,7 +86,7 @@ def declared(module: str) -> Brief | NoBrief:
     except ModuleNotFoundError as error:
         if str(error.name).startswith(("benchmarks", "nas_core")):
             raise
-        return NoBrief(f"no module {error.name}")
+        return NoBrief(f"it imports {error.name}, which is not installed")
     return brief
 
 

@@ -17,6 +17,7 @@ __all__ = ["Ended", "run", "shortened"]
 
 PATIENCE_S = 10.0
 """Time to end by itself after an interrupt, before it is killed."""
+_ADDRESSES = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"`<>|)\]]+|(?<=host=)'[^']*'", re.IGNORECASE)
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/'\":]+/)+")
 
 
@@ -59,8 +60,8 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], li
 
 
 def shortened(line: str, longest: int = 200) -> str:
-    """A line without the folders of its paths, which belong to one machine."""
-    return _FOLDERS.sub("", line)[:longest]
+    """A line without addresses and without the folders of its paths, which belong to one machine."""
+    return _FOLDERS.sub("", _ADDRESSES.sub("URL", line))[:longest]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -10,10 +10,12 @@ import yaml
 
 from nas_core.errors import ConfigError
 from tests.toys import ROOT
+from tools.mutants import __main__ as command
+from tools.mutants import tester
 from tools.mutants.__main__ import main
 from tools.mutants.plan import Mutant, drawn
 from tools.mutants.settings import read_settings
-from tools.mutants.tester import prepare
+from tools.mutants.tester import prepare, try_timeouts_again
 from tools.mutants.verdict import ACCEPTED, Accepted, Found, judge, read_accepted, verdict
 
 FILE = "toy/sums.py"
@@ -197,6 +199,47 @@ def test_names_that_are_not_in_the_table_are_refused(checkout: Path, capsys: pyt
     (checkout / ACCEPTED).write_text(yaml.safe_dump([{**ENTRY, "file": "toy/other.py"}]))
     assert main([], checkout) == 2
     assert "accepts mutants of toy/other.py, which is not in the table" in capsys.readouterr().err
+
+
+def test_what_ran_out_of_time_is_tried_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = {"m0": "killed", "m1": "timeout", "m2": "timeout", "m3": "timeout", "m4": "survived"}
+    second = {"m1": "survived", "m2": "timeout"}
+    runs: list[list[str]] = []
+
+    def trying(folder: Path, mutants: list[Mutant]) -> None:
+        runs.append([mutant.name for mutant in mutants])
+        statuses.update({mutant.name: second[mutant.name] for mutant in mutants})
+
+    monkeypatch.setattr(tester, "try_mutants", trying)
+    monkeypatch.setattr(tester, "results", lambda _: statuses)
+    for _ in range(2):  # m3 was not drawn
+        try_timeouts_again(tmp_path, [each for each in MUTANTS[:5] if each.name != "m3"])
+    assert runs == [["m1", "m2"]] and (statuses["m1"], statuses["m2"]) == ("survived", "timeout")
+
+
+def test_the_summary_keeps_when_and_how_each_file_was_tried(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, other = checkout / "mutants.json", "toy/__init__.py"
+    text = TABLE.replace(f'"{FILE}" =', f'"{other}" = ["tests/test_sums.py"]\n"{FILE}" =')
+    (checkout / "pyproject.toml").write_text(text)
+    before = {"tried": 2, "caught": 2, "date": "2026-01-02", "command": "make mutants"}
+    out.write_text(json.dumps({"files": {other: before}}))
+    stand_ins = {
+        "prepare": lambda *_, **__: None, "mutants_of": lambda *_: MUTANTS, "try_timeouts_again": lambda *_: None,
+        "results": lambda _: {mutant.name: "killed" for mutant in MUTANTS}, "version": lambda _: "0",
+    }  # fmt: skip
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(command, name, stand_in)
+    assert main([FILE, "--sample", "9", "--out", str(out)], checkout) == 0
+    content = json.loads(out.read_text())
+    assert content["files"][other] == before and (content["tried"], content["caught"]) == (11, 11)
+    record = content["files"][FILE]
+    assert record["command"] == f"make mutants ARGS='{FILE} --sample 9'" and record["date"] > "2026-01-02"
+
+
+def test_the_counts_handed_in_say_when_and_how_for_each_file() -> None:
+    files = json.loads((ROOT / "benchmarks/results/mutants.json").read_text(encoding="utf-8"))["files"]
+    assert files and set(files) <= set(read_settings().files)
+    assert all(record["date"] and record["command"].startswith("make mutants") for record in files.values())
 
 
 @pytest.mark.slow

@@ -2,13 +2,18 @@
 
 Wheel and sdist are built once. Each combination gets an empty environment: it is installed, ``uv pip check`` and
 ``nas-ext doctor`` look at it, a program of ``tools/compatibility/programs`` uses it, and it is deleted. What came of it
-is noted after each one; a later run keeps what it does not try again. Settings of uv, such as ``UV_FIND_LINKS``, hold;
-with ``TORCH_INDEX`` torch comes from that package index.
+is noted after each one, with its interpreter, system, date and version of nas-ext; a later run keeps what it does not
+try again. It tries what did not work, and what was tried with another version of nas-ext or other requirements.
+Settings of uv, such as ``UV_FIND_LINKS``, hold; with ``TORCH_INDEX`` torch comes from that package index.
+
+A failure that stays gets its reason by hand: a text ``why`` in its entry of ``results.json``, which the page shows. It
+is kept as long as the failure is the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -20,13 +25,12 @@ from typing import Any
 
 from nas_core.files import write_atomic, write_json
 from tools.compatibility.environment import build, find_uv
-from tools.compatibility.matrix import EXTRAS, PYTHONS, combinations, project
+from tools.compatibility.matrix import EXTRAS, PYTHONS, Combination, combinations, project, requirements
 from tools.compatibility.page import PAGE, RESULTS, page
 from tools.compatibility.resolving import resolve
-from tools.compatibility.trying import WORKS, try_one
+from tools.compatibility.trying import to_try, try_one
 
 ROOT = Path(__file__).resolve().parents[2]
-KEY = ("extra", "python", "versions", "source", "installer")
 
 
 def main() -> int:
@@ -46,7 +50,7 @@ def main() -> int:
         if os.environ.get("TORCH_INDEX"):
             os.environ.update(UV_INDEX=os.environ["TORCH_INDEX"], UV_INDEX_STRATEGY="unsafe-best-match")
         failed = _try(options, noted)
-    write_atomic(PAGE, page(PAGE.read_text(encoding="utf-8"), noted))
+    write_atomic(PAGE, page(PAGE.read_text(encoding="utf-8"), noted, project()))
     return 1 if failed else 0
 
 
@@ -54,33 +58,44 @@ def _try(options: argparse.Namespace, noted: dict[str, Any]) -> int:
     """Try, and note after each; returns how many did not work."""
     uv, settings, work = find_uv(), project(), options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    noted["nas_ext"] = str(settings["version"])
-    noted["system"] = f"{platform.system()} {platform.machine()}"
-    noted["uv"] = _said([uv, "--version"]).split()[1]
-    pythons = {python: _interpreter(uv, python) for python in PYTHONS}
-    noted["interpreters"] = pythons
     if options.resolve:
         noted["resolved"] = resolve(uv, work, settings)
         write_json(RESULTS, noted)
         return 0
+    system = f"{platform.system()} {platform.machine()}"
+    pythons = {python: _interpreter(uv, python) for python in options.pythons}
     wanted = [one for one in combinations(options.pythons, options.extras) if options.versions in (None, one.versions)]
-    tried = {tuple(one[name] for name in KEY): one for one in noted.get("tried", [])}
+    tried = {_key(one): one for one in noted.get("tried", [])}
     built = build(uv, ROOT, work)
     failed = 0
     for one in wanted:
-        key = tuple(one)
-        if pythons[one.python] is None or (not options.again and tried.get(key, {}).get("result") == WORKS):
+        before = tried.get((system, one))
+        if pythons[one.python] is None or not (options.again or to_try(before, settings)):
             continue
         print(" ".join(one), end=": ", flush=True)
-        tried[key], said = try_one(one, work, uv, built, settings)
-        print(tried[key]["result"], flush=True)
+        found, said = try_one(one, work, uv, built, settings)
+        about = {
+            "system": system,
+            "interpreter": pythons[one.python],
+            "date": datetime.date.today().isoformat(),
+            "nas_ext": str(settings["version"]),
+            "asked": requirements(settings, one.extra),
+        }
+        why = {"why": before["why"]} if before and before["result"] == found["result"] and "why" in before else {}
+        tried[system, one] = {**one._asdict(), **about, **found, **why}
+        print(found["result"], flush=True)
         failed += bool(said)
         if said:
             print(said, file=sys.stderr)
-        known = [tuple(each) for each in combinations()]
+        systems = sorted({each for each, _ in tried})
+        known = [(each, combination) for each in systems for combination in combinations()]
         noted["tried"] = [tried[each] for each in known if each in tried]
         write_json(RESULTS, noted)
     return failed
+
+
+def _key(row: dict[str, Any]) -> tuple[str, Combination]:
+    return row["system"], Combination(*(row[name] for name in Combination._fields))
 
 
 def _interpreter(uv: str, python: str) -> str | None:

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.brief.process import shortened
+
 __all__ = ["Environment", "Failed", "build", "find_uv", "packages"]
 
 LIMIT_S = 1800
@@ -18,17 +20,22 @@ NO_COMPILER = {"CC": "no-compiler-here", "CXX": "no-compiler-here"}
 
 
 class Failed(Exception):
-    """A command that ended otherwise than with 0: what was asked, and the last lines of what it said."""
+    """A command that ended otherwise than with 0: what was asked, and the last lines of what it said.
+
+    Its last line (``last``) is what is noted, without addresses and folders: those belong to one machine.
+    """
 
     def __init__(self, command: Sequence[str], said: str) -> None:
-        self.last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+        last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+        self.last = shortened(last)
         super().__init__(f"{' '.join(command)}\n{said[-4000:]}")
 
 
 class Environment:
     """A virtual environment in ``folder``, with the Python of that version.
 
-    Commands run in an empty folder beside it and see nothing of this program's environment but registries and proxies.
+    Commands run in an empty folder beside it, with this program's variables but those of Python, of virtual
+    environments and of a CUDA toolkit.
     """
 
     def __init__(self, folder: Path, uv: str, python: str) -> None:
@@ -64,7 +71,9 @@ class Environment:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise Failed(command, f"{error.output or ''}\ndid not end within {LIMIT_S} s") from None
+            # It keeps what was written so far as bytes, whatever the encoding is.
+            output = error.output.decode(errors="replace") if isinstance(error.output, bytes) else error.output or ""
+            raise Failed(command, f"{output}\ndid not end within {LIMIT_S} s") from None
         if done.returncode:
             raise Failed(command, done.stdout)
         return done.stdout

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = [
     "CORE", "EXTRAS", "HOSTS", "PLATFORMS", "PYTHONS", "SOURCE_ONLY", "Combination", "combinations", "project",
-    "requirements",
+    "requirements", "wheels_of",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,8 +52,7 @@ def combinations(pythons: Sequence[str] = PYTHONS, extras: Sequence[str] = EXTRA
     """
     first, *others = PYTHONS
     found = [Combination(extra, first, versions) for versions in ("newest", "lowest") for extra in EXTRAS]
-    found += [Combination(CORE, first, "newest", source) for source in ("sdist",)]
-    found += [Combination(CORE, first, "newest", "wheel", "pip")]
+    found += [Combination(CORE, first, "newest", "sdist"), Combination(CORE, first, "newest", "wheel", "pip")]
     for python in others:
         found += [Combination(extra, python, "newest") for extra in EXTRAS if extra != "fairseq"]
         found += [Combination(CORE, python, "lowest")]
@@ -77,3 +76,8 @@ def requirements(settings: dict[str, object], extra: str) -> list[str]:
         if not own:
             found.append(one)
     return found
+
+
+def wheels_of(settings: dict[str, object], extra: str) -> list[str]:
+    """What the core and an extra depend on directly, but for what is source only."""
+    return [one for one in requirements(settings, extra) if not one.startswith(SOURCE_ONLY.get(extra, ("nothing",)))]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.compatibility.matrix import CORE, EXTRAS, PLATFORMS, PYTHONS, SOURCE_ONLY, requirements
+from benchmarks.brief.process import shortened
+from tools.compatibility.matrix import CORE, EXTRAS, PLATFORMS, PYTHONS, wheels_of
 
 __all__ = ["resolve"]
 
 
-def resolve(uv: str, folder: Path, settings: dict[str, object]) -> list[dict[str, Any]]:
+def resolve(uv: str, folder: Path, settings: dict[str, object]) -> dict[str, Any]:
     """For each system and Python, whether wheels alone suffice for the core, with which torch, and if not, why.
 
     On the first Python that is asked for each extra too. fairseq is left out, since it is compiled everywhere, and so
-    is what else is source only (:data:`~tools.compatibility.matrix.SOURCE_ONLY`).
+    is what else is source only (:data:`~tools.compatibility.matrix.SOURCE_ONLY`). The requirements that were asked for
+    stand beside the answers.
     """
     found = []
     for system, platform in PLATFORMS.items():
@@ -28,19 +31,15 @@ def resolve(uv: str, folder: Path, settings: dict[str, object]) -> list[dict[str
             for extra in extras:
                 one = (torch, error) if error is None else _resolved(uv, folder, settings, (extra,), python, platform)
                 found.append({"system": system, "python": python, "extra": extra, "torch": one[0], "error": one[1]})
-    return found
+    asked = {extra: wheels_of(settings, extra) for extra in EXTRAS if extra != "fairseq"}
+    return {"date": datetime.date.today().isoformat(), "asked": asked, "rows": found}
 
 
 def _resolved(
     uv: str, folder: Path, settings: dict[str, object], extras: Sequence[str], python: str, platform: str
 ) -> tuple[str | None, str | None]:
     """The version of torch, and why there is none."""
-    asked = [
-        one
-        for extra in extras
-        for one in requirements(settings, extra)
-        if not one.startswith(SOURCE_ONLY.get(extra, ("nothing",)))
-    ]
+    asked = [one for extra in extras for one in wheels_of(settings, extra)]
     file = folder / "asked.txt"
     file.write_text("\n".join(dict.fromkeys(asked)))
     done = subprocess.run(
@@ -56,6 +55,6 @@ def _resolved(
 
 def _why(said: str) -> str:
     """What stands in the way, from what uv says over several lines."""
-    told = " ".join(" ".join(said.split()).split())
+    told = " ".join(said.split())
     wanted = re.search(r"Because (.*?)(?:, we can conclude| and )", told)
-    return (wanted[1] if wanted else told)[:200]
+    return shortened(wanted[1] if wanted else told)

@@ -10,18 +10,25 @@ from typing import Any
 from tools.compatibility.environment import Environment, Failed, packages
 from tools.compatibility.matrix import CORE, HOSTS, SOURCE_ONLY, Combination, requirements
 
-__all__ = ["PROGRAMS", "WORKS", "doctor_is_wrong", "doctor_says", "try_one"]
+__all__ = ["PROGRAMS", "WORKS", "doctor_is_wrong", "doctor_says", "to_try", "try_one"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 ALL_HOSTS = ("fairseq", "timm", "nni", "naslib", "optuna", "onnx")
 WORKS = "works"
 
 
+def to_try(before: Mapping[str, Any] | None, settings: dict[str, object]) -> bool:
+    """Whether an entry is missing, did not work, or is of another version of nas-ext or of other requirements."""
+    if before is None or before["result"] != WORKS or before["nas_ext"] != settings["version"]:
+        return True
+    return bool(before["asked"] != requirements(settings, before["extra"]))
+
+
 def try_one(
     one: Combination, folder: Path, uv: str, built: Mapping[str, Path], settings: dict[str, object]
 ) -> tuple[dict[str, Any], str]:
     """What came of a combination, as plain types, and what was said where it failed."""
-    found: dict[str, Any] = {**one._asdict(), "result": WORKS, "packages": {}, "doctor": []}
+    found: dict[str, Any] = {"result": WORKS, "packages": {}, "doctor": []}
     step, environment = "make", None
     try:
         environment = Environment(folder / "environment", uv, one.python)

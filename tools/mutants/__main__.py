@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from nas_core.errors import NasExtError
 from nas_core.files import read_json
 from tools.mutants.plan import drawn, mutants_of
 from tools.mutants.settings import ROOT, Settings, read_settings
-from tools.mutants.tester import UNTRIED, prepare, results, try_mutants
+from tools.mutants.tester import UNTRIED, prepare, results, try_mutants, try_timeouts_again
 from tools.mutants.verdict import ACCEPTED, Accepted, Found, judge, read_accepted, verdict
 
 
@@ -66,7 +67,8 @@ def _of_file(
     if left := [mutant for mutant in chosen if statuses.get(mutant.name, UNTRIED[0]) in again]:
         print(f"{file}: {len(left)} of {len(mutants)} mutants", flush=True)
         try_mutants(folder, left)
-        statuses = results(folder)
+    try_timeouts_again(folder, chosen)
+    statuses = results(folder)
     if stopped := [mutant for mutant in chosen if statuses.get(mutant.name, UNTRIED[0]) in UNTRIED]:
         raise NasExtError(f"{file}: {len(stopped)} mutants were not tried to the end; run the same command to go on")
     return judge(file, mutants, chosen, statuses, accepted)
@@ -74,7 +76,11 @@ def _of_file(
 
 def _add(out: Path, found: Found, settings: Settings, given: argparse.Namespace) -> None:
     files = read_json(out).get("files", {}) if out.exists() else {}
-    record = {**found.record(), "drawn": found.tried < found.mutants, "tests": settings.files[found.file]}
+    sample = ["--sample", str(given.sample)] if given.sample else []
+    arguments = [*given.files, *sample, *(["--survivors"] if given.survivors else [])]  # no folders of one machine
+    run = f"make mutants{f' ARGS={shlex.quote(shlex.join(arguments))}' if arguments else ''}"
+    record = {"date": datetime.date.today().isoformat(), "command": run}  # others of the file are of other runs
+    record |= {**found.record(), "drawn": found.tried < found.mutants, "tests": settings.files[found.file]}
     # Tests were added since, and what was caught before was not tried again with them.
     record["survivors_alone_tried_again"] = given.survivors
     files[found.file] = record
@@ -86,9 +92,7 @@ def _add(out: Path, found: Found, settings: Settings, given: argparse.Namespace)
         "caught": sum(each["caught"] for each in files.values()),
         "files": files,
     }
-    sample = ["--sample", str(given.sample)] if given.sample else []
-    arguments = [*given.files, *sample, *(["--survivors"] if given.survivors else [])]  # no folders of one machine
-    write_result(out, content, f"make mutants{f' ARGS={shlex.quote(shlex.join(arguments))}' if arguments else ''}")
+    write_result(out, content, run)
 
 
 if __name__ == "__main__":

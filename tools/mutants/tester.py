@@ -12,18 +12,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nas_core.errors import NasExtError
-from nas_core.files import make_folder, write_atomic
+from nas_core.files import make_folder, read_json, write_atomic, write_json
 from nas_core.optional import install_line
 from tools.mutants.plan import Mutant
 from tools.mutants.settings import Settings
 
-__all__ = ["CAUGHT", "UNTRIED", "prepare", "results", "try_mutants"]
+__all__ = ["CAUGHT", "UNTRIED", "prepare", "results", "try_mutants", "try_timeouts_again"]
 
 CAUGHT = ("killed", "timeout", "segfault")
-"""What mutmut says of a mutant that a test noticed: a test failed, never ended or took the interpreter down."""
+"""What mutmut says of a mutant that a test noticed: a test failed, never ended (twice) or took the interpreter down."""
 UNTRIED = ("not checked", "check was interrupted by user")
 """What it says of one that was not tried to the end."""
 STAMP = "tried-against"
+TWICE = "timeouts-tried-twice.json"
 
 
 def prepare(folder: Path, file: str, settings: Settings, keep: bool = False) -> None:
@@ -74,6 +75,22 @@ def try_mutants(folder: Path, mutants: Sequence[Mutant]) -> None:
     if done.returncode:
         told = (done.stdout + done.stderr).replace("\r", "\n").splitlines()
         raise NasExtError(f"mutmut ended with status {done.returncode} in {folder}: {' / '.join(told[-8:])}")
+
+
+def try_timeouts_again(folder: Path, mutants: Sequence[Mutant]) -> None:
+    """Run mutmut once more over those of these mutants that ran out of time: on a busy machine any may.
+
+    Which were tried twice is kept in the folder, and they are not tried a third time.
+    """
+    known = folder / TWICE
+    twice = set(read_json(known)) if known.exists() else set()
+    statuses = results(folder)
+    if left := [each for each in mutants if statuses.get(each.name) == "timeout" and each.name not in twice]:
+        try_mutants(folder, left)
+        statuses = results(folder)
+        # One whose second try was cut off is tried again as untried, and once more if its time is over.
+        twice |= {each.name for each in left if statuses.get(each.name, UNTRIED[0]) not in UNTRIED}
+        write_json(known, sorted(twice))
 
 
 def results(folder: Path) -> dict[str, str]:

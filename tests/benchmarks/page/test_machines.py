@@ -11,7 +11,8 @@ from nas_core.files import write_json
 from tests.toys import ROOT
 
 MACHINE = {"cpu": "Abacus 7", "cores": 4, "torch": "2.20.0", "platform": "Linux x86_64"}
-DONE = {"date": "2026-01-02", "software": "nas-ext 9", "status": "done", "seconds": 90.0, "cpu_s": 80.0}
+SOFTWARE = "nas-ext 9, torch 2.19.0, Python 3.11.7"
+DONE = {"date": "2026-01-02", "software": SOFTWARE, "status": "done", "seconds": 90.0, "cpu_s": 80.0}
 BENCHMARKS = {
     "attention_scale": {
         **DONE, "size": "", "others_cores": 0.0, "prepared_s": 60.0,
@@ -57,8 +58,8 @@ def test_a_machine_has_a_table_and_what_has_no_figures(tmp_path: Path) -> None:
         "| `linear_attention` | `--repeats 5` | speed | 3.14 x |", "|  |  | as undisturbed | yes |",
         "|  |  | as before | NO |", "|  |  | in a second | 114,501 |",
         "- `decoding_length`: failed, out of memory", "- `proxies` and `prior`: skipped, a.npz is absent",
-        "> Measured with `make bench`, 2026-01-02 to 2026-01-05, on Abacus 7, 4 cores, torch 2.20.0, in 5.5 minutes;"
-        " figures in `benchmarks/results/machines/abacus.json`.",
+        "> Measured with `make bench`, 2026-01-02 to 2026-01-05, on Abacus 7, 4 cores, with nas-ext 9, torch 2.19.0,"
+        " Python 3.11.7, in 5.5 minutes; figures in `benchmarks/results/machines/abacus.json`.",
     ):  # fmt: skip
         assert told in text
     assert "No machine is here yet" not in text
@@ -67,3 +68,21 @@ def test_a_machine_has_a_table_and_what_has_no_figures(tmp_path: Path) -> None:
 def test_a_busy_machine_is_said(tmp_path: Path) -> None:
     text = page(tmp_path, linear_attention={**BENCHMARKS["linear_attention"], "others_cores": 1.26})
     assert "while other programs kept up to 1.3 cores busy, so that times are too long; figures in" in text
+
+
+def test_what_other_software_measured_is_told_with_it_and_benchmarks_that_are_gone_are_not(tmp_path: Path) -> None:
+    newer = {**BENCHMARKS["linear_attention"], "software": "nas-ext 9, torch 2.20.0, Python 3.11.7"}
+    older = BENCHMARKS["attention_scale"]
+    gone = {**older, "software": "nas-ext 1"}
+    text = page(tmp_path, attention_scale=older, linear_attention=newer, no_benchmark_any_more=gone)
+    assert (
+        f"4 cores, `attention_scale` with {SOFTWARE}, `linear_attention` with nas-ext 9, torch 2.20.0, Python 3.11.7,"
+        " in 4.0 minutes;" in text
+    )
+    assert "no_benchmark_any_more" not in text and "nas-ext 1" not in text
+
+
+def test_a_machine_on_which_nothing_ran_has_no_table(tmp_path: Path) -> None:
+    text = page(tmp_path, proxies=BENCHMARKS["proxies"]).split("### abacus")[1]
+    assert "| benchmark |" not in text and "- `proxies`: skipped, a.npz is absent" in text
+    assert "> Measured with `make bench`, 2026-01-07, on Abacus 7, 4 cores, in 0.0 minutes;" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.__main__ import modules
 from benchmarks.page.results import Results
 from benchmarks.page.section import wrapped
 from benchmarks.page.words import count, fixed, joined, significant, table
@@ -31,8 +32,13 @@ def on_machines(results: Results) -> str:
     found = results.of_machines()
     parts = [f"## {TITLE}", wrapped(SEEN if found else NOT_SEEN)]
     for name, content in found.items():
-        benchmarks = content["benchmarks"]
-        told = [f"### {name}", _figures(benchmarks), _without(benchmarks), f"> {_provenance(name, content)}"]
+        benchmarks = {each: entry for each, entry in content["benchmarks"].items() if each in modules()}
+        told = [
+            f"### {name}",
+            _figures(benchmarks),
+            _without(benchmarks),
+            f"> {_provenance(name, content, benchmarks)}",
+        ]
         parts += [each for each in told if each]
     return "\n\n".join(parts)
 
@@ -44,7 +50,7 @@ def _figures(benchmarks: Mapping[str, Any]) -> str:
             size = f"`{entry['size']}`" if entry["size"] else ""
             about = ["", ""] if place else [f"`{name}`", size]
             rows.append([*about, figure["what"], _value(figure["value"], figure["unit"])])
-    return table(["benchmark", "size", "figure", "value"], rows, left=3)
+    return table(["benchmark", "size", "figure", "value"], rows, left=3) if rows else ""
 
 
 def _value(value: float | bool, unit: str) -> str:
@@ -62,16 +68,29 @@ def _without(benchmarks: Mapping[str, Any]) -> str:
     return wrapped("\n".join(f"- {joined(names)}: {how}, {why}" for (how, why), names in sorted(reasons.items())))
 
 
-def _provenance(name: str, content: Mapping[str, Any]) -> str:
-    machine, entries = content["machine"], content["benchmarks"].values()
-    dates = sorted({entry["date"] for entry in entries if "seconds" in entry})
-    minutes = sum(entry.get("seconds", 0) + entry.get("prepared_s", 0) for entry in entries) / 60
-    busiest = max((entry.get("others_cores", 0) for entry in entries), default=0)
+def _provenance(name: str, content: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> str:
+    machine, entries = content["machine"], benchmarks.values()
+    ran = [entry for entry in entries if "seconds" in entry]
+    dates = sorted({entry["date"] for entry in ran or entries})
+    minutes = sum(entry["seconds"] + entry.get("prepared_s", 0) for entry in ran) / 60
+    busiest = max((entry.get("others_cores", 0) for entry in ran), default=0)
     told = [
         f"Measured with `{content['measured']['command']}`, {' to '.join(dict.fromkeys([*dates[:1], *dates[-1:]]))}",
-        f"on {machine['cpu']}, {count(machine['cores'])} cores, torch {machine['torch']}",
+        f"on {machine['cpu']}, {count(machine['cores'])} cores",
+        _software(benchmarks),
         f"in {fixed(minutes)} minutes",
     ]
     if busiest > QUIET:
         told.append(f"while other programs kept up to {fixed(busiest)} cores busy, so that times are too long")
-    return f"{', '.join(told)}; figures in `benchmarks/results/machines/{name}.json`."
+    return f"{', '.join(each for each in told if each)}; figures in `benchmarks/results/machines/{name}.json`."
+
+
+def _software(benchmarks: Mapping[str, Any]) -> str:
+    """What the benchmarks that ran were measured with: where it is not the same for all, which with which."""
+    found: dict[str, list[str]] = {}
+    for name, entry in benchmarks.items():
+        if "seconds" in entry:
+            found.setdefault(entry["software"], []).append(f"`{name}`")
+    if len(found) < 2:
+        return "".join(f"with {software}" for software in found)
+    return ", ".join(f"{joined(names)} with {software}" for software, names in sorted(found.items()))
