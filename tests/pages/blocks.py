@@ -24,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("bash", "sh", "python", "yaml", "json", "toml", "text", "console", "mermaid")
 BESIDE = (".venv", "Makefile", "benchmarks", "docs", "examples", "pyproject.toml", "tools")
 """What commands of a fresh clone find in the folder where they are typed."""
+STARTED_ANEW = "submitit"
+"""Blocks that need it start their programs anew: its jobs are told by their own process, which a fork is not."""
 BLOCK_S = 280
 """Seconds that one block may take."""
 _COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
@@ -83,7 +85,8 @@ class Workshop:
                 (self.folder / name).symlink_to(ROOT / name)
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         paths = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-        self.environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": paths})
+        self.cold = {**os.environ, "PATH": programs, "PYTHONPATH": paths}
+        self.environment = warm(self.cold)
 
     def close(self) -> None:
         if self._kernel is not None:
@@ -92,6 +95,7 @@ class Workshop:
 
     def run(self, block: Block) -> None:
         """Do with a block what a reader would do."""
+        environment = self.cold if STARTED_ANEW in block.needs else self.environment
         for code in block.prepare:
             self.shell(code)
         if block.not_run:
@@ -109,16 +113,17 @@ class Workshop:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(code, encoding="utf-8")
         elif block.language in ("bash", "sh"):
-            self.shell(code, block.fails)
+            self.shell(code, block.fails, environment)
         elif block.language == "python":
             self.python(code, block.fails)
 
-    def shell(self, code: str, fails: str = "") -> None:
-        """Run bash, and remember the folder in which it ends."""
+    def shell(self, code: str, fails: str = "", environment: Mapping[str, str] | None = None) -> None:
+        """Run bash, by default with warm programs, and remember the folder in which it ends."""
         end = self.folder / ".here"
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f"{code}\npwd > {end}"], cwd=self.here, env=self.environment,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BLOCK_S, check=False,
+            ["bash", "-euo", "pipefail", "-c", f"{code}\npwd > {end}"], cwd=self.here,
+            env=self.environment if environment is None else environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=BLOCK_S, check=False,
         )  # fmt: skip
         _judge(done.returncode != 0, f"{done.stdout}\n{done.stderr}", code, fails)
         if end.exists():

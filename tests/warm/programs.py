@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.warm.client import PLACE
+from tests.warm.server import READ_AT_IMPORT
 
 COLD = "NAS_EXT_COLD"
 """The variable with which every program is started anew, as users do."""
@@ -36,13 +37,16 @@ def warm(environment: Mapping[str, str]) -> dict[str, str]:
     known = {**environment, **THREADS}
     if os.environ.get(COLD):
         return known
-    folder, _ = _started()
+    folder, _, then = _started()
+    for name in os.environ.keys() - then.keys():  # libraries of this process have set it, since
+        if name.startswith(READ_AT_IMPORT) and known.get(name) == os.environ[name]:
+            del known[name]
     return {**known, "PATH": f"{folder}{os.pathsep}{known['PATH']}", PLACE: str(folder / "socket")}
 
 
 def wait_until_warm(seconds: float = 120) -> None:
     """Return when the server is ready; where it has ended, the error says what it said."""
-    folder, server = _started()
+    folder, server, _ = _started()
     end = time.monotonic() + seconds
     while not (folder / "socket").exists():
         if server.poll() is not None:
@@ -53,8 +57,10 @@ def wait_until_warm(seconds: float = 120) -> None:
 
 
 @cache
-def _started() -> tuple[Path, subprocess.Popen[bytes]]:
-    """The folder of the programs and of the server's socket, and the server, which lives as long as this process."""
+def _started() -> tuple[Path, subprocess.Popen[bytes], dict[str, str]]:
+    """The folder of the programs and of the server's socket; the server, which lives as long as this process; and the
+    variables of that moment."""
+    then = dict(os.environ)
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
     if len(os.fsencode(folder / "socket.new")) > LONGEST:
         folder.rmdir()
@@ -76,7 +82,7 @@ def _started() -> tuple[Path, subprocess.Popen[bytes]]:
         )  # fmt: skip
     os.close(read)
     atexit.register(os.close, write)
-    return folder, server
+    return folder, server, then
 
 
 def _write_program(path: Path, *command: str) -> None:

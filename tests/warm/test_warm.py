@@ -41,6 +41,16 @@ def test_a_program_has_libraries_imported_and_nothing_of_the_project(environment
     assert not here & (ours | {"fairseq", "fairseq_cli", "nni", "naslib"})
 
 
+def test_what_a_library_sets_in_the_process_of_tests_does_not_make_programs_cold(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KMP_SET_BY_A_LIBRARY", "1")
+    assert "KMP_SET_BY_A_LIBRARY" not in warm({**os.environ, "PATH": os.environ["PATH"]})
+    asked = warm({**os.environ, "PATH": environment["PATH"], "KMP_SET_BY_A_LIBRARY": "2"})
+    assert asked["KMP_SET_BY_A_LIBRARY"] == "2", "who asks for a value of its own has it"
+    assert bash(f'python -c "{IS_WARM}"', warm({**os.environ, "PATH": environment["PATH"]})).stdout == "True\n"
+
+
 def test_it_has_the_arguments_folder_variables_paths_and_streams_of_who_asks(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
