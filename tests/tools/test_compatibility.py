@@ -151,12 +151,12 @@ def test_what_failed_is_told_by_its_last_line() -> None:
     ("said", "last"),
     [
         (
-            "error: Failed to fetch: `https://name:word@index.example/simple/torch/`",
+            "error: Failed to fetch: `https://name:word@packages.example/torch/`",
             "error: Failed to fetch: `URL`",
         ),
         ("error: Failed to build `x @ file:///home/name/x-1.tar.gz`", "error: Failed to build `x @ URL`"),
         (
-            "ERROR: HTTPSConnectionPool(host='index.example', port=443): Max retries exceeded",
+            "ERROR: HTTPSConnectionPool(host='packages.example', port=443): Max retries exceeded",
             "ERROR: HTTPSConnectionPool(host=URL, port=443): Max retries exceeded",
         ),
         ("ERROR: cannot read '/tmp/build-7/x/setup.py'", "ERROR: cannot read 'setup.py'"),

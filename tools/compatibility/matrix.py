@@ -38,7 +38,7 @@ class Combination(NamedTuple):
     extra: str
     python: str
     versions: str
-    """Of what the project depends on: newest or lowest."""
+    """Which versions of what the project depends on are installed: newest or lowest."""
     source: str = "wheel"
     """What is installed: wheel or sdist."""
     installer: str = "uv"

@@ -41,7 +41,7 @@ class Found:
 
     file: str
     mutants: int
-    """As many as there are."""
+    """How many the file has; of many, some are tried."""
     tried: int
     caught: int
     """The tried ones that a test noticed; those of ``timeouts`` are among them."""
