@@ -54,10 +54,10 @@ def test_timms_prefetcher_gives_the_same_images(npz: Path, tmp_path: Path, monke
     trainer = Trainer(config(npz, tmp_path / "run", reprob=0.0))
     found = []
     for prefetched in (False, True):
-        with plain_images():
+        with plain_images(), pytest.MonkeyPatch.context() as inner:
             plain = building.create_loader  # type: ignore[attr-defined]
             given = {"use_prefetcher": prefetched}
-            monkeypatch.setattr(building, "create_loader", lambda *a, p=plain, g=given, **k: p(*a, **{**k, **g}))
+            inner.setattr(building, "create_loader", lambda *a, p=plain, g=given, **k: p(*a, **{**k, **g}))
             found.append(next(trainer.passes.epoch(0, 3)))
     for one, other in zip(found[0][:2], found[1][:2], strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
