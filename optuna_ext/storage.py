@@ -42,6 +42,11 @@ def open_storage(storage: str) -> Any:
                 return storages.JournalStorage(journal.JournalFileBackend(storage))
             waits = {"connect_args": {"timeout": 60}} if storage.startswith("sqlite") else {}
             return storages.get_storage(storages.RDBStorage(storage, engine_kwargs=waits))
+        except ImportError as error:
+            raise ConfigError(
+                f"storage {_without_password(storage)} needs a driver: {first_line(error.__cause__ or error)}; install"
+                " it, such as 'psycopg[binary]' for postgresql+psycopg://user@host/name"
+            ) from error
         except Exception as error:  # of the database's own package
             if type(error).__name__ not in DISTURBED or attempt == ATTEMPTS - 1:
                 raise ConfigError(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from pathlib import Path
 
 import numpy as np
 import optuna
+import pytest
+import sqlalchemy
 
 from nas_core.search import Constraint
 from nas_core.space import Architecture, Choice, SearchSpace
@@ -53,7 +56,15 @@ def supernet(**further: float) -> ToySupernet:
 
 
 def storage_at(folder: Path, kind: str) -> str:
-    return f"sqlite:///{folder}/study.db" if kind == "sqlite" else str(folder / "study.log")
+    """``sqlite``, ``journal``, or ``postgresql``: a new schema of the database that ``NAS_EXT_POSTGRES`` names."""
+    if kind != "postgresql":
+        return f"sqlite:///{folder}/study.db" if kind == "sqlite" else str(folder / "study.log")
+    if not (url := os.environ.get("NAS_EXT_POSTGRES")):
+        pytest.skip("NAS_EXT_POSTGRES names no database of PostgreSQL")
+    schema = f"nas_ext_{uuid.uuid4().hex}"
+    with sqlalchemy.create_engine(url).begin() as connection:
+        connection.execute(sqlalchemy.text(f"CREATE SCHEMA {schema}"))
+    return f"{url}?options=-csearch_path%3D{schema}"
 
 
 def study_in(storage: str, sampler: optuna.samplers.BaseSampler | None = None, **options: object) -> optuna.Study:

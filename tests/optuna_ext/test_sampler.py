@@ -162,8 +162,9 @@ def _worker(storage: str, dies: bool) -> None:
     study_in(storage, sampler).optimize(as_objective(toy, costs={}, stale_s=0.5), n_trials=6)
 
 
-def test_workers_on_one_journal_one_of_them_killed(tmp_path: Path) -> None:
-    storage = storage_at(tmp_path, "journal")
+@pytest.mark.parametrize("kind", ["journal", "postgresql"])
+def test_workers_on_one_storage_one_of_them_killed(tmp_path: Path, kind: str) -> None:
+    storage = storage_at(tmp_path, kind)
     study_in(storage)
     fork = multiprocessing.get_context("fork")
     killed = fork.Process(target=_worker, args=(storage, True))

@@ -28,7 +28,7 @@ def shared(storage: str, evaluate=score, settings=None, metrics=("loss", "size")
     )
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+@pytest.mark.parametrize("kind", ["sqlite", "journal", "postgresql"])
 def test_workers_that_are_killed_lose_nothing(tmp_path: Path, kind: str) -> None:
     storage, log = storage_at(tmp_path, kind), tmp_path / "log"
     fork = multiprocessing.get_context("fork")
