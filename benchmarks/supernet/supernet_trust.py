@@ -88,7 +88,7 @@ def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return
     every, most = args.schedule
     content["further"] = {"every": every, "most_updates": most, "rows": further}
-    for seed in args.seeds:
+    for seed in args.further_seeds or args.seeds:
         for method in args.methods:
             passed = updates if method in EXPERTS else job.updates
             further.append(job.further(method, seed, passed, args.further, (every, most)))
@@ -109,6 +109,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="with --equal-passes")
     parser.add_argument("--equal-passes", action="store_true", help="also supernets of a third of the updates")
     parser.add_argument("--further", type=int, default=0, help="of these, networks that are trained further")
+    parser.add_argument("--further-seeds", type=int, nargs="*", default=[], help="only of these seeds")
     parser.add_argument("--schedule", type=int, nargs=2, default=[50, 1000], metavar=("EVERY", "MOST"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)
