@@ -18,7 +18,7 @@ def objective(trial):
 
 limits = {"params_m": (kind.params_m, 4.0)}
 for sampler, storage in (
-    (HATEvolutionSampler(space, limits, population=4, parents=2, mutations=2, crossovers=2), "sqlite:///study.db"),
+    (HATEvolutionSampler(space, limits, population=4), "sqlite:///study.db"),
     (RankNASSampler(space, limits, samples=4), JournalStorage(JournalFileBackend("study.log"))),
 ):
     study = optuna.create_study(storage=storage, sampler=sampler)
