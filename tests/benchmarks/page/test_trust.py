@@ -23,7 +23,8 @@ def row(method: str, seed: int, error: float, loss: float, sign: int = 1, **more
     routing = None if method in ("SPOS", "sandwich") else {"extremes": 0.125, "mean": 0.0625}
     return {
         "method": method, "seed": seed, "error": error, "tau": 0.5, "bias": sign * error, "inherited_loss": loss,
-        "inherited": [loss - 0.5, loss, loss + 0.5], "conflict": {"smallest": 0.75, "mean": 0.8}, "routing": routing,
+        "inherited": [loss - 0.5 - error, loss, loss + 0.5 + error],
+        "conflict": {"smallest": 0.75, "mean": 0.8}, "routing": routing,
         **more,
     }  # fmt: skip
 
@@ -63,7 +64,7 @@ def told(anchor: str, folder: Path, **contents: dict[str, Any]) -> str:
 def test_errors_are_compared_seed_by_seed(tmp_path: Path) -> None:
     text = told("estimates-of-supernets", tmp_path, supernet_trust=translation())
     assert "| neuron-wise | 0.400 | +100 % |" in text, "0.4 against the sandwich of the same seed, not of both"
-    assert "Here the change is +100 % neuron-wise: that does not hold here." in text
+    assert "Here the change is +100 % neuron-wise, centred +100 % neuron-wise: that does not hold here." in text
     assert "for some supernets, lower for others" in text
     assert "inherited loss here" in text, "below the mean of both seeds, not below that of its own"
     content = translation()
@@ -90,7 +91,8 @@ def test_equal_passes_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     text = told("estimates-at-equal-passes", tmp_path, supernet_trust=translation())
     assert "| neuron-wise | 0.300 ± 0.000 | −50 % |" in text and "have 300 updates" in text
     assert "All inherited losses are higher than standalone ones on average. Against the sandwich rule" in text
-    assert "the error by −50 % neuron-wise, the inherited loss by −4.9 % neuron-wise: the paper's claim" in text
+    assert "the error by −50 % neuron-wise, the centred error by −50 % neuron-wise, the inherited loss by" in text
+    assert "by −4.9 % neuron-wise: the paper's claim" in text
     assert "on the error holds for neuron-wise. Of what goes beyond it, near has a lower inherited loss than" in text
     assert "than neuron-wise experts with every seed of 2." in text
 
@@ -127,15 +129,19 @@ def test_pictures_are_drawn(tmp_path: Path, anchor: str) -> None:
 
 def test_encoders_have_a_table_for_each_corpus(tmp_path: Path) -> None:
     rows = [row("sandwich", 1, 0.2, 4.0, corpus="wikitext2"), row("layer-wise", 1, 0.1, 4.0, corpus="wikitext2")]
-    rows += [row("sandwich", 1, 0.2, 4.0, corpus="other"), row("layer-wise", 1, 0.25, 4.0, corpus="other")]
+    rows += [
+        row(method, 1, error, 4.0, corpus="other", inherited=[3.5 - error, 4.0 + error])
+        for method, error in (("sandwich", 0.2), ("layer-wise", 0.25))
+    ]
     content = {
         **ABOUT, "space": "some_space", "updates": 300, "tokens": 2048, "rows": rows,
         "standalone": {"wikitext2": ALONE, "other": ALONE[:2]},
     }  # fmt: skip
     text = told("estimates-of-bert-supernets", tmp_path, bert_trust=content)
     assert "| WikiText-2 | error |" in text and "| other | error |" in text
-    assert "On WikiText-2 standalone losses are 5.000 to 6.000; the error changes by −50 % layer-wise." in text
-    assert "On other standalone losses are 5.000 to 5.500; the error changes by +25 % layer-wise." in text
+    assert "On WikiText-2 standalone losses are 5.000 to 6.000, and to say their average is a centred" in text
+    assert "error of 0.333; the error changes by −50 % layer-wise, centred by −50 % layer-wise." in text
+    assert "error of 0.250; the error changes by +25 % layer-wise, centred by +25 % layer-wise." in text
     assert "of the space `some_space`: 3 and 2 random networks" in text
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from benchmarks.page.results import Results
 from benchmarks.page.section import Section
-from benchmarks.page.sections.trust.methods import changes, compared, methods, told
-from benchmarks.page.words import count, joined, spread
+from benchmarks.page.sections.trust.methods import centred, changes, compared, methods, told
+from benchmarks.page.words import count, fixed, joined, spread
 
 __all__ = ["SECTIONS"]
 
@@ -19,12 +19,15 @@ def _bert(results: Results) -> Mapping[str, str]:
     content = results[NAME]
     tables, changed = [], []
     for name, alone in content["standalone"].items():
-        found = methods(row for row in content["rows"] if row["corpus"] == name)
+        losses = [each["loss"] for each in alone]
+        found = methods((row for row in content["rows"] if row["corpus"] == name), losses)
         corpus = CORPORA.get(name, name)
         tables.append(compared(found, corpus))
-        losses = spread([each["loss"] for each in alone], 3)
-        shares = told(changes(found, "error"))
-        changed.append(f"On {corpus} standalone losses are {losses}; the error changes by {shares}.")
+        changed.append(
+            f"On {corpus} standalone losses are {spread(losses, 3)}, and to say their average is a centred error of"
+            f" {fixed(centred(losses), 3)}; the error changes by {told(changes(found, 'error'))}, centred by"
+            f" {told(changes(found, 'centred'))}."
+        )
     return {
         "tables": "\n\n".join(tables), "changes": " ".join(changed), "space": content["space"],
         "updates": count(content["updates"]), "tokens": count(content["tokens"]),

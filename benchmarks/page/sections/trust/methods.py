@@ -8,24 +8,48 @@ from typing import Any
 
 from benchmarks.page.words import fixed, joined, table
 
-__all__ = ["PAPERS", "REFERENCE", "SPOS", "change", "changes", "compared", "methods", "pairs", "signed", "told"]
+__all__ = [
+    "PAPERS",
+    "REFERENCE",
+    "SPOS",
+    "centred",
+    "change",
+    "changes",
+    "compared",
+    "methods",
+    "pairs",
+    "signed",
+    "told",
+]
 
 REFERENCE = "sandwich"
 """What errors are compared with, as in the paper."""
 SPOS = "SPOS"
 """What further training is compared with: the paper's HAT."""
 PAPERS = ("layer-wise", "neuron-wise")
-HEAD = ("error", "to sandwich", "tau", "inherited loss", "to sandwich", "conflict", "routing")
+HEAD = ("error", "to sandwich", "centred", "tau", "inherited loss", "to sandwich", "conflict", "routing")
 
 Row = Mapping[str, Any]
 
 
-def methods(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """The rows of each method, one for each seed."""
+def methods(rows: Iterable[Row], alone: Sequence[float] = ()) -> dict[str, list[Row]]:
+    """The rows of each method, one for each seed.
+
+    Args:
+        alone: standalone losses of the networks, in the order of each row's ``inherited``; with them rows have a
+            ``centred`` error.
+    """
     found: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["method"], []).append(row)
+        more = {"centred": centred(row["inherited"], alone)} if alone else {}
+        found.setdefault(row["method"], []).append({**row, **more})
     return found
+
+
+def centred(values: Sequence[float], others: Sequence[float] | None = None) -> float:
+    """The mean absolute difference of two lists, or of one from nothing, once its mean is taken away."""
+    apart = [one - other for one, other in zip(values, others or [0.0] * len(values), strict=True)]
+    return mean(abs(one - mean(apart)) for one in apart)
 
 
 def pairs(rows: Sequence[Row], reference: Sequence[Row], value: str) -> list[tuple[float, float]]:
@@ -71,7 +95,8 @@ def _line(method: str, rows: Sequence[Row], reference: Sequence[Row]) -> list[st
 
     routing = [row["routing"]["extremes"] for row in rows if row["routing"]]
     return [
-        of("error", 3), beside("error", 0), of("tau", 2), of("inherited_loss", 3), beside("inherited_loss", 1),
+        of("error", 3), beside("error", 0), fixed(mean(row["centred"] for row in rows), 3), of("tau", 2),
+        of("inherited_loss", 3), beside("inherited_loss", 1),
         fixed(mean(row["conflict"]["smallest"] for row in rows), 2), fixed(mean(routing), 2) if routing else "",
     ]  # fmt: skip
 

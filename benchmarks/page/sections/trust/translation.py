@@ -13,6 +13,7 @@ from benchmarks.page.sections.trust.methods import (
     PAPERS,
     REFERENCE,
     SPOS,
+    centred,
     change,
     changes,
     compared,
@@ -70,18 +71,24 @@ def _ahead(losses: Mapping[str, float], above_standalone: bool) -> str:
 
 
 def _trust(results: Results) -> Mapping[str, str]:
-    content = results[NAME]
-    found, alone = methods(content["rows"]), [each["loss"] for each in content["standalone"]]
+    content, alone = results[NAME], _alone(results)
+    found = methods(content["rows"], alone)
     errors = changes(found, "error")
     apart = mean(row["bias"] for row in found.get(REFERENCE, content["rows"]))
     return {
-        "table": compared(found),
+        "table": compared(found), "constant": fixed(centred(alone), 3),
         "updates": count(content["updates"]), "tokens": count(content["tokens"]), "networks": count(len(alone)),
         "seeds": count(max(len(rows) for rows in found.values())), "alone": spread(alone, 3),
         "alone_mean": fixed(mean(alone), 3), "published": _spread(_published(results, "error_saved")),
-        "changes": told(errors), "verdict": _verdict(results, errors, "error_saved"), "side": _side(content["rows"]),
+        "changes": told(errors), "centred": told(changes(found, "centred")),
+        "verdict": _verdict(results, errors, "error_saved"), "side": _side(content["rows"]),
         "ahead": _ahead(changes(found, "inherited_loss"), apart < 0),
     }  # fmt: skip
+
+
+def _alone(results: Results) -> list[float]:
+    """Standalone losses of the networks."""
+    return [each["loss"] for each in results[NAME]["standalone"]]
 
 
 def _one_standalone_training(results: Results) -> list[Mapping[str, Any]]:
@@ -93,11 +100,11 @@ def _one_standalone_training(results: Results) -> list[Mapping[str, Any]]:
 def _passes(results: Results) -> Mapping[str, str]:
     """Supernets of as many passes as a standalone training."""
     rows = _one_standalone_training(results)
-    found = methods(rows)
+    found = methods(rows, _alone(results))
     errors, losses = changes(found, "error"), changes(found, "inherited_loss")
     return {
         "updates": count(results[NAME]["equal_passes"]["updates"]), "table": compared(found),
-        "side": _side(rows), "changes": told(errors),
+        "side": _side(rows), "changes": told(errors), "centred": told(changes(found, "centred")),
         "losses": told(losses, 1),
         "verdict": _verdict(results, errors, "error_saved"),
         "beyond": _beyond(found),
@@ -141,7 +148,7 @@ def _further(results: Results) -> Mapping[str, str]:
 
 def _scatter(results: Results, figure: Figure, rows: Sequence[Mapping[str, Any]]) -> None:
     axes = figure.subplots()
-    alone = [each["loss"] for each in results[NAME]["standalone"]]
+    alone = _alone(results)
     order = (SPOS, REFERENCE, *PAPERS)
     for name, own in methods(row for row in rows if row["method"] in order).items():
         inherited = [mean(values) for values in zip(*(row["inherited"] for row in own), strict=True)]
