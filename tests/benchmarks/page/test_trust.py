@@ -97,6 +97,13 @@ def test_equal_passes_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     assert "than neuron-wise experts with every seed of 2." in text
 
 
+def test_a_claim_that_one_seed_contradicts_does_not_hold(tmp_path: Path) -> None:
+    content = translation()
+    content["equal_passes"]["rows"][0]["error"] = 0.25
+    text = told("estimates-at-equal-passes", tmp_path, supernet_trust=content)
+    assert "the error by −37 % neuron-wise" in text and "the paper's claim on the error does not hold here." in text
+
+
 @pytest.mark.parametrize(("updates", "verdict"), [(200, "−50 % neuron-wise: that holds for neuron-wise."),
                                                   (390, "−3 % neuron-wise: that does not hold here.")])  # fmt: skip
 def test_further_updates_are_compared_with_spos(tmp_path: Path, updates: int, verdict: str) -> None:
