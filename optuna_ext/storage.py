@@ -131,4 +131,4 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
 
 
 def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@\s]*):[^@\s]+@", r"\1:***@", url)
+    return re.sub(r"(://[^:/@\s]*):\S+@", r"\1:***@", url)

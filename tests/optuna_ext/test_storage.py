@@ -8,7 +8,7 @@ from nas_core.errors import ConfigError
 from optuna_ext.storage import open_storage
 
 
-@pytest.mark.parametrize("who", ["user:secret", ":secret"])
+@pytest.mark.parametrize("who", ["user:secret", ":secret", "user:hidden@secret"])
 def test_a_message_tells_no_password(who: str) -> None:
     with pytest.raises(ConfigError, match=r"cannot open storage nosuch://(user)?:\*\*\*@host/name") as caught:
         open_storage(f"nosuch://{who}@host/name")
