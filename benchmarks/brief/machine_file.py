@@ -18,7 +18,7 @@ from nas_core.latency.machine import describe_machine
 __all__ = ["DONE", "MachineFile", "default_name", "software"]
 
 DONE = "done"
-PACKAGES = ("torch", "numpy", "scipy", "fairseq", "timm", "nni", "optuna", "onnx", "onnxruntime", "lightgbm")
+PACKAGES = ("torch", "numpy", "scipy", "fairseq-fixed", "timm", "nni", "optuna", "onnx", "onnxruntime", "lightgbm")
 SAME = ("cpu", "cores", "platform")
 """What a file keeps of its machine."""
 
