@@ -154,18 +154,34 @@ def test_half_record_longer_than_one_block(tmp_path):
     assert read_jsonl(path) == [{"step": 1}, {"step": 2}]
 
 
+def test_all_whole_records_before_a_half_one_are_kept(tmp_path, caplog):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"step": 1}\n\n{"step": 2}\n{"ste')
+    append_jsonl(path, {"step": 3})
+    assert caplog.messages == [f"{path}: removed its last line, which was only half written"]
+    assert read_jsonl(path) == [{"step": 1}, {"step": 2}, {"step": 3}]
+
+
+def test_a_journal_is_text_for_people_in_a_folder_of_its_own(tmp_path):
+    path = tmp_path / "not" / "yet" / "journal.jsonl"
+    append_jsonl(path, {"n": np.int64(3), "where": Path("grüße")})
+    assert path.read_text(encoding="utf-8") == '{"n": 3, "where": "grüße"}\n'
+
+
 @pytest.mark.parametrize("middle", [b'{"step": ', b"[1]", b"\xff"])
 def test_broken_middle_line_is_an_error(tmp_path, middle):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"step": 1}\n' + middle + b'\n{"step": 3}\n')
-    with pytest.raises(DataError, match=r"journal\.jsonl, line 2 is not a JSON object"):
+    with pytest.raises(
+        DataError, match=r"journal\.jsonl, line 2 is not a JSON object .* or move it away to start anew$"
+    ):
         read_jsonl(path)
 
 
 def test_foreign_file_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "thesis.txt"
     path.write_text("first line\nlast line without a break")
-    with pytest.raises(DataError, match="left as it is"):
+    with pytest.raises(DataError, match=r"left as it is, give another file name$"):
         append_jsonl(path, {"step": 1})
     with pytest.raises(DataError, match="line 1"):
         read_jsonl(path)

@@ -47,10 +47,15 @@ class TestReader(GraphReaderContract):
         dense = cell(5, list(itertools.combinations(range(5), 2)), [POOL] * 3)
         return {
             "cycle through": (loop, ops),
+            "unknown operation of NAS-Bench-101 'conv3x3'": (matrix, ["input", "conv3x3", CONV1, "output"]),
             "Did you mean 'conv3x3-bn-relu'?": (matrix, ["input", "conv3x3", CONV1, "output"]),
             "adjacency has shape (4, 4) for operations (3,)": (matrix, ops[1:]),
             "adjacency has shape (3, 4)": (matrix[1:], ops),
             "'input' first": (matrix, [*ops[1:], "input"]),
+            f"cell 0 has operations ['input', 'input', '{CONV1}', 'output']; expected": (
+                matrix,
+                ["input", "input", CONV1, "output"],
+            ),
             "one of each": (matrix, ["input", "output", CONV1, "output"]),
             "1 -> 0": cell(3, [(1, 0), (1, 2)], [POOL]),
             "2 -> 1": cell(3, [(0, 1), (2, 1)], [POOL]),
@@ -144,6 +149,12 @@ def test_wrong_tables_are_refused() -> None:
         wrong[1][edge] = 1
         with pytest.raises(GraphError, match=f"cell 1 has an edge {edge[0]} -> {edge[1]}"):
             nasbench101_graphs(wrong, ops, sizes)
+    ops[0, 1] = 4  # the names are those of its own nodes
+    with pytest.raises(
+        GraphError, match=rf"cell 0 has operations \['input', 'output', '{CONV1}', 'output'\]; expected"
+    ):
+        nasbench101_graphs(matrices, ops, sizes)
+    ops[0, 1] = ops[1, 1]
     with pytest.raises(GraphError, match="beyond the size"):
         nasbench101_graphs(matrices, ops, sizes - 1)
     dense = cell(5, list(itertools.combinations(range(5), 2)), [POOL] * 3)

@@ -21,7 +21,7 @@ from nas_core.graph import (
     nasbench201_ops,
     nasbench201_string,
 )
-from nas_core.graph.nasbench201 import CHOICES, OPERATIONS, STATES
+from nas_core.graph.nasbench201 import CHOICES, OPERATIONS, STATES, nasbench201_unpruned
 from tests.contracts.graph_reader import GraphReaderContract
 
 ALL = np.array(list(itertools.product(range(5), repeat=6)))
@@ -42,6 +42,7 @@ class TestReader(GraphReaderContract):
 
     def wrong(self) -> dict[str, tuple[Any, ...]]:
         return {
+            "unknown operation of NAS-Bench-201 'conv_3x3'": (BEST.replace("nor_conv_3x3~0|+", "conv_3x3~0|+"),),
             "Did you mean 'nor_conv_3x3'?": (BEST.replace("nor_conv_3x3~0|+", "conv_3x3~0|+"),),
             "expected |operation~0|+|": (BEST[:-1],),
             "got architecture ''": ("",),
@@ -115,6 +116,7 @@ def test_without_pruning_only_none_is_left_out() -> None:
     assert [OPERATIONS[k] for k in whole.ops] == ["input", "nor_conv_3x3", "avg_pool_3x3", "output"]
     assert whole.edges.tolist() == [[0, 1]]  # what enters state 1 is none
     assert len(nasbench201_graph(dead).ops) == 2
+    assert nasbench201_unpruned(dead) == whole
     sizes = nasbench201_graphs(ALL, prune=False).sizes
     assert np.bincount(sizes).tolist() == [0, 0, *(math.comb(6, k) * 4**k for k in range(7))]
 
@@ -138,6 +140,8 @@ def test_wrong_strings_and_tables_are_refused() -> None:
         with pytest.raises(GraphError, match=r"expected \(G, 6\)"):
             nasbench201_graphs(table)
     assert len(nasbench201_graphs(np.zeros((0, 6), int))) == 0
+    with pytest.raises(GraphError, match=r"^operations are of type float64; expected whole numbers"):
+        nasbench201_graphs([[0.5] * 6])
 
 
 def test_the_whole_benchmark_is_read_in_a_second() -> None:

@@ -36,12 +36,12 @@ class TestReader(GraphReaderContract):
         return {
             "expected (2, 8, 2)": ([NORMAL],),
             "shape (2, 7, 2)": ([NORMAL[:7], REDUCTION[:7]],),
-            "unequal length": ([NORMAL, REDUCTION[:7]],),
+            "cells are of unequal length": ([NORMAL, REDUCTION[:7]],),
             "operation index of NAS-Bench-301 7": changed(0, 3, 1, 7),
-            "state 2 reads": changed(0, 1, 0, 2),
+            "state 2 reads states [[0, 2], [0, 1]]; expected 0 to 1": changed(0, 1, 0, 2),
             "state 5 reads": changed(1, 7, 0, 5),
             "[[0, -1]": changed(0, 1, 0, -1),
-            "whole numbers": changed(0, 0, 1, 1.5),
+            "cells are of type float64; expected whole numbers": changed(0, 0, 1, 1.5),
             "type object": (None,),
         }
 

@@ -35,8 +35,8 @@ class TestMicroReader(GraphReaderContract):
             "index of TransNAS-Bench-101 4": ("64-41414-1_02_334",),
             "index of TransNAS-Bench-101 -1": ([0, 0, 0, 0, 0, -1],),
             "expected six indices": ([0] * 5,),
-            "whole numbers": ([0.5] * 6,),
-            "unknown operation of TransNAS-Bench-101": ([0] * 6, ("none", "avg_pool_3x3")),
+            "operations are of type float64; expected whole numbers": ([0.5] * 6,),
+            "unknown operation of TransNAS-Bench-101 'avg_pool_3x3'": ([0] * 6, ("none", "avg_pool_3x3")),
         }
 
 
@@ -51,10 +51,10 @@ class TestMacroReader(GraphReaderContract):
             "like '64-1234-basic'": (OFFICIAL,),
             "4 to 6 numbers": ("64-123-basic",),
             "got modules [1, 1, 1, 1, 1, 1, 1]": ([1] * 7,),
-            "module of TransNAS-Bench-101 5": ("64-12345-basic",),
+            "unknown module of TransNAS-Bench-101 5: expected one of 1, 2, 3, 4.": ("64-12345-basic",),
             "module of TransNAS-Bench-101 -2": ([1, -2, 1, 1],),
             "got modules [[1, 2, 3, 4]]": ([[1, 2, 3, 4]],),
-            "whole numbers": ([1.5] * 4,),
+            "modules are of type float64; expected whole numbers": ([1.5] * 4,),
         }
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.layers import smoothed_loss
-from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss
+from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss, row_chunks
 
 PAD, VOCAB, WIDTH, ROWS = 1, 13, 7, 11
 
@@ -116,3 +116,24 @@ def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
         assert got.grad is not None
         assert got.grad.dtype == torch.bfloat16
         torch.testing.assert_close(got.grad.float(), want.grad, atol=5e-2, rtol=3e-2)
+
+
+@pytest.mark.parametrize(("elements", "rows"), [(8, 2), (3, 1), (1, 1)])
+def test_as_many_rows_at_a_time_as_their_logits_may_be(
+    elements: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", elements)
+    taken = list(row_chunks(5, torch.zeros(3, 2)))
+    assert taken == [slice(start, start + rows) for start in range(0, 5, rows)]
+
+
+def test_a_table_of_another_type_has_gradients_of_its_own() -> None:
+    features, table, target = data()
+    exact = features.detach().double().requires_grad_()
+    loss, _ = projected_smoothed_loss(exact, table, target, 0.1, PAD)
+    loss.backward()
+    expected, other = data()[:2]
+    naive_smoothed_loss(expected, other, target, 0.1, PAD)[0].backward()
+    assert exact.grad is not None and exact.grad.dtype == torch.double
+    torch.testing.assert_close(exact.grad.float(), expected.grad, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(table.grad, other.grad, atol=1e-5, rtol=1e-5)

@@ -104,7 +104,7 @@ def test_it_keeps_others_out_until_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path):
         assert path.with_suffix(".lock").exists()
-        with pytest.raises(ConfigError, match=f"is searching in {tmp_path}.*give another folder"), Journal(path):
+        with pytest.raises(ConfigError, match=f"is searching in {tmp_path}.*[ ;]give another folder$"), Journal(path):
             pass
     with Journal(path):
         pass

@@ -15,6 +15,7 @@ import pytest
 from nas_core.errors import UnknownChoiceError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph, read_onnx
+from nas_core.graph.onnx.reader import describe_unknown
 from tests.contracts.graph_reader import GraphReaderContract
 from tests.graph.onnx.models import chain, model, node, onnx, residual, shuffled
 
@@ -182,7 +183,16 @@ def test_unknown_operators_are_named_in_one_warning(caplog: pytest.LogCaptureFix
     made = model(nodes, {"x": (1, 4)})
     with caplog.at_level(logging.WARNING):
         read = read_onnx(made, shapes={"a": (1, 4), "b": (1, 8)})
-    assert len(caplog.records) == 1 and "mine.Odd x 2" in caplog.records[0].getMessage()
+    (said,) = caplog.messages
+    assert said == (
+        f"{read.name} has operators that this encoding does not know, which count as 'other' without FLOPs: "
+        "mine.Odd x 2"
+    )
+    assert describe_unknown("n", {"b": 2, "a": 1}).endswith(": a x 1, b x 2")
+    caplog.clear()
+    read_onnx(made, shapes={"a": (1, 4), "b": (1, 8)}, warn=False)
+    read_onnx(residual())
+    assert not caplog.messages
     assert read.unknown == {"mine.Odd": 2} and read.flops.tolist() == [0, 0, 0, 8]
     assert [CORRECTED[op] for op in read.graph.ops] == ["input", "other", "other", "relu"]
 
@@ -194,5 +204,20 @@ def test_graphs_of_different_models_stand_in_one_set() -> None:
 
 
 def test_there_are_two_encodings() -> None:
-    with pytest.raises(UnknownChoiceError, match="corrected, released"):
+    with pytest.raises(UnknownChoiceError, match=r"^unknown encoding of ONNX operators 'best': .*corrected, released"):
         read_onnx(residual(), features="best")
+
+
+def test_costs_by_hand_in_their_units(tmp_path: Path) -> None:
+    """2 x 4 x 6 multiplications and as many additions; 24 weights; 8 numbers read, 12 written, and the weights."""
+    path = tmp_path / "one.onnx"
+    onnx.save(model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 4)}, constants={"w": (4, 6)}), path)
+    read = read_onnx(path)
+    assert read.name == str(path) and read.tensors == ("x", "y")
+    assert read.flops.tolist() == [0, 96] and read.params.tolist() == [0, 24] and read.access.tolist() == [0, 44]
+    assert {read.flops.dtype, read.params.dtype, read.access.dtype} == {np.dtype(np.int64)}
+    assert (read.flops_g, read.params_m, read.access_m) == (96 / 1e9, 24 / 1e6, 44 / 1e6)
+    graph = read.graph
+    assert graph.costs is not None and graph.attributes is not None and graph.shapes is not None
+    assert graph.costs.tolist() == [[0, 0, 0], [96, 24, 44]] and graph.shapes.tolist() == [[2, 4, 0, 0], [2, 6, 0, 0]]
+    np.testing.assert_allclose(np.asarray(graph.static), [2, 96 / 1e9, 24 / 1e7, 44 / 1e7], rtol=1e-6)

@@ -8,7 +8,11 @@ from torch import Tensor
 
 from nas_core.errors import NasExtError
 from nas_core.supernet.teacher import TopK, distillation_loss, hidden_loss, top_k, top_k_distillation_loss
-from nas_core.supernet.teacher.losses import naive_distillation_loss, naive_top_k_distillation_loss
+from nas_core.supernet.teacher.losses import (
+    kept_and_rest,
+    naive_distillation_loss,
+    naive_top_k_distillation_loss,
+)
 
 ROWS, WORDS = 9, 13
 
@@ -109,17 +113,40 @@ def test_rows_that_do_not_count() -> None:
     student, teacher, mask = logits(0), logits(1), torch.arange(ROWS) < 4
     torch.testing.assert_close(hidden_loss(student, teacher, mask), hidden_loss(student[:4], teacher[:4]))
     assert float(hidden_loss(student, teacher, mask & False)) == 0
+    only = torch.arange(ROWS) == 2
+    torch.testing.assert_close(hidden_loss(student, teacher, only), hidden_loss(student[2:3], teacher[2:3]))
+
+
+def test_rows_may_have_several_dimensions() -> None:
+    """Sentences and their tokens: the last dimension is that of words, or of channels."""
+    student, teacher = logits(0), logits(1)
+    deep, deeper = student.view(3, 3, WORDS), teacher.view(3, 3, WORDS)
+    for k in (1, 4, WORDS):
+        kept, one = top_k(deeper, k), top_k(teacher, k)
+        assert torch.equal(kept.indices.flatten(0, 1), one.indices)
+        torch.testing.assert_close(top_k_distillation_loss(deep, kept), top_k_distillation_loss(student, one))
+        torch.testing.assert_close(
+            naive_top_k_distillation_loss(deep, kept), top_k_distillation_loss(student, one), atol=1e-5, rtol=1e-5
+        )
+        probabilities, rest = kept_and_rest(kept, WORDS)
+        assert probabilities.shape == (3, 3, k) and rest.shape == (3, 3)
+    torch.testing.assert_close(distillation_loss(deep, deeper), distillation_loss(student, teacher))
+    torch.testing.assert_close(naive_distillation_loss(deep, deeper), distillation_loss(student, teacher))
+    torch.testing.assert_close(hidden_loss(deep[..., :7], deeper), hidden_loss(student[:, :7], teacher))
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: distillation_loss(logits(0), logits(1)[:, :5]), "same rows and words"),
+        (lambda: distillation_loss(logits(0), logits(1)[:, :5]), r"\(9, 5\); both must be of the same rows and words$"),
         (lambda: distillation_loss(logits(0), logits(1), 0.0), "temperature of distillation is 0.0"),
-        (lambda: distillation_loss(logits(0), logits(1), reduction="max"), "unknown reduction"),
+        (lambda: distillation_loss(logits(0), logits(1), reduction="max"), "unknown reduction 'max'"),
         (lambda: top_k(logits(0), 14), "expected 1 to its 13 words"),
-        (lambda: top_k_distillation_loss(logits(0)[:2], top_k(logits(1), 2)), "same rows"),
-        (lambda: hidden_loss(logits(0)[:2], logits(1)), "same rows"),
+        (
+            lambda: top_k_distillation_loss(logits(0)[:2], top_k(logits(1), 2)),
+            r"\(9, 2\); both must be of the same rows$",
+        ),
+        (lambda: hidden_loss(logits(0)[:2], logits(1)), r"\(9, 13\); both must be of the same rows$"),
     ],
 )
 def test_wrong_input_is_one_line(call, said: str) -> None:  # type: ignore[no-untyped-def]
