@@ -165,6 +165,15 @@ def test_a_damaged_file_is_told_in_one_line(tmp_path: Path, damage: dict[str, An
         ParetoArchive.load(tmp_path / "pareto.json")
 
 
+def test_what_is_wrong_with_a_damaged_file_is_told(tmp_path: Path) -> None:
+    whole = {"format": "nas-ext/pareto", "version": 1, "objectives": [], "entries": []}
+    (tmp_path / "pareto.json").write_text(json.dumps(whole))
+    with pytest.raises(
+        DataError, match=r"archive \(objectives are \[\]; expected at least one name, none twice\); save"
+    ):
+        ParetoArchive.load(tmp_path / "pareto.json")
+
+
 @pytest.mark.parametrize("objectives", [[], ["loss", "loss"]])
 def test_bad_objectives(objectives: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -130,6 +130,12 @@ def test_settings_are_written_once_and_compared_after(tmp_path: Path) -> None:
     assert path.read_text() == text
 
 
+def test_settings_may_be_as_long_as_a_space_of_thousands_of_options(tmp_path: Path) -> None:
+    long = {"space": "x" * 500_000, "searches": {}}
+    assert settle_config(tmp_path / "search.yaml", long, {}) is False
+    assert settle_config(tmp_path / "search.yaml", long, {}) is True
+
+
 def refused(path: Path, settings: Mapping[str, Any], **more: Any) -> str:
     with pytest.raises(ConfigError) as caught:
         settle_config(path, settings, {}, **more)

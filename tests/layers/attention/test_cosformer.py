@@ -71,7 +71,7 @@ def test_outputs_and_gradients_equal_the_definition(
         torch.testing.assert_close(got, expected, atol=1e-9, rtol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*FORMS, "naive"])
 def test_positions_of_two_sequences(form: str) -> None:
     q, k, v = inputs(5, 12)
     at = torch.tensor([[0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]])
@@ -177,7 +177,7 @@ def test_wrong_inputs() -> None:
         ({"max_length": 4}, "max_length 4"),
         ({"key_mask": torch.ones(2, 4, dtype=torch.bool)}, r"expected bool \(2, 5\)"),
         ({"key_mask": torch.ones(2, 5)}, "float32"),
-        ({"causal": True, "key_positions": torch.arange(5)}, "causal"),
+        ({"causal": True, "key_positions": torch.arange(5)}, "^positions cannot be chosen in causal linear attention"),
         ({"key_positions": torch.arange(4)}, "positions"),
         ({"key_positions": torch.arange(5) + 8}, "max_length 9"),
         ({"max_length": None, "causal": True}, "max_length is None"),

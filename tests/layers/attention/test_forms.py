@@ -71,6 +71,8 @@ def test_a_form_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UnknownChoiceError, match="form of linear attention"):
         LinearAttention(9, form="fast")
     q, k, v = inputs()
+    with pytest.raises(UnknownChoiceError, match="unknown form of linear attention 'fast'"):
+        cosformer_attention(q, k, v, max_length=9, form="fast")
     with pytest.raises(ConfigError, match=r"computes on CUDA, queries are on cpu"):
         cosformer_attention(q, k, v, max_length=20, causal=True, form="fla")
     everywhere = cosformer_attention(q, k, v, max_length=20, form="fla")  # no kernels of it are needed
@@ -135,3 +137,18 @@ def test_positions_on_an_accelerator_are_not_read() -> None:
         cosformer_attention(q, k, v, max_length=20, key_positions=at[:5], form="chunked")
     with pytest.raises(ConfigError, match="max_length 11"):
         cosformer_attention(q, k, v, max_length=11, form="chunked")
+
+
+def test_the_choice_is_asked_with_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, angles = [], []
+    dense = attention_module.dense_attention
+    monkeypatch.setattr(attention_module, "has_fla", lambda: True)
+    monkeypatch.setattr(attention_module, "chosen_form", lambda *given: (asked.append(given), "dense")[1])
+    monkeypatch.setattr(
+        attention_module, "dense_attention", lambda *given: (angles.append(given[3:5]), dense(*given))[1]
+    )
+    q, k, v = inputs()
+    cosformer_attention(q, k[:, :, :5], v[:, :, :5], max_length=20)
+    cosformer_attention(q, k, v, max_length=20, causal=True)
+    assert asked == [("cpu", F32, 12, 5, False, 8, False, False), ("cpu", F32, 12, 12, True, 8, False, False)]
+    assert {part.dtype for both in angles for turn in both for part in (turn.sin, turn.cos)} == {F32}
