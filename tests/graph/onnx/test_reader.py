@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import UnknownChoiceError
-from nas_core.graph import Graphs
+from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph, read_onnx
 from nas_core.graph.onnx.reader import describe_unknown
 from tests.contracts.graph_reader import GraphReaderContract
@@ -221,3 +221,9 @@ def test_costs_by_hand_in_their_units(tmp_path: Path) -> None:
     assert graph.costs is not None and graph.attributes is not None and graph.shapes is not None
     assert graph.costs.tolist() == [[0, 0, 0], [96, 24, 44]] and graph.shapes.tolist() == [[2, 4, 0, 0], [2, 6, 0, 0]]
     np.testing.assert_allclose(np.asarray(graph.static), [2, 96 / 1e9, 24 / 1e7, 44 / 1e7], rtol=1e-6)
+
+
+def test_sizes_beyond_any_network_are_damage() -> None:
+    huge = model([node("MatMul", ["x", "w"], ["y"])], {"x": (2**40, 2**40), "w": (2**40, 2**40)})
+    with pytest.raises(GraphError, match=r"do not fit their operators \(.+\); the file is damaged, export it again$"):
+        read_onnx(huge)
