@@ -25,6 +25,7 @@ from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_json
 from nas_core.space import Architecture, space_to_dict, static_image_space
 from timm_ext.model import VisionModel
+from timm_ext.requests import MISFITS
 
 __all__ = [
     "KEY",
@@ -147,7 +148,7 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
         model = timm.create_model(str(name), num_classes=0 if bias is None else len(bias), **known)
     except NasExtError:
         raise
-    except (RuntimeError, TypeError, ValueError) as error:
+    except MISFITS as error:
         raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
     if not isinstance(model, VisionModel):
         raise CheckpointError(f"{path} is of model {name!r}; expected one that timm_ext registers")

@@ -19,7 +19,7 @@ from nas_core.models.image.subnet import VisionConfig, VisionSubnet
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.sampling import SAMPLINGS
 from nas_core.supernet.active import SubnetHolder
-from timm_ext.requests import check_arguments, check_traceable, taken_layers
+from timm_ext.requests import MISFITS, check_arguments, check_traceable, taken_layers
 
 __all__ = ["VisionModel", "image_pair"]
 
@@ -160,7 +160,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """
         try:
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])
-        except (KeyError, TypeError, UnknownChoiceError) as error:
+        except (UnknownChoiceError, *MISFITS) as error:
             raise CheckpointError(
                 f"settings of an image model lack or misuse an argument ({error}); upgrade nas-ext"
             ) from None

@@ -181,6 +181,13 @@ def test_wrong_checkpoints_are_explained(run: Path, npz: Path, folder: Path, tmp
     broken = {
         "version": {**state, "nas_ext_image": {**state["nas_ext_image"], "version": 99}},
         "misuse": {**state, "nas_ext_image": {"version": 1, "space": space_to_dict(SPACE), "arguments": {"x": 1}}},
+        r"misuse an argument \(invalid literal for int": {
+            **state,
+            "nas_ext_image": {
+                **state["nas_ext_image"],
+                "arguments": {**state["nas_ext_image"]["arguments"], "class_token": "${env:HOME}"},
+            },
+        },
         "does not fit this network": {
             **state,
             "state_dict_ema": None,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import parse_json, read_bytes
 from timm_ext.checkpoint import KEY, read_file
+from timm_ext.requests import MISFITS
 from timm_ext.trained.support import check_supported
 
 __all__ = ["PREPARED", "Source", "prepared_by", "read_source", "source_of"]
@@ -140,7 +141,7 @@ def _built(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
         model: nn.Module = timm.create_model(name, **arguments)
     except NasExtError:
         raise
-    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+    except MISFITS as error:
         raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
     return model
 

@@ -172,6 +172,8 @@ def test_wrong_input_is_one_line(npz: Path, tmp_path: Path) -> None:
     torch.save(model.state_dict(), tmp_path / "weights.pt")
     torch.save({"arch": "vit_nobody", "state_dict": model.state_dict()}, tmp_path / "nobody.pt")
     torch.save({"arch": "vit_tiny_patch16_224", "state_dict": model.state_dict()}, tmp_path / "other.pt")
+    options = argparse.Namespace(model="vit_tiny_patch16_224", model_kwargs={"img_size": {}})
+    torch.save({"arch": "vit_tiny_patch16_224", "args": options, "state_dict": model.state_dict()}, tmp_path / "odd.pt")
     elastic(model, out=tmp_path / "supernet.pt")
     save(vit(num_classes=3), tmp_path / "three.pt", num_classes=3)
     cases = {
@@ -181,6 +183,7 @@ def test_wrong_input_is_one_line(npz: Path, tmp_path: Path) -> None:
         "weights.pt": "not the name of their model",
         "nobody.pt": "timm does not know",
         "other.pt": "does not fit timm's vit_tiny_patch16_224",
+        "odd.pt": "cannot be built",
         "supernet.pt": "is of timm_ext already",
     }
     for name, said in cases.items():
