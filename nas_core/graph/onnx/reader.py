@@ -30,7 +30,7 @@ class OnnxNetwork:
     """A model as a graph of N nodes, and what it costs on paper."""
 
     name: str
-    """Name of the file."""
+    """The path as it was given; of a model in memory, its graph's name."""
     graph: Graph
     """``attributes`` (N, 8), ``shapes`` (N, 4), ``costs`` (N, 3) and ``static``: batch, FLOPs / 1e9, parameters / 1e7,
     memory access / 1e7."""
