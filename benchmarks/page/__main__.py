@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.page.document import page, sections, stamp
-from benchmarks.page.figures import eight_figures, figures
+from benchmarks.page.figures import figures, headlines
 from benchmarks.page.markers import Markers, pages
 from benchmarks.page.pictures import save
 from benchmarks.page.results import FOLDER, Results
@@ -28,7 +28,7 @@ PNG = "front"
 def texts(results: Results, root: Path) -> dict[Path, str]:
     """Every page that has figures, as it should be."""
     markers = Markers(results, root)
-    found = {root / "docs" / "results.md": page(results, eight_figures(results))}
+    found = {root / "docs" / "results.md": page(results, headlines(results))}
     return found | {path: markers.filled(path) for path in pages(root)}
 
 

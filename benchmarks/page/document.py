@@ -11,6 +11,7 @@ from benchmarks.page.sections import (
     attention,
     calibration,
     fidelity,
+    front,
     language,
     latency,
     networks,
@@ -33,15 +34,16 @@ __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "sections", "stamp"]
 _ALL = {
     anchor(section.title): section
     for module in (
-        supernet, attention, search, samplers, predictor, prior, proxies, fidelity, latency, networks, timm_networks,
-        onnx, language, trained, calibration, trust,
+        front, supernet, attention, search, samplers, predictor, prior, proxies, fidelity, latency, networks,
+        timm_networks, onnx, language, trained, calibration, trust,
     )
     for section in module.SECTIONS
 }  # fmt: skip
 GROUPS = {
     "What quality": (
-        "translation", "estimates-of-supernets", "estimates-at-equal-passes", "further-training",
-        "estimates-of-bert-supernets", "studies-of-a-supernet", "real-bleu", "attention-quality", "images",
+        "faster-at-how-much-bleu", "translation", "estimates-of-supernets", "estimates-at-equal-passes",
+        "further-training", "estimates-of-bert-supernets", "studies-of-a-supernet", "real-bleu", "attention-quality",
+        "images",
     ),
     "What a trained model is worth": (
         "from-a-trained-translation-model", "from-a-trained-image-model", "from-a-trained-masked-language-model",

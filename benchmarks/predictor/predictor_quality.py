@@ -13,7 +13,8 @@ Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 10
 Each result is kept in a file beside the work and not computed again; ``--jobs 2`` runs two at a time, one thread each.
 ``--judged 40000`` tests on a sample of the cells: a tenth of the time where prediction takes most of it, and tau within
 some .003 of that on all. With ``--validate`` the test is on validation accuracies of cells outside the training set,
-for choosing settings.
+for choosing settings. With ``--upper-bound`` the training labels are mean test accuracies: such rows show how much
+the noise of one-run labels costs and are results of nothing else.
 
 With ``--device cuda`` the recipe ``paper``, as published, is trained for all eight columns of Tables 1 and 2, one draw
 each. A run may be stopped at any time, or by ``--limit-s``: columns that are done are kept at once, and a training goes
@@ -35,7 +36,15 @@ import torch
 from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.accuracy.judging import foreseen, of_a_search, parts_of, within_spread
-from benchmarks.parts.accuracy.methods import METHODS, USUAL, predictor_by, recipe_of, settings_of, trains
+from benchmarks.parts.accuracy.methods import (
+    METHODS,
+    TEST_LABELS,
+    USUAL,
+    predictor_by,
+    recipe_of,
+    settings_of,
+    trains,
+)
 from benchmarks.parts.accuracy.rows import PAPER, summary
 from benchmarks.parts.accuracy.splits import HeldOut, Split, split
 from benchmarks.parts.accuracy.tables import BENCHMARKS
@@ -80,6 +89,8 @@ class Task:
     """Cells that it is judged by, drawn at random; None: all."""
     device: str = "cpu"
     """Where NN-Former computes."""
+    upper_bound: bool = False
+    """Learn from mean test accuracies, which bounds the effect of noise in the labels and is no result."""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -90,7 +101,7 @@ class Task:
             "benchmark": self.benchmark,
             "size": self.size,
             "draw": self.draw,
-            "method": self.method + changes,
+            "method": self.method + changes + (TEST_LABELS if self.upper_bound else ""),
             "on": on,
             "judged": "all" if self.judged is None else self.judged,
             **({} if settings is None else {"settings": settings}),
@@ -100,7 +111,9 @@ class Task:
 
 def split_of(task: Task) -> Split:
     """Training cells of a draw, and what the predictor is judged by."""
-    return split(BENCHMARKS[task.benchmark], task.size, task.draw, task.judged, task.validate)
+    return split(
+        BENCHMARKS[task.benchmark], task.size, task.draw, task.judged, task.validate, test_labels=task.upper_bound
+    )
 
 
 def predictor_of(task: Task) -> Any:
@@ -202,6 +215,8 @@ def _parser() -> argparse.ArgumentParser:
     judged = "where all cells judge, test on so many of them, drawn at random"
     parser.add_argument("--judged", type=int, metavar="CELLS", help=judged)
     parser.add_argument("--validate", action="store_true", help="judge by validation accuracies of other cells")
+    bound = "learn from mean test accuracies: an upper bound for the effect of noisy labels, no result"
+    parser.add_argument("--upper-bound", action="store_true", help=bound)
     parser.add_argument("--work", type=Path, help="results as they come; default: in runs")
     parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in cuda there")
     return parser
@@ -221,7 +236,7 @@ def _tasks(options: argparse.Namespace, there: bool) -> list[Task]:
             raise ConfigError(f"{method!r} learns fractions; {late[0]} has milliseconds: leave out one of both")
     sizes = {name: tuple(PAPER[name]) if there and name in PAPER else BENCHMARKS[name].sizes for name in BENCHMARKS}
     return [
-        Task(benchmark, size, draw, method, changes, options.validate, judged, options.device)
+        Task(benchmark, size, draw, method, changes, options.validate, judged, options.device, options.upper_bound)
         for benchmark in here(options.benchmark)
         for judged in [_judges(benchmark, options.judged)]
         for size in options.sizes or sizes[benchmark]

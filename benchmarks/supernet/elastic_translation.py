@@ -8,12 +8,16 @@ stands for all fast ones: every supernet is asked for its BLEU with inherited we
 an early supernet, so that both together take as many updates. So is, without any supernet's training, the network with
 one decoder layer, which the order of layers gives. Seeds are those of the supernets; the trained network is
 one. Each step writes one file below DIR and is skipped when that exists, so an interrupted run goes on.
+
+Latencies are also measured relative to the trained network, whose passes alternate with those of the other network.
+``--latency-only`` measures just that, of the networks that need no search, and adds it to the result.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +27,12 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
 from nas_core.files import read_json
+from nas_core.latency import TimingConfig, measure
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import prepared
 from nas_core.models import params_m
-from nas_core.space import Architecture, SearchSpace, load_space
+from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.space import Architecture, SearchSpace, get_space, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"
 TRAINED_UPDATES, SHARES = 1608, (0.5, 0.65, 0.8)
@@ -33,6 +40,7 @@ SHALLOW = "one decoder layer"
 """The network with one decoder layer and all else as it was: what needs no search, only the order of layers."""
 
 
+WORKLOAD = {"source_vocab": 6000, "target_vocab": 6000, "source_length": 16, "target_length": 16, "beam": 4}
 CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
 EXPERTS = (Variant("neuron-wise experts", mos="neuron"),)
 BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
@@ -131,11 +139,28 @@ def predicted_ms(model: Path, space: SearchSpace, architectures: list[Architectu
     return [float(each) for each in load_latency_model(model, "genes", space).predict(architectures)]
 
 
+def relative_latency(
+    space: SearchSpace, trained: Architecture, networks: Mapping[str, Architecture], **workload: int
+) -> dict[str, float]:
+    """Measure latencies as shares of the trained network's, on the CPU clock, with passes of both in turn.
+
+    Args:
+        workload: fields of the :class:`TranslationWorkloadConfig`.
+    """
+    config = TranslationWorkloadConfig(**workload)
+    timing = TimingConfig(warmup=3, repeats=60, clock="cpu")
+    reference = prepared(TranslationWorkload(space, trained, config), timing)
+    return {
+        name: round(measure(TranslationWorkload(space, architecture, config), reference, timing).relative, 3)
+        for name, architecture in networks.items()
+    }
+
+
 def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
     """The networks found under each share of the trained one's latency, with ``largest`` and ``smallest``."""
     space = load_space(job.space_file())
     found: dict[str, dict[str, Any]] = {}
-    asked = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: _shallow(space)}
+    asked = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: shallow(space.largest())}
     for name, architecture in asked.items():
         file = job.work / f"{slug(name)}.json"
         architecture.save(file, space=space.name)
@@ -160,8 +185,9 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _shallow(space: SearchSpace) -> Architecture:
-    genes: dict[str, Any] = {**space.largest(), "decoder.layers": 1}
+def shallow(trained: Architecture) -> Architecture:
+    """Return the network with one decoder layer and all other sizes of ``trained``."""
+    genes: dict[str, Any] = {**trained, "decoder.layers": 1}
     per_layer = [name for name, value in genes.items() if name.startswith("decoder.") and isinstance(value, tuple)]
     return Architecture(genes | {name: genes[name][:1] for name in per_layer})
 
@@ -227,7 +253,11 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     seconds = {path.stem: read_json(path) for path in sorted((job.work / "seconds").glob("*.json"))}
     return {
         "trained_updates": TRAINED_UPDATES, "updates": main_updates, "lr": job.lr, "trained": trained, "rows": rows,
-        "alone": further, "predicted_ms": latency, "commands": seconds, "machine": describe_machine("cpu", job.threads),
+        "alone": further, "predicted_ms": latency,
+        "relative_latency": relative_latency(
+            space, space.largest(), dict(zip(subnets, networks, strict=True)), **WORKLOAD
+        ),
+        "commands": seconds, "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip
 
 
@@ -251,8 +281,18 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-more", action="store_true", help="leave out other criteria and experts")
+    parser.add_argument("--latency-only", action="store_true", help="add relative latencies to the result")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
+    if args.latency_only:
+        space = get_space("hat_small")
+        trained = Architecture({**space.largest(), "decoder.arbitrary_cross": (-1, -1, -1)})
+        measured = relative_latency(space, trained, {SHALLOW: shallow(trained)}, **WORKLOAD)
+        write_result(
+            args.out, {**read_json(args.out), "relative_latency": measured}, command(__file__, argv), adds=True
+        )
+        print(json.dumps(measured))
+        return
     if args.bin is None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks elastic_translation --help")
         return

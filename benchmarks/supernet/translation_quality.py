@@ -2,8 +2,10 @@
 
 ``python -m benchmarks translation_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a
 joined dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result). Each
-step writes one file below DIR and is skipped when that exists, so an interrupted run goes on. All trainings use the
-same number of updates, batches and schedule. BLEU is sacrebleu on the detokenised test set.
+step writes one file below DIR and is skipped when that exists, so an interrupted run goes on. Supernets are trained by
+the sandwich rule, three passes an update. The smallest and the largest network are trained from scratch for as many
+updates, the largest also for as many passes. Batches and schedule are the same. BLEU is sacrebleu on the detokenised
+test set. ``--kinds`` and ``--parts`` run some of it; rows of an earlier result that are not measured again stay.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 
 from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import merged
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
@@ -23,6 +26,10 @@ from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
 
 KINDS = ("none", "layer", "neuron")
+PARTS = ("search", "further", "standalone", "passes")
+SANDWICH_PASSES = 3
+"""Subnets that one update of the sandwich rule trains: the largest, the smallest and a random one."""
+EQUAL_PASSES = "standalone, equal passes"
 RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
 BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
@@ -121,11 +128,16 @@ def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
                 )  # fmt: skip
                 row["bleu_further"] = job.bleu(f"further-{kind}-{name}", trained)
             rows.append(row)
-    if "standalone" in parts:
-        for name in corners:
+    lengths = {"standalone": ("standalone", job.updates), "passes": (EQUAL_PASSES, SANDWICH_PASSES * job.updates)}
+    for part, (label, updates) in lengths.items():
+        for name, architecture in corners.items():
+            if part not in parts or (part == "passes" and name != "largest"):
+                continue
+            run = f"{part}-{name}"
             arguments = ("--task", "translation", "--arch", "hat_transformer", "--subnet", job.work / f"{name}.json")
-            trained = job.train(f"standalone-{name}", job.updates, 3e-3, *arguments)
-            rows.append({"experts": "standalone", "subnet": name, "bleu": job.bleu(f"standalone-{name}", trained)})
+            bleu = job.bleu(run, job.train(run, updates, 3e-3, *arguments))
+            size = round(params_m(architecture), 3)
+            rows.append({"experts": label, "subnet": name, "params_m": size, "updates": updates, "bleu": bleu})
     seconds = {path.stem: read_json(path) for path in sorted((job.work / "seconds").glob("*.json"))}
     return {
         "space": job.space, "updates": job.updates, "further_updates": job.further, "rows": rows,
@@ -142,8 +154,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--further", type=int, default=300)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sentences", type=int, default=300)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--parts", nargs="*", default=["search", "further", "standalone"])
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
     if args.bin is None:
@@ -151,7 +163,10 @@ def main(argv: list[str] | None = None) -> None:
         return
     job = Job(args.bin, args.work, args.threads, args.space, args.updates, args.further, args.sentences)
     content = report(job, args.kinds, args.parts)
-    write_result(args.out, content, command(__file__, argv))
+    before = read_json(args.out) if args.out.exists() else {}
+    content["rows"] = merged(args.out, content["rows"], ("experts", "subnet"))
+    content["commands"] = before.get("commands", {}) | content["commands"]
+    write_result(args.out, content, command(__file__, argv), adds=True)
     print(json.dumps(content["rows"], indent=1))
 
 

@@ -78,6 +78,8 @@ def test_all_networks_judge_or_those_that_were_not_learned() -> None:
     rest = split(benchmark(), 30, 0, None, False)
     assert np.array_equal(rest.targets, whole.targets) and len(rest.judged) == 70
     assert rest.held_out is not None and np.allclose(rest.held_out.told, rest.wanted + 0.01)
+    bound = split(benchmark(all_judge=True), 30, 0, None, False, test_labels=True)
+    assert np.allclose(bound.targets, whole.targets - 0.01), "labels that judge, of the same networks"
     checked = split(benchmark(), 30, 0, None, True)
     assert np.allclose(checked.wanted, rest.wanted + 0.01)
     with pytest.raises(ValueError, match="99 networks to learn from; expected 2 to 98"):

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.page.results import Results
 from benchmarks.page.section import Section
 from benchmarks.page.sections.accuracy_tables import SHORT
-from benchmarks.page.words import count, fixed, table
+from benchmarks.page.words import count, fixed, spread, table
 
 __all__ = ["SECTIONS"]
 
@@ -59,6 +59,8 @@ def _values(results: Results) -> Mapping[str, str]:
     return {
         "before": _before(results),
         "after": _after(results),
+        "left_out": spread([row["tau"] for row in results.rows(NAME, size=0)], 2),
+        "left_out_proxy": spread([row["proxy_tau"] for row in results.rows(NAME, size=0)], 2),
         "judged": "all" if not judged else f"{count(min(judged))} cells, drawn at random,",
     }
 

@@ -13,16 +13,28 @@ from benchmarks.page.words import count, fixed, joined, table, times
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FRONT", "SECTIONS"]
+__all__ = ["SECTIONS"]
 
-EXPERTS = {"none": "no experts (HAT)", "layer": "layer-wise", "neuron": "neuron-wise"}
+EXPERTS = {"none": "no experts", "layer": "layer-wise", "neuron": "neuron-wise"}
 FOUND = ("tight", "middle", "loose")
 """The networks that the searches under three limits found, the fastest first."""
 
 
 def bleu(results: Results, experts: str, subnet: str, which: str = "bleu_inherited") -> float:
-    """BLEU of one subnet of one supernet; ``standalone`` are those trained from scratch."""
+    """Return the BLEU of one subnet of one supernet; ``standalone`` names those trained from scratch."""
     return float(results.row("translation_quality", experts=experts, subnet=subnet)[which])
+
+
+def from_scratch(results: Results) -> str:
+    """Return what networks of the largest subnet's sizes reach from scratch, each with its passes."""
+    content, plain = results["translation_quality"], results["elastic_translation"]
+    runs = [
+        (int(row.get("updates", content["updates"])), row["bleu"])
+        for row in results.rows("translation_quality", subnet="largest")
+        if row["experts"].startswith("standalone")
+    ]
+    runs.append((plain["trained_updates"], plain["trained"]["bleu"]))
+    return joined(f"{fixed(bleu)} after {count(passes)} passes" for passes, bleu in sorted(runs))
 
 
 def _translation(results: Results) -> Mapping[str, str]:
@@ -48,7 +60,9 @@ def _translation(results: Results) -> Mapping[str, str]:
         "largest": fixed(bleu(results, "neuron", "largest")),
         "largest_hat": fixed(bleu(results, "none", "largest")),
         "largest_layer": fixed(bleu(results, "layer", "largest")),
-        "largest_alone": fixed(bleu(results, "standalone", "largest", "bleu")),
+        "alone": from_scratch(results),
+        "passes": count(3 * results[name]["updates"]),
+        "plain_updates": count(results["elastic_translation"]["trained_updates"]),
         "smallest": fixed(bleu(results, "neuron", "smallest")),
         "smallest_alone": fixed(bleu(results, "standalone", "smallest", "bleu")),
         "smallest_further": fixed(bleu(results, "neuron", "smallest", "bleu_further")),
@@ -63,45 +77,7 @@ def _translation(results: Results) -> Mapping[str, str]:
     }  # fmt: skip
 
 
-def _draw_front(results: Results, figure: Figure) -> None:
-    axes = figure.subplots()
-    rows = [results.row("translation_quality", subnet=subnet) for subnet in FOUND]
-    xs, ys = [row["measured_ms"] for row in rows], [row["bleu_inherited"] for row in rows]
-    axes.step(xs, ys, where="post", color=COLOURS[0], linewidth=2)
-    axes.plot(xs, ys, "o", color=COLOURS[0], markersize=9, label="found by the search, weights inherited")
-    further = [(row["measured_ms"], row["bleu_further"]) for row in rows if "bleu_further" in row]
-    axes.plot(*zip(*further, strict=True), "o", markerfacecolor="white", markeredgecolor=COLOURS[0], markersize=9,
-              markeredgewidth=2, label="the same network, trained further")  # fmt: skip
-    for row in rows:
-        axes.axvline(row["limit_ms"], color=COLOURS[1], linestyle="--", linewidth=1.2)
-        axes.annotate(f"≤ {row['limit_ms']} ms", (row["limit_ms"], 1), (-4, -4), ("data", "axes fraction"),
-                      "offset points", ha="right", va="top", color=COLOURS[1])  # fmt: skip
-        axes.annotate(f"{row['params_m']:.2f} M", (row["measured_ms"], row["bleu_inherited"]), (6, -14),
-                      textcoords="offset points")  # fmt: skip
-    ends = (("none", "largest", "bleu_inherited", "largest, no experts (HAT)"),
-            ("neuron", "largest", "bleu_inherited", "largest, neuron-wise"),
-            ("standalone", "largest", "bleu", "largest, from scratch"))  # fmt: skip
-    limits = [row["limit_ms"] for row in rows]
-    low, high = min(xs), max(limits)
-    axes.set_xlim(low - 0.17 * (high - low), high + 0.04 * (high - low))
-    for experts, subnet, which, label in ends:
-        value = bleu(results, experts, subnet, which)
-        axes.axhline(value, color=GREY, linewidth=1.2)
-        axes.annotate(label, (limits[0], value), (4, 3), textcoords="offset points", color="#5b646d", fontsize=9.5)
-    tallest, height = bleu(results, "neuron", "largest"), max(ys) - min(ys)
-    axes.set_ylim(min(ys) - 0.25 * height, tallest + 0.35 * height)
-    axes.set_xlabel("measured latency (ms)")
-    axes.set_ylabel("BLEU on the test set")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-
-
-FRONT = Picture(
-    "front",
-    "BLEU against measured latency of the networks that the search found under three limits, beside the largest subnet",
-    _draw_front,
-    (6.8, 4.3),
-)
-TRANSLATION = Section("Translation", ("translation_quality",), _translation, FRONT)
+TRANSLATION = Section("Translation", ("translation_quality",), _translation)
 
 IMAGES = {"softmax": "softmax in all layers", "linear": "linear in all layers", "mixed": "the search's mixture"}
 

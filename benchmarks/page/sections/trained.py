@@ -91,6 +91,8 @@ def _translation(results: Results) -> Mapping[str, str]:
         "more": count(alone[0]["alone"]),
         "shallow": _cell([row["bleu"] for row in shallow]),
         "shallow_more": count(shallow[0]["alone"]),
+        "shallow_share": fixed(100 * content["relative_latency"][SHALLOW], 0),
+        "shallow_predicted": fixed(100 * content["predicted_ms"][SHALLOW] / content["predicted_ms"]["largest"], 0),
         "shallow_ms": fixed(content["predicted_ms"][SHALLOW], 2),
         "trained_ms": fixed(content["predicted_ms"]["largest"], 2),
         "trained_updates": count(content["trained_updates"]),

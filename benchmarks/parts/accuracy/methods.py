@@ -10,7 +10,10 @@ from benchmarks.parts.baselines import GCN, Ridge, Trees
 from benchmarks.parts.resumable import settings_hash
 from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, Recipe, get_recipe, list_recipes
 
-__all__ = ["ABLATIONS", "ALONE", "METHODS", "MODELS", "USUAL", "predictor_by", "recipe_of", "settings_of", "trains"]
+__all__ = [
+    "ABLATIONS", "ALONE", "METHODS", "MODELS", "TEST_LABELS", "USUAL", "predictor_by", "recipe_of", "settings_of",
+    "trains",
+]  # fmt: skip
 
 ABLATIONS: dict[str, dict[str, Any]] = {
     "global": {"attention": "global"},
@@ -32,6 +35,8 @@ MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-form
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
 USUAL = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
 METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
+TEST_LABELS = ", learned from mean test accuracies"
+"""End of a method's name where its training labels are those that judge it: an upper bound, not a result."""
 REVISION = 3
 """One more whenever recipes with statistics compute something else from the same settings."""
 

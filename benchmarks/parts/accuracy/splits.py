@@ -39,12 +39,15 @@ class Split:
     held_out: HeldOut | None = None
 
 
-def split(benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None, validate: bool) -> Split:
+def split(
+    benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None, validate: bool, test_labels: bool = False
+) -> Split:
     """Training networks of a draw, and what the predictor is judged by.
 
     Args:
         judged: networks that judge, drawn at random, where all would; None: all.
         validate: judge by what a search would see of networks outside the training set.
+        test_labels: learn from what judges, as an upper bound for the effect of noise in the labels.
 
     Raises:
         ValueError: there are not so many networks to learn from.
@@ -56,7 +59,8 @@ def split(benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None
         raise ValueError(f"{size} networks to learn from; expected 2 to {limit}")
     rest = order[size:] if protocol is None else order[protocol.half + protocol.unused : protocol.cells]
     held_out = _held_out(table, rest[-LOOKED_AT:] if benchmark.all_judge or validate else rest)
-    graphs, targets = table.graphs.take(table.rows[order[:size]]), table.told[order[:size]]
+    learned = table.rows[order[:size]]
+    graphs, targets = table.graphs.take(learned), table.true[learned] if test_labels else table.told[order[:size]]
     if validate:
         return Split(graphs, targets, held_out.graphs, held_out.told, held_out)
     if not benchmark.all_judge:

@@ -35,9 +35,9 @@ def test_figures_stand_between_their_markers(tmp_path: Path, results: Results) -
 
 
 def test_a_table_links_to_the_page_of_results(tmp_path: Path, results: Results) -> None:
-    text = "# A\n\n<!-- table: eight-figures -->\nold\n<!-- /table -->\n\nwords\n"
+    text = "# A\n\n<!-- table: headlines -->\nold\n<!-- /table -->\n\nwords\n"
     above = filled(text, tmp_path, results)
-    assert above.startswith("# A\n\n<!-- table: eight-figures -->\n| what | ours | compared with | measured by |\n")
+    assert above.startswith("# A\n\n<!-- table: headlines -->\n| what | ours | compared with | measured by |\n")
     assert above.endswith(" |\n<!-- /table -->\n\nwords\n") and "old" not in above
     assert above.count("](docs/results.md#") == 8
     assert filled(text, tmp_path, results, "docs/how-to/x.md").count("](../results.md#") == 8
@@ -67,7 +67,7 @@ def test_a_figure_that_begins_a_line_is_an_error(before: str, tmp_path: Path, re
     [
         "a <!-- figure: translation.largest -->1",
         "1<!-- /figure -->",
-        "<!-- table: eight-figures -->\n",
+        "<!-- table: headlines -->\n",
         "a <!-- figure: a <!-- figure: b -->1<!-- /figure -->",
         "a <!--figure: translation.largest-->1<!--/figure-->",
         "a <!-- Figure: translation.largest -->1<!-- /Figure -->",

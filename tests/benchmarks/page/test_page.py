@@ -17,6 +17,7 @@ from benchmarks.page.document import NOT_SHOWN, SECTIONS, page, sections
 from benchmarks.page.pictures import save
 from benchmarks.page.results import FOLDER, PUBLISHED, Results
 from benchmarks.page.section import TEXTS, Section
+from benchmarks.page.sections.search import DEFAULT_RANKNAS, course
 from nas_core.errors import DataError
 from tests.toys import ROOT
 
@@ -29,6 +30,7 @@ ANCHORS = {
     "from-a-trained-masked-language-model", "attention-of-a-trained-model", "networks-that-timm-measured",
     "short-trainings-beside-long-ones", "real-bleu", "estimates-of-supernets", "samplers-of-optuna",
     "estimates-at-equal-passes", "further-training", "estimates-of-bert-supernets", "studies-of-a-supernet",
+    "faster-at-how-much-bleu",
 }  # fmt: skip
 """What other pages link to."""
 SHOWN = sections(Results())
@@ -115,7 +117,16 @@ def test_a_changed_result_changes_the_sentence_and_the_table(tmp_path: Path) -> 
     row["bleu_inherited"] = 41.23
     file.write_text(json.dumps(content))
     text = texts(Results(folder), ROOT)[ROOT / "docs" / "results.md"]
-    assert "reaches 41.2 BLEU" in " ".join(text.split()) and text.count("| 41.2 |") == 2
+    assert "it has 41.2 with neuron-wise experts" in " ".join(text.split())
+    assert text.count("| 41.2 |") == 1 and text.count("| 41.2 (sandwich rule") == 1
+
+
+def test_a_search_that_misses_a_loss_by_less_than_it_is_rounded_to_has_not_reached_it(results: Results) -> None:
+    row = course(results, DEFAULT_RANKNAS)
+    rounded = sum(loss <= min(course(results, "hat evolution")["final_loss"]) for loss in row["final_loss"])
+    assert rounded > sum(count is not None for count in row["evaluations_to_evolutions_final_loss"]) == 0
+    text = " ".join(SECTIONS["search-under-a-limit"].markdown(results).split())
+    assert "reaches that loss in 0 of 3 seeds with default pruning" in text
 
 
 def test_a_search_that_ended_differently_is_said(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def made_up() -> dict[str, dict[str, Any]]:
     return {
         "elastic_translation": {
             **ABOUT, "trained_updates": 1608, "updates": 300, "trained": {"bleu": 36.6}, "alone": alone,
-            "predicted_ms": {"largest": 19.5, SHALLOW: 9.4}, "rows": translation,
+            "predicted_ms": {"largest": 19.5, SHALLOW: 9.4}, "relative_latency": {SHALLOW: 0.6}, "rows": translation,
         },
         "elastic_image": {
             **ABOUT, "epochs": 12, "updates": 300, "trained": {"epoch": 12, "top1": 71.3},
@@ -111,8 +111,8 @@ def test_translation_says_what_sorting_and_teacher_are_worth(results: Results) -
     assert "below half of its latency 35.2 (2 seeds are 0.4 apart); in that network" in text
     assert "the teacher is worth 1.9 BLEU, and sorting what is sliced 1.0" in text
     assert "a supernet of 100 updates and trained on alone for 200, with the same teacher, that" in text
-    assert "that network has 34.8." in text and "(9.40 of 19.50 ms, predicted)" in text
-    assert "trained on alone for 300 updates, it has 35.8 (35.5 to 36.0)." in text
+    assert "that network has 34.8." in text and "predicts 48 % (9.40 of 19.50 ms)" in text
+    assert "trained on alone for 300 updates, it has 35.8 (35.5 to 36.0), more than" in text and "takes 60 % of" in text
     assert f"| {FULL} | 36.6 | 35.2 (35.0 to 35.4) | 31.0 |" in text
     assert "| supernet | 0 updates | 300 updates | 700 updates |" in text and f"| {RANDOM} | | 9.5 | 21.5 |" in text
     assert f"| {FULL}: its largest network | | 36.6 | |" in text

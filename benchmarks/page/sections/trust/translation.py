@@ -23,6 +23,8 @@ from benchmarks.page.sections.trust.methods import (
     told,
 )
 from benchmarks.page.words import count, fixed, joined, spread, table
+from nas_core.predictor import kendall_tau
+from nas_core.space.hat import READ_LAYERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,25 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["SECTIONS"]
 
 NAME = "supernet_trust"
-
-
-def _verdict(
-    results: Results,
-    found: Mapping[str, Sequence[Mapping[str, Any]]],
-    value: str,
-    saved: str,
-    reference: str = REFERENCE,
-) -> str:
-    """Whether a value is lower with every seed, and on average by the paper's smallest change at least."""
-    shares, other = changes(found, value, reference), found.get(reference, ())
-    if not shares:
-        return "is not judged yet"
-    held = [
-        name for name in shares
-        if -shares[name] >= min(_published(results, saved)[name])
-        and all(own < plain for own, plain in pairs(found[name], other, value))
-    ]  # fmt: skip
-    return f"holds for {joined(held)}" if held else "does not hold here"
 
 
 def _published(results: Results, saved: str) -> dict[str, Sequence[float]]:
@@ -92,9 +75,20 @@ def _trust(results: Results) -> Mapping[str, str]:
         "seeds": count(max(len(rows) for rows in found.values())), "alone": spread(alone, 3),
         "alone_mean": fixed(mean(alone), 3), "published": _spread(_published(results, "error_saved")),
         "changes": told(errors), "centred": told(changes(found, "centred")),
-        "verdict": _verdict(results, found, "error", "error_saved"), "side": _side(content["rows"]),
+        "side": _side(content["rows"]), **_standalone_order(results),
         "ahead": _ahead(changes(found, "inherited_loss"), apart < 0),
     }  # fmt: skip
+
+
+def _standalone_order(results: Results) -> dict[str, str]:
+    """Return what decides the order of standalone losses: size, or one gene."""
+    rows = results[NAME]["standalone"]
+    qualities = [-row["loss"] for row in rows]
+    reads = [max(READ_LAYERS[option] for option in row["genes"]["decoder.arbitrary_cross"]) for row in rows]
+    return {
+        "tau_size": fixed(kendall_tau([row["params_m"] for row in rows], qualities), 2),
+        "tau_reads": fixed(kendall_tau(reads, qualities), 2),
+    }
 
 
 def _alone(results: Results) -> list[float]:
@@ -117,7 +111,6 @@ def _passes(results: Results) -> Mapping[str, str]:
         "updates": count(results[NAME]["equal_passes"]["updates"]), "table": compared(found),
         "side": _side(rows), "changes": told(errors), "centred": told(changes(found, "centred")),
         "losses": told(losses, 1),
-        "verdict": _verdict(results, found, "error", "error_saved"),
         "beyond": _beyond(found),
     }  # fmt: skip
 
@@ -152,7 +145,6 @@ def _further(results: Results) -> Mapping[str, str]:
         "networks": count(len(content["rows"][0]["networks"])), "every": count(content["every"]),
         "most": count(content["most_updates"]), "changes": told(saved),
         "published": _spread(_published(results, "updates_saved")),
-        "verdict": _verdict(results, found, "updates", "updates_saved", SPOS),
         "seeds": count(max(len(each) for each in found.values())),
     }  # fmt: skip
 

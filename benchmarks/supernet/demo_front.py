@@ -1,0 +1,117 @@
+"""BLEU against latency of what ``make demo`` finds, beside the same networks and a shallow one trained from scratch.
+
+``python -m benchmarks demo_front RUN --work DIR``: RUN is the folder of a finished ``make demo``. Its networks, and
+the largest one with a single decoder layer, are trained from scratch by ``fairseq-train`` with the options of the
+supernet's training: as many updates of one network as the supernet had of random ones, so that each row costs as much
+as the supernet. Latencies are shares of the largest network's, whose passes alternate with those of the others. Each
+step writes one file below DIR and is skipped when that exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.brief.declared import NoBrief
+from benchmarks.parts.record import command, write_result
+from benchmarks.supernet.elastic_translation import SHALLOW, relative_latency, shallow
+from examples.demo import translate
+from nas_core.files import read_json, write_json
+from nas_core.latency.by_genes import LatencyDataset
+from nas_core.latency.machine import describe_machine
+from nas_core.models import params_m
+from nas_core.space import Architecture, get_space
+
+RESULT = Path(__file__).parents[1] / "results" / "demo_front.json"
+BRIEF = NoBrief("a finished run of make demo, and a training of minutes for each of its networks")
+SUPERNET_ONLY = ("--task", "--arch", "--mos", "--mos-experts", "--sampling", "--save-dir")
+
+
+def _command(log: Path) -> list[str]:
+    """Return the command at the head of a stage's log."""
+    return shlex.split(log.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("$ "))
+
+
+def _static(argv: list[str], network: Path, folder: Path) -> list[str]:
+    """Return the supernet's training command for one network."""
+    kept, skip = [], False
+    for word in argv:
+        if not (skip or word in SUPERNET_ONLY):
+            kept.append(word)
+        skip = word in SUPERNET_ONLY and not skip
+    own = ["--task", "translation", "--arch", "hat_transformer", "--subnet", network, "--save-dir", folder]
+    return [*kept, *map(str, own)]
+
+
+def _run(argv: list[str], log: Path) -> str:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w", encoding="utf-8") as file:
+        if subprocess.run(argv, stdout=file, stderr=subprocess.STDOUT, check=False).returncode:
+            raise SystemExit(f"{argv[0]} failed, see {log}")
+    return log.read_text(encoding="utf-8")
+
+
+def from_scratch(run: Path, work: Path, name: str, architecture: Architecture) -> float:
+    """Train one network from scratch and return its BLEU on the demo's test set."""
+    result = work / f"{architecture.key}.bleu.json"
+    if not result.exists():
+        network, folder = work / f"{architecture.key}.json", work / architecture.key
+        architecture.save(network)
+        _run(_static(_command(run / "logs" / "train.log"), network, folder), work / "logs" / f"{architecture.key}.log")
+        generate = _command(run / "logs" / "generate.log")
+        generate[generate.index("--path") + 1] = str(folder / "checkpoint_best.pt")
+        generated = _run(generate, work / "logs" / f"generate-{architecture.key}.log")
+        about = read_json(run / "corpus" / "corpus.json")
+        lines = translate.hypotheses(generated, run / "corpus", about["pairs"]["test"])
+        references = translate.read_lines(run / "corpus" / "raw" / f"test.{about['target']}")
+        write_json(result, {"name": name, "bleu": translate.bleu(lines, references)[0]})
+    return float(read_json(result)["bleu"])
+
+
+def report(run: Path, work: Path) -> dict[str, Any]:
+    found = read_json(run / "results.json")
+    space = get_space(found["settings"]["space"])
+    rows = {row["name"]: row for row in found["subnets"]}
+    networks = {name: Architecture(row["genes"]) for name, row in rows.items()}
+    networks[SHALLOW] = shallow(networks["largest"])
+    measured = LatencyDataset.read(run / "latency.jsonl").settings["workload"]
+    workload = {name: value for name, value in measured.items() if name != "kind"}
+    shares = relative_latency(space, networks["largest"], networks, **workload)
+    content = [
+        {
+            "network": name,
+            "params_m": round(params_m(architecture), 3),
+            "limit_ms": rows.get(name, {}).get("limit_ms"),
+            "measured_ms": rows.get(name, {}).get("measured_ms"),
+            "relative_latency": shares[name],
+            "bleu_inherited": rows.get(name, {}).get("bleu"),
+            "bleu_from_scratch": from_scratch(run, work, name, architecture),
+        }
+        for name, architecture in networks.items()
+    ]
+    updates = int(found["training"]["updates"][-1])
+    return {
+        "facts": found["facts"], "updates": updates, "rows": content, "machine": describe_machine("cpu", 1),
+    }  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, nargs="?", help="folder of a finished make demo")
+    parser.add_argument("--work", type=Path, default=Path("runs/demo_front"))
+    parser.add_argument("--out", type=Path, default=RESULT)
+    args = parser.parse_args(argv)
+    if args.run is None:
+        sys.exit("skipped: needs the folder of a finished make demo")
+    content = report(args.run, args.work)
+    write_result(args.out, content, command(__file__, argv))
+    print(json.dumps(content["rows"], indent=1))
+
+
+if __name__ == "__main__":
+    main()
