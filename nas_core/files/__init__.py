@@ -8,7 +8,7 @@ unpack it, and refuse in one line what is nested, repeated or long beyond reason
 
 from nas_core.files.archives import DAMAGED_ARCHIVE, archive_pickle, check_archive, open_npz
 from nas_core.files.csv_cells import csv_cell
-from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl, repair_jsonl
 from nas_core.files.reading import check_regular, parse_json, read_bytes, read_json
 from nas_core.files.writing import atomic_output, make_folder, os_errors, plain_json, write_atomic, write_json
 from nas_core.files.yaml_text import MOST_OWN_TEXT, parse_yaml, read_yaml
@@ -32,6 +32,7 @@ __all__ = [
     "read_json",
     "read_jsonl",
     "read_yaml",
+    "repair_jsonl",
     "write_atomic",
     "write_json",
 ]

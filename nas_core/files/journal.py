@@ -13,7 +13,7 @@ from nas_core.errors import DataError
 from nas_core.files.reading import parse_json, read_bytes
 from nas_core.files.writing import os_errors, plain_json
 
-__all__ = ["append_jsonl", "read_jsonl"]
+__all__ = ["append_jsonl", "read_jsonl", "repair_jsonl"]
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +68,17 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
                 "or move it away to start anew"
             ) from error
     return records
+
+
+def repair_jsonl(path: str | Path) -> None:
+    """Remove a half-written last line of a journal that others append to; nobody else may write meanwhile.
+
+    Raises:
+        DataError: the file ends in something that is no part of a journal; it is left as it is. OSError: it cannot be
+            read or written.
+    """
+    with open(path, "a+b", buffering=0) as file:
+        _mend(file.fileno(), path)
 
 
 def _record(line: bytes) -> dict[str, Any]:
