@@ -12,8 +12,9 @@ from torch import Tensor
 
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors, train_in_tf32
 from fairseq_ext.inherit import differing_options
-from fairseq_ext.options import resolve_space, resolve_subnet
+from fairseq_ext.options import RANGES, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
+from nas_core.options import check_ranges
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.active import SubnetHolder
 
@@ -62,6 +63,7 @@ class SupernetModel(SubnetHolder[Weights]):
                 if getattr(args, "tf32", False):
                     train_in_tf32()
             cls.fill_in(args, task)
+            check_ranges(args, RANGES)
             space = cls.resolve_space(args)
             architecture = resolve_subnet(args, space)
             own_space = space if architecture is None else SearchSpace.of(architecture, like=space)

@@ -21,7 +21,9 @@ from fairseq_ext.compat import one_line_errors
 from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.training.apart import LOGGED, check_options, keeping_apart
 from fairseq_ext.validation import KeptSubnets
+from nas_core.checks import Range
 from nas_core.errors import ConfigError
+from nas_core.options import check_ranges
 from nas_core.space import Architecture
 from nas_core.supernet.active import SubnetHolder
 from nas_core.supernet.sampling import sandwich, validation_set
@@ -125,6 +127,7 @@ class SupernetTask:
         with one_line_errors():
             if not isinstance(model, self.model_type):
                 raise ConfigError(self.advice)
+            check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
             check_options(self.cfg.mos_apart, str(self.cfg.supernet_sampling), model)
         if self.cfg.stability_architectures:
             self.rank(model)

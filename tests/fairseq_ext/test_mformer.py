@@ -71,7 +71,7 @@ def test_a_found_network_is_static(corpus, tmp_path):
 
 def test_wrong_options_are_one_line(command, tmp_path):
     for options, message in (
-        (["--linear-max-length", 0], "linear attention is 0"),
+        (["--linear-max-length", 0], "--linear-max-length is 0"),
         (["--max-relative-length", -1], "--max-relative-length is -1"),
     ):
         done = run("train", *command, "--save-dir", tmp_path, *options)
