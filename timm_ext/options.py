@@ -10,7 +10,7 @@ from nas_core.checks import SEEDS, Range
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.options import add_options, check_ranges, read_options
 from nas_core.precision import PRECISIONS
-from nas_core.supernet.teacher import DISTILLATION_RANGES
+from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 __all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
 

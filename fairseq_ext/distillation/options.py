@@ -10,7 +10,7 @@ from fairseq.dataclass import FairseqDataclass
 
 from nas_core.errors import ConfigError
 from nas_core.options import check_ranges
-from nas_core.supernet.teacher import DISTILLATION_RANGES
+from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 __all__ = ["LARGEST", "DistillationConfig", "check_options"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import re
 import shutil
@@ -94,6 +95,8 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
     lock = out.with_name(f".{out.name}.lock")
     with os_errors("write", out), only_process(lock, f"exports into {out}", "give another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
+        for left in out.parent.glob(f".{glob.escape(out.name)}.{'?' * 8}.part"):  # by an export that was killed
+            shutil.rmtree(left, ignore_errors=True)
         beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
         try:
             beside.chmod(0o755)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nas_core.errors import ConfigError
+from nas_core.locks import only_process
 from nas_core.predictor.files import new_file
 
 if TYPE_CHECKING:
@@ -78,17 +79,19 @@ def command(
     calibration = Calibration(space, metric, larger_is_better, inherited, inherited_larger_is_better, info)
     if results is not None:
         calibration.require_enough(len(results.architectures))  # before anything is evaluated
-        journal = out.with_name("inherited.jsonl")
-        known = inherited_metrics(
-            dict(zip(fingerprints, opened, strict=True)),
-            results.architectures,
-            inherited,
-            journal,
-            settings,
-            lambda line: typer.echo(line, err=True),
-        )
-        calibration.fit(results.architectures, known, results.standalone)
-    save_calibration(calibration, out)
+    with only_process(out.with_name(f"{out.name}.lock"), f"is calibrating into {out}", "give another file"):
+        new_file(out, force)  # another process may have written it since
+        if results is not None:
+            known = inherited_metrics(
+                dict(zip(fingerprints, opened, strict=True)),
+                results.architectures,
+                inherited,
+                out.with_name("inherited.jsonl"),
+                settings,
+                lambda line: typer.echo(line, err=True),
+            )
+            calibration.fit(results.architectures, known, results.standalone)
+        save_calibration(calibration, out)
     typer.echo("\n".join([*_told(calibration), str(out)]))
 
 

@@ -3,7 +3,6 @@
 from nas_core.supernet.teacher.cache import TeacherCache
 from nas_core.supernet.teacher.cache_files import CacheSettings, weights_digest
 from nas_core.supernet.teacher.losses import (
-    DISTILLATION_RANGES,
     TopK,
     distillation_loss,
     hidden_loss,
@@ -14,7 +13,6 @@ from nas_core.supernet.teacher.losses import (
 from nas_core.supernet.teacher.taps import Taps, weights_of
 
 __all__ = [
-    "DISTILLATION_RANGES",
     "CacheSettings",
     "Taps",
     "TeacherCache",
