@@ -98,7 +98,8 @@ def _search(
     jobs_options: Mapping[str, Any],
     strategy_options: Mapping[str, Any],
 ) -> None:
-    from nas_core.report import finalists_table, limit_notes, read_run
+    from nas_core.report import read_run
+    from nas_core.report.search.genes import finalists_text
     from nas_core.search.executor import SubmititExecutor
     from nas_core.search.placements import placements as compared_placements
     from nas_core.search.remeasure import remeasure
@@ -213,8 +214,7 @@ def _search(
         if model is not None and measure:
             found = measure_finalists(result, goals(strategies), lambda some: remeasure(some, model, supernet.task))
             save_finalists(out, found)
-    run = read_run(out)
-    typer.echo("\n".join([finalists_table(run).text(), *limit_notes(run)]))
+    typer.echo(finalists_text(read_run(out)))
     if calibrated:
         paid = on_paper(space.smallest())
         weighed_cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)

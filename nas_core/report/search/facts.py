@@ -27,7 +27,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
         "device": ", ".join(str(run.notes[name]) for name in ("device", "device_name") if run.notes.get(name)),
         "precision": run.settings.get("precision"),
         **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
-        "searched for": f"{'most' if run.maximised else 'least'} {run.described(run.metric).title}",
+        "objective": run.objective,
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
         "searches": ", ".join(map(limit_label, (name for name in run.history() if name != GIVEN))),
         "by": ", ".join(run.strategies()),

@@ -79,6 +79,27 @@ class SearchRun:
         same = (other for other in others if all(metrics.get(other) == metrics[_UNNAMED] for metrics in known))
         return next(same, name)
 
+    @property
+    def objective(self) -> str:
+        """What the searches look for, in words: ``minimise loss``."""
+        return f"{'maximise' if self.maximised else 'minimise'} {self.described(self.metric).title}"
+
+    @property
+    def from_supernet(self) -> bool:
+        """Whether the run names a supernet's checkpoint, from which its architectures can be extracted."""
+        return any((self.notes.get("checkpoint"), *map(self.settings.get, ("checkpoint", "checkpoint_sha256"))))
+
+    @property
+    def source(self) -> str:
+        """How the run obtained its values, in words that follow "an architecture"."""
+        if self.notes.get("engine"):
+            return f"with the result of its {self.notes['engine']} trial"
+        if not self.from_supernet:
+            return "with the value that the evaluation function of the search returned"
+        if self.settings.get("calibration_sha256"):
+            return "with the value that a calibration estimates from inherited weights of the supernet"
+        return "evaluated with inherited weights of the supernet"
+
     def described(self, name: str) -> Metric:
         """What a metric is called, and its unit."""
         return metric_named(name, self.notes.get("units"))
@@ -206,8 +227,10 @@ def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def limit_label(search: str) -> str:
-    """A search's name for people: ``latency_ms<=8 params_m<=2`` becomes ``≤ 8 ms, ≤ 2 M parameters``; other names
-    stay as they are."""
+    """A search's name for people: ``latency_ms<=8 params_m<=2`` becomes ``≤ 8 ms, ≤ 2 M parameters``, ``unlimited``
+    becomes ``without a limit``; other names stay as they are."""
+    if search == "unlimited":
+        return "without a limit"
     parts = [label.partition("<=") for label in search.split()]
     if not all(limit and metric in UNITS for metric, _, limit in parts):
         return search
@@ -251,7 +274,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         Column("predicted_ms", "predicted (ms)", ".2f"),
         Column("measured_ms", "measured (ms)", ".2f"),
         Column("off_percent", "off by (%)", "+.1f"),
-        Column("best_of", "best of"),
+        Column("best_of", "best"),
         Column("over_limit", "measured above"),
         *([Column("genes", "genes")] if genes else []),
     ]
