@@ -2,8 +2,8 @@
 
 nnictl gives NNI's manager three seconds and then leaves it half started (``Create experiment failed: ... Connection
 refused``). Here it gets a minute. nnictl also ends with success before the tuner has connected, for which the manager
-waits ten seconds. Here ``create`` and ``resume`` wait until it has; where an experiment fails, they say why and end with
-exit code 1. Everything else is nnictl's.
+waits ten seconds. Here ``create`` and ``resume`` wait until it has. Where an experiment fails, they say why and end
+with exit code 1. Everything else is nnictl's.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ def nnictl(environment: Mapping[str, str], *arguments: object, may_be_late: bool
 
 
 def begin(environment: Mapping[str, str], tmp_path: Path, lines: int, *arguments: object) -> Path:
-    """``nnictl create`` or ``resume``, up to so many results; again if NNI's manager gave the tuner up. The experiment's
-    folder."""
+    """``nnictl create`` or ``resume``, up to so many results; again if NNI's manager gave the tuner up. Returns
+    the experiment's folder."""
     for _ in range(4):
         if nnictl(environment, *arguments, may_be_late=True):
             folder = (tmp_path / "experiments" / "_latest").resolve()
