@@ -42,7 +42,7 @@ def run(monkeypatch: pytest.MonkeyPatch, manager: Manager, action: str = "create
         if foreground:
             experiment = Experiment("local")
             experiment.port, experiment.url_prefix = 8080, "web"
-            experiment._wait_completion()
+            experiment._wait_completion()  # private: NNI's, as its nnictl calls it
 
     monkeypatch.setattr(rest, "get", manager.get)
     monkeypatch.setattr(launcher, "start_experiment", lambda *arguments: manager)
