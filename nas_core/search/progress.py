@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from tqdm import tqdm
 from nas_core.errors import NasExtError
 from nas_core.files import os_errors
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress", "SlowWork", "duration", "slow_training"]
 
 LOG_EVERY_S = 60.0
 """Seconds between lines of the log."""
@@ -32,6 +33,44 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class SlowWork:
+    """Reports on standard error how far work is, once it has taken :data:`FIRST_S` seconds and then every minute.
+
+    Args:
+        what: is done, in words.
+        total: its units.
+    """
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total = what, total
+        self._began = clock()
+        self._next = self._began + FIRST_S
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Report, where it is time to, that so many units are done."""
+        now = clock()
+        if now < self._next:
+            return
+        self._next = now + LOG_EVERY_S
+        took = now - self._began
+        left = f", about {duration(took / done * (self._total - done))} left" if done else ""
+        tqdm.write(f"{self._what}: {done} of {self._total}{note} after {duration(took)}{left}", file=sys.stderr)
+
+
+def slow_training(what: str) -> Callable[[int, int, float], None]:
+    """Return a progress of a predictor's training that reports as :class:`SlowWork` does, each of several fits anew."""
+    work, last = SlowWork(what, 0), 0
+
+    def progress(step: int, steps: int, loss: float) -> None:
+        nonlocal work, last
+        if step <= last or last == 0:
+            work = SlowWork(what, steps)
+        last = step
+        work.advance(step, f" steps, loss {loss:.3g},")
+
+    return progress
 
 
 class Progress:

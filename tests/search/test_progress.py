@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nas_core.search import HATEvolution, progress, search
+from nas_core.search import Constraint, HATEvolution, InfeasibleError, RandomConfig, RandomSearch, progress, search
 from nas_core.search.progress import Progress, duration
 from nas_core.space import Architecture
 from nas_core.space.slots import Rows
@@ -165,3 +166,27 @@ def test_without_a_terminal_the_lines_are_printed(
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_strategy_says_what_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    def predict(rows: np.ndarray) -> np.ndarray:
+        clock.now += 2.0 * len(rows)
+        return limit(3000.0).predict_rows(rows)
+
+    slow = Constraint("latency_ms", 3000.0, predict, together=4)
+    RandomSearch(SPACE, [slow], RandomConfig(evaluations=40, batch=40)).start()
+    first, *_ = capsys.readouterr().err.splitlines()
+    found = r"looking for architectures within latency_ms<=3000: \d+ of 40 among 12 after 2\d s, about \d+ (s|min) left"
+    assert re.fullmatch(found, first)
+
+
+def test_a_slow_predictor_gives_up_early() -> None:
+    asked: list[int] = []
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return np.full(len(rows), 2.0)
+
+    with pytest.raises(InfeasibleError, match="lowest values reached: latency_ms 2"):
+        RandomSearch(SPACE, [Constraint("latency_ms", 1.0, predict, together=8)], RandomConfig(batch=10)).start()
+    assert sum(asked) < 1000

@@ -231,7 +231,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
-        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
+        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {model.machine}", err=True)
     predicted_ms = float(model.predict(architecture)[0])
     low, high = (predicted_ms * factor for factor in model.interval)
     measured = measure(
@@ -242,7 +242,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     corrected_ms = measured.corrected_ms(model.info["reference_ms"])
     off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
     lines = [
-        ("predicted", predicted_ms, f"({low:.2f} to {high:.2f} in nine of ten cases)"),
+        ("predicted", predicted_ms, f"for {model.machine} ({low:.2f} to {high:.2f} in nine of ten cases)"),
         ("measured, as in the fit", corrected_ms, f"prediction {off:+.1%}"),
         ("measured, as it is now", measured.raw_ms, spread),
         *((f"  {part}", value, "") for part, value in measured.parts_ms.items()),
@@ -257,10 +257,6 @@ def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, 
     drawn = {"seed": seed} if "seed" in model.setting_types() else {}
     config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
     return functools.partial(model, config=config)
-
-
-def _device(machine: Any) -> str:
-    return str(machine.get("device_name", "another machine")) if isinstance(machine, dict) else "another machine"
 
 
 def _expect_jsonl(path: Path) -> None:

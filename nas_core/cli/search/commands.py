@@ -142,6 +142,8 @@ def _search(
         open_calibrated(calibration, checkpoint, further_supernet or [], space, here, alone) if calibration else None
     )
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
+    if model is not None:
+        typer.echo(f"latencies are predicted for {model.machine}", err=True)
     memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
     held_at = workload_held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
     settings |= {"workload": held_at} if held_at else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
+from nas_core.search.progress import SlowWork
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
@@ -16,6 +18,9 @@ __all__ = ["Proposals", "row_keys"]
 
 BATCH = 1024
 """Rows drawn at once. Constant, so that what is drawn depends on the seed and not on how much is needed."""
+
+SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
+"""Rows that a slow constraint is asked for at most in one request, and further ones for each wanted architecture."""
 
 NEAR = 32
 """How many of the closest candidates are kept to walk towards the feasible region."""
@@ -33,7 +38,8 @@ class Proposals:
     Args:
         space: where candidates come from.
         constraints: what they must meet; none accepts everything.
-        max_tries: rows drawn at most for one request (rounded up to whole batches).
+        max_tries: rows drawn at most for one request (rounded up to whole batches); of a slow constraint fewer, see
+            :data:`SLOW_TRIES`.
     """
 
     def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
@@ -67,6 +73,9 @@ class Proposals:
         Fewer come back when ``max_tries`` rows did not hold more. ``accept`` replaces :meth:`feasible`.
         """
         accept = accept or self.feasible
+        most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.together for c in self.constraints) else math.inf
+        limits = " and ".join(constraint.label for constraint in self.constraints)
+        work, looked_at = SlowWork(f"looking for architectures{limits and ' within '}{limits}", n), 0
         seen = set(taken)
         found: list[Rows] = []
         missing = n
@@ -76,12 +85,14 @@ class Proposals:
             for part in self._parts(rows[fresh]):
                 good = accept(part)
                 self.tried += len(part)
+                looked_at += len(part)
                 self.accepted += int(good.sum())
                 found.append(part[good][:missing])
                 missing -= len(found[-1])
-                if not missing:
+                work.advance(n - missing, f" among {looked_at}")
+                if not missing or looked_at >= most:
                     break
-            if not missing:
+            if not missing or looked_at >= most:
                 break
         chosen = np.concatenate(found) if found else self.space.slots.empty()
         taken.update(row_keys(chosen))
