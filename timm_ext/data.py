@@ -19,7 +19,7 @@ from timm.data import create_dataset
 from torch.utils.data import Dataset
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import DAMAGED_ARCHIVE, open_npz
+from nas_core.files import DAMAGED_ARCHIVE, open_npz, real_path
 
 __all__ = [
     "ImageSet",
@@ -164,7 +164,7 @@ def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
         trained_on: where the run read it.
         held_out: how many images the run was told to hold out of it.
     """
-    return bool(held_out) or data.resolve().name == trained_on.resolve().name or has_training_images(data)
+    return bool(held_out) or real_path(data).name == real_path(trained_on).name or has_training_images(data)
 
 
 def open_subset(places: Sequence[Path], name: str) -> Source:
