@@ -23,6 +23,7 @@ from fairseq_ext.taught import without_teacher
 from fairseq_ext.training.supernet_task import SupernetTaskConfig
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive
+from nas_core.layers.weights import check_finite
 from nas_core.space import Architecture
 
 TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
@@ -34,22 +35,27 @@ MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """The content of a checkpoint that fairseq-train wrote of any model, plain data and tensors only; with ``mmap`` a
-    tensor is read when it is used.
+    tensor is read when it is used, and checksums are checked by :func:`load_network` alone.
 
     Raises:
         CheckpointError: the file is truncated, no checkpoint, or holds objects or settings that are not allowed.
     """
     prepare_fairseq()
     try:
-        check_archive(path)
+        check_archive(path, whole=not mmap)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
-    if not isinstance(state, dict) or "model" not in state:
+        raise damaged(path, error) from None
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
     _check_settings(state, path)
     return state
+
+
+def damaged(path: str | Path, error: Exception) -> CheckpointError:
+    """Return the error of a file that cannot be read."""
+    reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated")
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -67,8 +73,14 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     """The task and the model of a checkpoint's content, in evaluation mode; ``data`` is where its data folder is now.
 
     Raises:
-        DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ.
+        DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ, or
+            the weights are damaged.
     """
+    try:
+        check_archive(path)
+    except DAMAGED_ARCHIVE as error:
+        raise damaged(path, error) from None
+    check_finite(state["model"], path)
     try:
         config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
         with open_dict(config):
