@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,20 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
+@contextlib.contextmanager
+def settings_errors(path: Path) -> Iterator[None]:
+    """Turn what settings of other types or names raise in a block into a CheckpointError of one line."""
+    try:
+        yield
+    except (
+        ArithmeticError, AssertionError, AttributeError, LookupError, OmegaConfBaseException, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise CheckpointError(
+            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
+        ) from error
+
+
 def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
     """The task and the model of a checkpoint's content, in evaluation mode; ``data`` is where its data folder is now.
 
@@ -81,7 +96,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     except DAMAGED_ARCHIVE as error:
         raise damaged(path, error) from None
     check_finite(state["model"], path)
-    try:
+    with settings_errors(path):
         config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
         with open_dict(config):
             config.model = state["cfg"]["model"]
@@ -89,11 +104,6 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
             config.task.data = data
             config.model.data = data
         first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
-    except (OmegaConfBaseException, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(
-            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
-        ) from None
     if not Path(first).is_dir():
         raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
     try:

@@ -48,6 +48,8 @@ __all__ = [
 
 KEY = "nas_ext_image"
 VERSION = 1
+_OF_DATA = {"data": str, "val_data": str, "val_count": int, "seed": int}
+"""Settings of a training that say what is validated on."""
 _STATES = ("state_dict", "state_dict_ema")
 SETTINGS = "settings_of_file"
 """Buffer of a model that timm built from a file: its settings as the bytes of JSON text. What timm's trainer saves
@@ -90,6 +92,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     state, _ = read_file(path)
     if not isinstance(state.get("state_dict"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+    run = state.get("train") or {}
+    if not isinstance(run, dict) or any(
+        type(run.get(name)) is not kind or (kind is int and run[name] < 0) for name, kind in _OF_DATA.items() if run
+    ):
+        raise CheckpointError(f"{path} has damaged settings of its training; give another checkpoint of it")
     told = [state[name].pop(SETTINGS, None) for name in _STATES if isinstance(state.get(name), dict)]
     if KEY not in state:
         known = None if told[0] is None else settings_in(told[0], path)

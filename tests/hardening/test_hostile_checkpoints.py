@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from nas_core.errors import CheckpointError
+from nas_core.errors import CheckpointError, NasExtError
 
 SIGNS = {"cfg": {}, "args": None, "optimizer_history": [], "model": {}, "state_dict": {"net.patch_embed.weight": 1}}
 """By which both hosts know a file"""
@@ -183,6 +183,30 @@ def test_settings_that_ask_or_grow(
         with pytest.raises(CheckpointError, match=message) as raised:
             checkpoint.read_state(path, mmap=mmap)
         assert "a password" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"args": argparse.Namespace(arch="transformer")},
+        {"args": argparse.Namespace(arch="transformer"), "optimizer_history": "text"},
+        {"args": argparse.Namespace(arch="transformer", encoder_embed_dim="x", lr={}), "optimizer_history": [{}]},
+        {"args": argparse.Namespace(arch=[1], task=7), "optimizer_history": [{"best_loss": 1}], "extra_state": 1},
+        {"args": "text"},
+        {"cfg": "text"},
+        {"cfg": {"model": [1]}},
+        {"cfg": {"model": {"_name": ["x"]}, "task": 3}},
+        {"cfg": {"model": argparse.Namespace(search_space_json=1)}},
+        {"cfg": {"model": argparse.Namespace(search_space_json="{}", arch=[1])}},
+    ],
+)
+def test_odd_settings_of_fairseq_are_one_line(settings: dict[str, Any], tmp_path: Path) -> None:
+    """Also of before 2021, when they were under ``args``."""
+    host, path = pytest.importorskip("fairseq_ext.host").HOST, tmp_path / "c.pt"
+    torch.save({**SIGNS, "cfg": None, "args": None, "model": {"weight": torch.ones(3)}, **settings}, path)
+    for read in (host.open, host.open_exportable, host.open_trained):
+        with pytest.raises(NasExtError):
+            read(path)
 
 
 def flipped(path: Path) -> None:
