@@ -157,12 +157,17 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
     """What a call of a storage gives, tried again for some minutes where the storage is not reached.
 
     Raises:
-        ConfigError: it is not reached for longer. Whatever else the call raises.
+        ConfigError: it is not reached for longer, or holds what no search has written. Whatever else the call raises.
     """
     until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
     while True:
         try:
             return call(*args)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"the storage holds what no search has written ({type(error).__name__}: {first_line(error)[:120]});"
+                " give another --study or storage"
+            ) from error
         except Exception as error:  # of the database's own package
             if not is_of_storage(error):
                 raise

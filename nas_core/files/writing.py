@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import NasExtError
+from nas_core.errors import DataError, NasExtError
 
-__all__ = ["atomic_output", "make_folder", "os_errors", "plain_json", "write_atomic", "write_json"]
+__all__ = ["atomic_output", "check_replaceable", "make_folder", "os_errors", "plain_json", "write_atomic", "write_json"]
 
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
 """In what torch (RuntimeError) and safetensors (SafetensorError) say where a file cannot be written."""
@@ -49,6 +49,17 @@ def make_folder(path: str | Path) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)
 
 
+def check_replaceable(path: str | Path) -> None:
+    """Reject a path that is a pipe, a socket or a device: only a regular file is replaced or appended to.
+
+    Raises:
+        DataError: it is one of these.
+    """
+    with os_errors("write", path):
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise DataError(f"cannot write {path}: it is a pipe, a socket or a device; give the name of a file")
+
+
 @contextlib.contextmanager
 def atomic_output(path: str | Path) -> Iterator[Path]:
     """A temporary path beside `path` to write to; it becomes `path` when the block ends without an exception.
@@ -56,8 +67,10 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
     For writers that want a file name (``torch.save``, ``safetensors``). Missing folders are made.
 
     Raises:
-        NasExtError: the file cannot be written (disk full, read-only, a folder in the way); the old file is untouched.
+        NasExtError: the file cannot be written (disk full, read-only, a folder in the way, a device or a pipe); the old
+            file is untouched.
     """
+    check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link keeps pointing at the file it names
     with os_errors("write", path):
         target.parent.mkdir(parents=True, exist_ok=True)

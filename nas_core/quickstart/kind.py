@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import os_errors, write_atomic
+from nas_core.files import os_errors, real_path, write_atomic
 from nas_core.optional import require
 
 __all__ = ["Quickstart"]
@@ -86,7 +86,7 @@ class Quickstart(abc.ABC):
                 )
         contents = {target / name: content for name, content in self.contents().items()}
         for path in contents:
-            if not path.resolve().is_relative_to(target.resolve()):
+            if not real_path(path).is_relative_to(real_path(target)):
                 raise DataError(f"quickstart {self.name!r} names a file outside its folder: {path}")
         write_atomic(target / _UNFINISHED, "")
         for path, content in contents.items():

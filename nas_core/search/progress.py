@@ -14,7 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from nas_core.errors import NasExtError
-from nas_core.files import os_errors
+from nas_core.files import check_replaceable, os_errors
 
 __all__ = ["Progress", "SlowWork", "duration", "slow_training"]
 
@@ -204,5 +204,6 @@ class Progress:
 
     def _write(self, text: str) -> None:
         now = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        check_replaceable(self._log)
         with os_errors("write", self._log), open(self._log, "a", encoding="utf-8") as file:
             file.write(f"{now} {text}\n")

@@ -1,15 +1,17 @@
-"""Storages that cannot be opened."""
+"""Storages that cannot be opened, or hold what no search has written."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.space import Architecture
-from optuna_ext.storage import open_storage, without_password
+from optuna_ext.history import CLAIM, OPENED, History
+from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, without_password
 from optuna_ext.worker import SharedEvaluations
 from tests.optuna_ext.study import EVERY, NAME, SPACE, quality
 
@@ -82,3 +84,21 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="it was left as it is, give another file name"):
         shared(thesis)
     assert thesis.read_text() == "the last line has no break" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_settings_that_no_search_has_written_are_one_line(tmp_path: Path) -> None:
+    arguments = (f"sqlite:///{tmp_path}/search.db", "study", ["loss"], {"seed": 1})
+    open_study(*arguments).set_user_attr(SETTINGS, "text")
+    with pytest.raises(ConfigError, match="holds what no search has written"):
+        patiently(open_study, *arguments)
+
+
+@pytest.mark.parametrize(
+    "attribute", [{OPENED: "text"}, {OPENED: {"x": []}}, {OPENED: {"1": 2}}, {CLAIM: ["x"]}, {CLAIM: [10**9] * 3}]
+)
+def test_trials_that_no_search_has_written_are_one_line(attribute: dict[str, Any], tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    study = open_study(f"sqlite:///{tmp_path}/search.db", "study", ["loss"], {"seed": 1})
+    study.add_trial(optuna.create_trial(state=optuna.trial.TrialState.RUNNING, system_attrs=attribute))
+    with pytest.raises(ConfigError, match="holds what no search has written"):
+        patiently(lambda: History(SPACE).read(study.get_trials(), ["loss"], [1]))

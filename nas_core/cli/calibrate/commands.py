@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nas_core.errors import ConfigError
+from nas_core.files import file_digest
 from nas_core.locks import only_process
 from nas_core.predictor.files import new_file
 
@@ -52,7 +53,6 @@ def command(
     from nas_core.search.calibration import (
         Calibration,
         evaluation_settings,
-        fingerprint,
         inherited_metrics,
         read_trained,
         save_calibration,
@@ -63,7 +63,7 @@ def command(
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
     settings = evaluation_settings(data, valid_subset, valid_sentences)
-    fingerprints = [fingerprint(path) for path in supernet]
+    fingerprints = [file_digest(path) for path in supernet]
     if len(set(fingerprints)) < len(fingerprints):
         raise ConfigError("a supernet is given twice; give each checkpoint once")
     opened = [open_supernet(path, **settings, device=device) for path in supernet]

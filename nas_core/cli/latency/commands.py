@@ -30,6 +30,7 @@ from nas_core.cli.workload import (
     workload_config,
 )
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.latency import (
     TimingConfig,
     described_latency_models,
@@ -162,7 +163,7 @@ def fit_(
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
 ) -> None:
     """Fit a latency model and print its quality on measurements it has not seen, with warnings where it is poor."""
-    if out.resolve() == data.resolve() or out.suffix not in (".json", ".npz"):
+    if real_path(out) == real_path(data) or out.suffix not in (".json", ".npz"):
         raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
     make = _maker(model, settings or [], seed)
     measured = load_latency_data(data, get_space(space) if space else None, table)

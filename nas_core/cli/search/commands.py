@@ -18,12 +18,13 @@ from nas_core.cli.search.limits import limits_ms, workload_held_at
 from nas_core.cli.search.shared import Shared, check_shared, shared_evaluations
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.files import file_digest, real_path
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.options import flag_of
 from nas_core.precision import PRECISIONS, check_precision
 from nas_core.search import DeviceExecutor, Strategy, search
-from nas_core.search.calibration import evaluation_settings, fingerprint
+from nas_core.search.calibration import evaluation_settings
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
@@ -125,12 +126,12 @@ def _search(
         config = _config(strategy, strategy_options)
     options = evaluation_settings(data, valid_subset, valid_sentences)
     settings: dict[str, Any] = {
-        "checkpoint_sha256": fingerprint(checkpoint),
-        "latency_model_sha256": fingerprint(latency_model) if latency_model else None,
+        "checkpoint_sha256": file_digest(checkpoint),
+        "latency_model_sha256": file_digest(latency_model) if latency_model else None,
         **options,
         "precision": precision,
     }
-    settings |= {"calibration_sha256": fingerprint(calibration)} if calibration else {}
+    settings |= {"calibration_sha256": file_digest(calibration)} if calibration else {}
     there = {**options, **({} if precision == "fp32" else {"precision": precision})}
     # Where others evaluate, this process only looks up the space; its machine may have no such device.
     here = {**options, "device": "cpu"} if shared_out or len(devices) > 1 else {**there, "device": device}
@@ -206,8 +207,8 @@ def _search(
                 given=given,
                 settings=settings,
                 notes={
-                    "checkpoint": str(checkpoint.resolve()),
-                    "latency_model": str(latency_model.resolve()) if latency_model else None,
+                    "checkpoint": str(real_path(checkpoint)),
+                    "latency_model": str(real_path(latency_model)) if latency_model else None,
                     "device": device,
                     **_device_name(devices, shared_out is None),
                     "units": dict(getattr(supernet, "units", {})),

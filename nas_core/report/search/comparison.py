@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.report import plots
 from nas_core.report.page import interactive
 from nas_core.report.page.html import Page
@@ -151,7 +152,7 @@ def names_of(runs: Sequence[SearchRun]) -> list[str]:
     Raises:
         ConfigError: a folder is given twice.
     """
-    folders = [run.folder.resolve() for run in runs]
+    folders = [real_path(run.folder) for run in runs]
     if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
         raise ConfigError(f"{twice} is given twice; give each run once")
     names = [run.name for run in runs]

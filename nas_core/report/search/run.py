@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError
-from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml
+from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml, real_path
 from nas_core.report.search.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
@@ -55,7 +55,7 @@ class SearchRun:
         """The experiment's name where it has one, else the folder's."""
         experiment = self.notes.get("experiment") or {}
         names = [str(experiment[key]) for key in ("name", "id") if experiment.get(key)]
-        return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else self.folder.resolve().name
+        return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else real_path(self.folder).name
 
     @cached_property
     def minimised(self) -> str:
