@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from fairseq.models import ARCH_MODEL_REGISTRY, register_model_architecture
 from torch import Tensor
 
+from fairseq_ext.batching import keep_all_sentences
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors, train_in_tf32
 from fairseq_ext.inherit import differing_options
 from fairseq_ext.options import resolve_space, resolve_subnet
@@ -54,6 +55,7 @@ class SupernetModel(SubnetHolder[Weights]):
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
         """The model of these options; fairseq calls it, also for a checkpoint's."""
+        keep_all_sentences()
         with one_line_errors():
             if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
                 check_precision(args)
