@@ -17,7 +17,7 @@ import sys
 
 TYPE_CHECKING = False  # of typing, which would have to be imported
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -88,11 +88,10 @@ class _OnImport:
         return spec
 
 
-def _call(actions: dict[str, object], name: str) -> None:
-    action = actions.get(name)
+def _call(actions: dict[str, Callable[[], None]], name: str) -> None:
     try:
-        if callable(action):
-            action()
+        if name in actions:
+            actions[name]()
     except Exception as error:
         print(f"nas-ext: {name} is imported without nas-ext ({type(error).__name__}: {error})", file=sys.stderr)
 
