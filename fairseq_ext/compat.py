@@ -196,6 +196,12 @@ def in_fairseq_command() -> bool:
     return program.name.startswith("fairseq-") or program.parent.name == "fairseq_cli"
 
 
+def is_named() -> bool:
+    """Return whether the user named this plug-in. One of fairseq's commands without ``--user-dir`` does not:
+    :mod:`nas_core.startup` registers it there."""
+    return not in_fairseq_command() or any(argument.startswith("--user-dir") for argument in sys.argv)
+
+
 def report_wrong_input() -> None:
     """In fairseq's commands, let the wrong inputs on which fairseq itself fails end in one line as well.
 

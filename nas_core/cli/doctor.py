@@ -30,7 +30,10 @@ _IMPORT_TIMEOUT_S = 120
 _MARK = "nas-ext-probe:"
 _REPAIRED = "torchvision is a CUDA build beside a CPU torch: repaired on import"
 _GIB = 2**30
-_REPAIR_EVERYWHERE = "only where our packages are imported first; for every program: python -m nas_core.torchvision_fix"
+_NOT_STARTED = (
+    "no nas_ext.pth in site-packages: fairseq needs --user-dir, torchvision is repaired only after our packages"
+    " are imported; install nas-ext with pip"
+)
 
 
 class Host(NamedTuple):
@@ -74,20 +77,21 @@ def command(
 
 
 def diagnose() -> dict[str, Any]:
-    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``,
-    ``cuda_packages``, ``hosts`` and ``plug_ins``.
+    """Everything found, as plain types: ``nas_ext``, ``startup``, ``python``, ``platform``, ``torch``,
+    ``accelerators``, ``cuda_packages``, ``hosts`` and ``plug_ins``.
 
     ``torch`` and each host have ``installed``, ``importable``, ``version``, ``error`` (why it does not import) and
-    ``install`` (the shell line; None when the package is usable). Hosts that import torchvision have
-    ``torchvision_fix`` (whether its import had to be repaired) and ``torchvision_fix_everywhere`` (whether it is for
-    every program of this environment, see ``nas_core.torchvision_fix``). Accelerators have ``kind``, ``name``, the
-    ``device`` to give, and the ``precisions`` they compute in; those of CUDA ``memory_gib`` and ``capability`` as well.
-    CUDA packages have their version, None where they are not installed.
+    ``install`` (the shell line; None when the package is usable). ``startup`` is whether every Python of this
+    environment starts with :mod:`nas_core.startup`, so that fairseq finds us without ``--user-dir``. Hosts that import
+    torchvision have ``torchvision_fix`` (whether its import had to be repaired). Accelerators have ``kind``, ``name``,
+    the ``device`` to give, and the ``precisions`` they compute in; those of CUDA ``memory_gib`` and ``capability`` as
+    well. CUDA packages have their version, None where they are not installed.
     Plug-ins are those of :func:`~nas_core.cli.plug_ins.found_plug_ins`.
     """
     torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install 'torch>=2.6,<2.14'")
     return {
         "nas_ext": __version__,
+        "startup": _is_present("_nas_ext_start"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "accelerators": torch.pop("accelerators", []),
@@ -114,7 +118,7 @@ def _examine(host: Host, install: str) -> dict[str, Any]:
     finding["importable"] = finding["error"] is None
     if finding["importable"]:
         finding["install"] = None
-    for extra in ("accelerators", "torchvision_fix", "torchvision_fix_everywhere"):
+    for extra in ("accelerators", "torchvision_fix"):
         if extra in answer:
             finding[extra] = answer[extra]
     return finding
@@ -165,10 +169,9 @@ def probe(modules: tuple[str, ...]) -> None:
     answer: dict[str, Any] = {}
     try:
         if modules[0] in ("timm", "nni", "naslib"):
-            from nas_core.torchvision_fix import apply_torchvision_fix, environment_is_repaired
+            from nas_core.torchvision_fix import apply_torchvision_fix
 
             answer["torchvision_fix"] = apply_torchvision_fix()
-            answer["torchvision_fix_everywhere"] = environment_is_repaired()
         for name in modules:
             module = importlib.import_module(name)
             answer.setdefault("version", getattr(module, "__version__", None))
@@ -239,6 +242,7 @@ def findings_table(findings: Mapping[str, Any]) -> str:
     """The findings as people read them."""
     lines = [
         f"{'nas-ext':<12} {findings['nas_ext']}",
+        *([] if findings.get("startup", True) else [f"{'':<12} -> {_NOT_STARTED}"]),
         f"{'python':<12} {findings['python']} on {findings['platform']}",
         *(f"{'accelerator':<12} {described_device(device)}" for device in findings["accelerators"]),
     ]
@@ -251,8 +255,6 @@ def findings_table(findings: Mapping[str, Any]) -> str:
         version = finding["version"] or "(version unknown)"
         if finding["importable"]:
             lines.append(f"{name:<12} {version}{', ' + _REPAIRED if finding.get('torchvision_fix') else ''}")
-            if finding.get("torchvision_fix") and not finding.get("torchvision_fix_everywhere"):
-                lines.append(f"{'':<12} -> {_REPAIR_EVERYWHERE}")
         elif finding["installed"]:
             lines.append(f"{name:<12} {version}, does not import: {finding['error']}")
             lines.append(f"{'':<12} -> {finding['install']}")

@@ -200,11 +200,11 @@ def test_cuda_devices_say_what_they_are_and_compute_in(monkeypatch):
     assert "triton 3.2, onnxruntime-gpu not installed" in shown
 
 
-@pytest.mark.parametrize("everywhere", [True, False])
-def test_repair_of_torchvision_is_told(everywhere):
+@pytest.mark.parametrize("startup", [True, False])
+def test_what_starts_with_every_python_is_told(startup):
     usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
-    timm = {**usable, "torchvision_fix": True, "torchvision_fix_everywhere": everywhere}
-    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": [], "torch": usable}
+    timm = {**usable, "torchvision_fix": True}
+    findings = {"nas_ext": "1", "startup": startup, "python": "3", "platform": "x", "accelerators": [], "torch": usable}
     shown = doctor.findings_table({**findings, "hosts": {"timm": timm, "onnx": usable}, "plug_ins": []})
     assert "CUDA build beside a CPU torch: repaired on import" in shown
-    assert ("python -m nas_core.torchvision_fix" in shown) == (not everywhere)
+    assert ("fairseq needs --user-dir" in shown) == (not startup)

@@ -25,7 +25,7 @@ def folder(tmp_path):
     """A clone with an environment whose Python only writes down what it is asked for."""
     if not shutil.which("bash"):
         pytest.skip("no bash here")
-    for name in ("pyproject.toml", "tools/setup.sh", "nas_core/torchvision_hook.py", "nas_core/__init__.py"):
+    for name in ("pyproject.toml", "setup.py", "tools/setup.sh", "nas_core/startup.py", "nas_core/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     python = tmp_path / ".venv" / "bin" / "python"
@@ -57,7 +57,6 @@ def test_torch_and_torchvision_come_from_one_index(folder):
     assert installs_of(calls, "torch==") == [INDEX]
     assert installs_of(calls, "torchvision>=") == [INDEX]
     assert any("uninstall -y torchvision" in call for call in calls)  # the one that PyPI gave an earlier setup
-    assert calls[-1].endswith("-m nas_core.torchvision_fix")
     assert [call for call in setup(folder) if " install " in call] == []  # the index was given once, and stays
 
 
@@ -65,16 +64,15 @@ def test_matching_torchvision_stays(folder):
     assert installs_of(setup(folder, INDEX, torchvision="cpu"), "torchvision>=") == []
 
 
-def test_without_an_index_the_environment_is_repaired(folder):
+def test_without_an_index_torchvision_stays(folder):
     calls = setup(folder)
     assert installs_of(calls, "torch==") == ["default"] and installs_of(calls, "torchvision>=") == []
-    assert calls[-1].endswith("-m nas_core.torchvision_fix")
     assert [call for call in setup(folder) if " install " in call] == []
     assert installs_of(setup(folder, INDEX), "torchvision>=") == [INDEX]  # an index given later is used
 
 
-def test_changed_repair_is_installed_again(folder):
+def test_changed_start_up_file_is_installed_again(folder):
     setup(folder)
-    with open(folder / "nas_core" / "torchvision_hook.py", "a", encoding="utf-8") as file:
+    with open(folder / "nas_core" / "startup.py", "a", encoding="utf-8") as file:
         file.write("# changed\n")
-    assert setup(folder)[-1].endswith("-m nas_core.torchvision_fix")
+    assert any(" -e ." in call for call in setup(folder))

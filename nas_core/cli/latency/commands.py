@@ -68,9 +68,13 @@ _TIMING = [option.name for option in options_of(TimingConfig)]
 
 
 def _collect(
-    space: Annotated[str, typer.Option(help="Name of a search space, or a YAML file.")],
     out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
     samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
+    space: Annotated[str | None, typer.Option(help="Name of a search space, or a YAML file.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Instead of --space: a supernet, whose space and sizes are taken, such as vocabularies."),
+    ] = None,
     data: Data = None,
     vocab: Vocab = None,
     source_vocab: SourceVocab = None,
@@ -102,7 +106,7 @@ def _collect(
         timing = config_from(TimingConfig, timing_options, "option of the timing")
     threads = {"cpus": timing.threads} if executor != "local" else {}
     shared_out = jobs_config(executor, timing.device, **{**threads, **jobs_options})
-    searched = get_space(space)
+    searched, task = _searched(space, checkpoint, data)
     kind = kind_of(searched)
     given = {
         "vocab": vocab,
@@ -117,7 +121,7 @@ def _collect(
         "classes": classes,
         "channels": channels,
     }
-    workload = workload_config(kind, searched, data, given, settings or [])
+    workload = workload_config(kind, searched, None if checkpoint else data, given, settings or [], task)
     elsewhere: MeasureMany | None = None
     if shared_out:
         elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
@@ -136,6 +140,18 @@ def _collect(
     )
     if told := dataset.told_clock_states():
         typer.echo(f"note: {told}", err=True)
+
+
+def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
+    """Return the space to measure, and what a supernet's networks are for."""
+    if checkpoint is not None and space is None:
+        from nas_core.supernet.host import open_supernet
+
+        supernet = open_supernet(checkpoint, data=None if data is None else str(data))
+        return supernet.space, supernet.task
+    if space is None or checkpoint is not None:
+        raise ConfigError("expected either --space (a name of 'space list', a YAML file) or --checkpoint (a supernet)")
+    return get_space(space), {}
 
 
 _COLLECT = """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
