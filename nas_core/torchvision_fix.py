@@ -21,23 +21,22 @@ from nas_core.files import os_errors, write_atomic
 
 __all__ = [
     "apply_torchvision_fix",
+    "cuda_mismatch",
     "environment_is_repaired",
     "fix_torchvision_on_import",
     "repair_environment",
-    "torchvision_mismatch",
 ]
 
 _MODULE, _START = "_nas_ext_torchvision", "nas_ext_torchvision.pth"
 
 
-def torchvision_mismatch() -> bool:
-    """Whether a CUDA build of torchvision is installed beside a torch built without CUDA; imports no torchvision."""
-    if not torchvision_hook.is_cuda_build(importlib.util.find_spec("torchvision")):
-        return False
+def cuda_mismatch(package: str) -> bool:
+    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed beside a torch built without CUDA.
 
-    import torch
-
-    return torch.version.cuda is None
+    Neither is imported.
+    """
+    torch, other = importlib.util.find_spec("torch"), importlib.util.find_spec(package)
+    return torchvision_hook.is_cuda_build(other) and not torchvision_hook.is_cuda_build(torch)
 
 
 def apply_torchvision_fix() -> bool:
@@ -46,7 +45,7 @@ def apply_torchvision_fix() -> bool:
     Returns:
         Whether the fix is in force.
     """
-    if not torchvision_hook.is_declared() and "torchvision" not in sys.modules and torchvision_mismatch():
+    if not torchvision_hook.is_declared() and "torchvision" not in sys.modules and cuda_mismatch("torchvision"):
         torchvision_hook.declare()
     return torchvision_hook.is_declared()
 
@@ -66,7 +65,7 @@ def repair_environment() -> bool:
     Raises:
         NasExtError: ``site-packages`` cannot be changed.
     """
-    if not torchvision_mismatch():
+    if not cuda_mismatch("torchvision"):
         for path in reversed(_files()):
             with os_errors("remove", path):
                 path.unlink(missing_ok=True)

@@ -26,15 +26,16 @@ _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _declared: list[object] = []  # the declarations live as long as the object that made them
 
 
-def is_cuda_build(torchvision: ModuleSpec | None) -> bool:
-    """Whether this torchvision was built for CUDA, as its version file says; imports nothing of it."""
+def is_cuda_build(package: ModuleSpec | None) -> bool:
+    """Whether this torch, torchvision or torchaudio was built for CUDA, as its version file says; imports nothing of
+    it."""
     import os
     import re
 
-    for folder in (torchvision and torchvision.submodule_search_locations) or ():
+    for folder in (package and package.submodule_search_locations) or ():
         try:
             with open(os.path.join(folder, "version.py"), encoding="utf-8") as file:
-                return re.search(r"__version__ = '[^']*\+cu\d+'", file.read()) is not None
+                return re.search(r"__version__ = '[^']*\+cu\d+'|^cuda\b.*= '\d", file.read(), re.M) is not None
         except OSError:
             pass
     return False

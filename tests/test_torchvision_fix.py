@@ -136,7 +136,7 @@ def test_our_packages_and_the_hook_of_the_environment_do_not_disturb_each_other(
 
 @pytest.mark.timm
 @pytest.mark.skipif(not importlib.util.find_spec("timm"), reason="timm is not installed")
-@pytest.mark.skipif(not torchvision_fix.torchvision_mismatch(), reason="torch and torchvision match here")
+@pytest.mark.skipif(not torchvision_fix.cuda_mismatch("torchvision"), reason="torch and torchvision match here")
 def test_plain_timm_in_a_repaired_environment(environment, tmp_path):
     program, _ = environment
     plain = "import timm; timm.create_model('resnet18'); print('made')"
@@ -155,7 +155,7 @@ def test_plain_timm_in_the_environment_of_make_setup(tmp_path):
 
 def test_read_only_environment_is_one_line(monkeypatch, capsys, tmp_path):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(torchvision_fix, "torchvision_mismatch", lambda: True)
+    monkeypatch.setattr(torchvision_fix, "cuda_mismatch", lambda package: True)
     monkeypatch.setattr(torchvision_fix.sysconfig, "get_path", lambda name: str(tmp_path / "file" / "packages"))
     assert torchvision_fix.main([]) == 2
     error = capsys.readouterr().err
