@@ -253,7 +253,7 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
         raise CheckpointError(
-            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer*; give one of those"
+            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer_*; give one of those"
         )
     keep_trained_scale(args)
     return args

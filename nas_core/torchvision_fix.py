@@ -16,30 +16,34 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["apply_torchvision_fix", "repair", "torchvision_mismatch"]
+__all__ = ["apply_torchvision_fix", "cuda_mismatch", "repair"]
 
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _declared: list[object] = []  # the declarations live as long as the object that made them
 
 
-def torchvision_mismatch() -> bool:
-    """Whether a CUDA build of torchvision is installed beside a torch built without CUDA; imports no torchvision."""
-    torchvision = importlib.util.find_spec("torchvision")
-    for folder in (torchvision and torchvision.submodule_search_locations) or ():
+def cuda_mismatch(package: str) -> bool:
+    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed beside a torch built without CUDA.
+
+    Neither is imported.
+    """
+    return _is_cuda_build(package) and not _is_cuda_build("torch")
+
+
+def _is_cuda_build(package: str) -> bool:
+    spec = importlib.util.find_spec(package)
+    for folder in (spec and spec.submodule_search_locations) or ():
         try:
             version = Path(folder, "version.py").read_text("utf-8")
         except OSError:
             continue
-        if re.search(r"__version__ = '[^']*\+cu\d+'", version):
-            import torch
-
-            return torch.version.cuda is None
+        return re.search(r"__version__ = '[^']*\+cu\d+'|^cuda\b.*= '\d", version, re.M) is not None
     return False
 
 
 def repair() -> None:
     """Declare the missing operators if, and only if, the mismatch is there."""
-    if not _declared and torchvision_mismatch():
+    if not _declared and cuda_mismatch("torchvision"):
         import torch
 
         library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]

@@ -187,7 +187,7 @@ def test_fairseq_train_knows_the_architectures_with_and_without_the_user_dir(env
 
 @pytest.mark.timm
 @pytest.mark.skipif(not importlib.util.find_spec("timm"), reason="timm is not installed")
-@pytest.mark.skipif(not torchvision_fix.torchvision_mismatch(), reason="torch and torchvision match here")
+@pytest.mark.skipif(not torchvision_fix.cuda_mismatch("torchvision"), reason="torch and torchvision match here")
 def test_plain_timm_in_a_repaired_environment(environment, tmp_path):
     program, _ = environment
     plain = "import timm; timm.create_model('resnet18'); print('made')"

@@ -47,8 +47,8 @@ class TrainConfig:
     """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
     have those, or an npz of JPEG bytes"""
     model: str = ""
-    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet; default: the network of
-    --init"""
+    """name of a model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: the network
+    of --init"""
     output: str
     """run folder; a run that was interrupted there is continued"""
     val_data: str = ""

@@ -91,9 +91,17 @@ install_torchvision() {
         echo "none of $TORCHVISION for torch $TORCH_VERSION in $TORCH_INDEX"
 }
 
+# fairseq brings PyPI's torchaudio, a CUDA build too, for its speech tasks alone. Beside another torch it does not import,
+# and stops packages that import it where they find it, such as transformers. It goes after the check of dependencies,
+# of which it is one.
+remove_broken_torchaudio() {
+    $PY -c 'import torchaudio' || pip uninstall -y torchaudio
+}
+
 install_project() {
     pip install --no-build-isolation -c $STAMPS/constraints.txt -e '.[fairseq,timm,nni,optuna,onnx,submitit,docs,dev]' &&
-        pip check
+        pip check &&
+        remove_broken_torchaudio
 }
 
 works() { [ -x $PY ] && $PY -m pip --version >/dev/null 2>&1; }

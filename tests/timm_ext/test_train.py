@@ -290,7 +290,14 @@ def test_wrong_input_is_explained(npz: Path, tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(NasExtError, match="the loss became nan at update"):
         train(npz, tmp_path / "diverged", lr=1e30)
     capsys.readouterr()
-    arguments = ["--data", str(tmp_path / "none.npz"), "--model", "mos_vit_small", "--output", str(tmp_path / "run")]
+    arguments = [
+        "--data",
+        str(tmp_path / "none.npz"),
+        "--model",
+        "vit_cifar10_small",
+        "--output",
+        str(tmp_path / "run"),
+    ]
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith("no file ")
     assert not (tmp_path / "run").exists()
@@ -304,7 +311,7 @@ def test_the_command(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         "--val-count",
         "24",
         "--model",
-        "mos_vit_small",
+        "vit_cifar10_small",
         "--subnet",
         str(tmp_path / "A.json"),
     ]

@@ -1,4 +1,5 @@
-"""tools/setup.sh: torchvision comes from torch's package index where one is given; nothing is installed here."""
+"""tools/setup.sh: torchvision comes from torch's package index where one is given, a torchaudio that does not import is
+removed; nothing is installed here."""
 
 import os
 import shutil
@@ -16,6 +17,7 @@ case "$*" in
     *get_path*) echo "$PWD" ;;
     *"m.version"*" torch") echo cpu ;;
     *"m.version"*" torchvision") echo "$FAKE_TORCHVISION" ;;
+    *"import torchaudio") [ -z "$BROKEN_TORCHAUDIO" ] ;;
 esac
 """
 
@@ -36,10 +38,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def setup(folder, index="", torchvision=""):
+def setup(folder, index="", torchvision="", broken_torchaudio=""):
     """Run the script; returns its calls of pip and of our own modules."""
     (folder / "calls").write_text("")
-    environment = {"PATH": os.environ["PATH"], "CXX": "true", "TORCH_INDEX": index, "FAKE_TORCHVISION": torchvision}
+    environment = {
+        "PATH": os.environ["PATH"], "CXX": "true", "TORCH_INDEX": index, "FAKE_TORCHVISION": torchvision,
+        "BROKEN_TORCHAUDIO": broken_torchaudio,
+    }  # fmt: skip
     done = subprocess.run(
         ["bash", "tools/setup.sh"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -76,3 +81,14 @@ def test_changed_start_up_file_is_installed_again(folder):
     with open(folder / "nas_core" / "startup.py", "a", encoding="utf-8") as file:
         file.write("# changed\n")
     assert any(" -e ." in call for call in setup(folder))
+
+
+def test_torchaudio_that_does_not_import_is_removed_after_the_check(folder):
+    calls = setup(folder, broken_torchaudio="1")
+    removed, checked = (next(i for i, call in enumerate(calls) if call.endswith(end)) for end in
+                         ("pip uninstall -y torchaudio", "pip check"))  # fmt: skip
+    assert checked < removed
+
+
+def test_torchaudio_that_imports_stays(folder):
+    assert not any("torchaudio" in call for call in setup(folder))
