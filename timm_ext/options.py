@@ -34,7 +34,7 @@ _RANGES = {
     "lr": Range(0, without=(0,)),
     "seed": SEEDS,
 }
-"""Of experts and of the stop by rankings, what is built of them checks the numbers."""
+"""The numbers of experts and of the stop by rankings are checked by what is built of them."""
 _FORMER = {"float32": "fp32", "bfloat16": "bf16"}
 """Names of precisions in earlier releases."""
 

@@ -33,7 +33,7 @@ WEIGHTS = np.array([30.0, 10.0, 12.0, 1.0, 25.0, 60.0, 9.0, 2.0, 2.0, 4.0])
 """Milliseconds per unit of each feature, in the proportions of HAT's tables."""
 AIM = 20_000
 ENTRIES = 50_000
-"""Of the archive."""
+"""Size of the archive."""
 RESULT = Path(__file__).parents[1] / "results" / "search_throughput.json"
 BRIEF = Brief(
     "--rounds 3",
