@@ -49,9 +49,9 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report, where it is time to, that so many units are done."""
+        """Report, where it is time to, that so many units are done; the last one ends the work without a line."""
         now = clock()
-        if now < self._next:
+        if now < self._next or done >= self._total:
             return
         self._next = now + LOG_EVERY_S
         took = now - self._began

@@ -82,7 +82,7 @@ class Proposals:
         for _ in range(0, self.max_tries if n > 0 else 0, BATCH):
             rows = draw(BATCH)
             fresh = [index for index, key in enumerate(row_keys(rows)) if key not in seen and not seen.add(key)]  # type: ignore[func-returns-value]
-            for part in self._parts(rows[fresh]):
+            for part in self._parts(rows[fresh], missing):
                 good = accept(part)
                 self.tried += len(part)
                 looked_at += len(part)
@@ -98,9 +98,10 @@ class Proposals:
         taken.update(row_keys(chosen))
         return chosen
 
-    def _parts(self, rows: Rows) -> Iterator[Rows]:
-        """The rows, as many at a time as all constraints want."""
-        step = min((c.together for c in self.constraints if c.together), default=0) or max(1, len(rows))
+    def _parts(self, rows: Rows, wanted: int) -> Iterator[Rows]:
+        """The rows, as many at a time as all constraints want; where one is slow, no more than are wanted."""
+        slow = [constraint.together for constraint in self.constraints if constraint.together]
+        step = min([*slow, wanted]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
