@@ -55,7 +55,7 @@ _WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
 _NUMBER, _LETTER, _LINE = 0.07, 0.011, 0.06
 """Parts of a picture's width that the number of a limit and a letter take at most, and of its height a line of text."""
 _PLACES = (("bottom", "left"), ("top", "right"), ("bottom", "right"), ("top", "left"))
-"""Of names beside their points, the first one preferred: there a front of two minimised values leaves room."""
+"""Places of a name next to its point. The first one is preferred: a front of two minimised values leaves room there."""
 _BOX = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
 _BAR, _AROUND = 0.17, 1.0
 """Inches of a bar, and of all that is above and below the bars."""
@@ -225,7 +225,7 @@ def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_labe
 
 
 def limit_lines(limits: Sequence[float], costs: Sequence[float]) -> list[tuple[float, int]]:
-    """The limits, ascending, each with the line below the upper edge in which its number covers no other one.
+    """Return the limits, ascending, each with the line below the upper edge in which its number covers no other one.
 
     Args:
         costs: what the axis shows.
@@ -243,10 +243,12 @@ def limit_lines(limits: Sequence[float], costs: Sequence[float]) -> list[tuple[f
 def name_places(
     marks: Sequence[tuple[str, float, float]], points: Sequence[tuple[float, float]]
 ) -> list[tuple[str, str] | None]:
-    """Where the name of each mark ``(name, x, y)`` stands, as ``("bottom", "left")``: in the picture and on no other
-    name; None where there is no such place, or no name.
+    """Return where the name of each mark stands, such as ``("bottom", "left")``.
+
+    A name stays in the picture and covers no other name. Where there is no such place, or no name, it is None.
 
     Args:
+        marks: ``(name, x, y)`` of each.
         points: what the picture shows.
     """
     corner = np.min(points, axis=0) if len(points) else np.zeros(2)
