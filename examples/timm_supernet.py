@@ -17,7 +17,7 @@ from timm_ext import write_subnet
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/timm_supernet")
 torch.manual_seed(0)
-supernet = timm.create_model("mformer_small_supernet", num_classes=3)
+supernet = timm.create_model("mformer_cifar10_small_supernet", num_classes=3)
 optimizer = torch.optim.AdamW(supernet.parameters(), 1e-3)
 for _ in range(30):
     labels = torch.randint(3, (32,))
@@ -35,5 +35,5 @@ def evaluate(architecture):  # on the last images; yours are validated on others
 strategy = RandomSearch(supernet.space, {"params_m": (params_m, 0.5)}, RandomConfig(evaluations=20, batch=20))
 best = search(strategy, evaluate, folder / "run", progress=False).winner.architecture
 write_subnet(supernet, best, file := folder / "subnet.pt")
-model = timm.create_model("mformer_small_cifar10", num_classes=3, subnet=best, checkpoint_path=str(file)).eval()
+model = timm.create_model("mformer_cifar10_small", num_classes=3, subnet=best, checkpoint_path=str(file)).eval()
 print(f"{params_m(best):.2f} M parameters, {(model(images).argmax(1) == labels).float().mean():.0%} right: {best!r}")

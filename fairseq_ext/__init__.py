@@ -1,7 +1,8 @@
-"""fairseq plug-in: ``fairseq-train DATA --user-dir "$(nas-ext user-dir)" --arch mos_transformer ...``.
+"""fairseq plug-in: ``fairseq-train DATA --arch mos_transformer ...``.
 
-Importing this package registers the models and tasks with fairseq. It translates between fairseq and ``nas_core``; what
-is computed lives there.
+Importing this package registers the models and tasks with fairseq; fairseq's commands do where nas-ext is installed
+(:mod:`nas_core.startup`), and with ``--user-dir "$(nas-ext user-dir)"``. It translates between fairseq and
+``nas_core``; what is computed lives there.
 """
 
 from fairseq_ext import compat
@@ -11,7 +12,8 @@ compat.report_wrong_input()
 
 from fairseq_ext import batching, criterion, distillation, language, masked_lm, model, task, workers  # noqa: E402  registration needs a fairseq that can load its own checkpoints
 
-batching.keep_all_sentences()
+if compat.is_named():  # else its models and criteria call it, and fairseq's own are trained as fairseq trains them
+    batching.keep_all_sentences()
 workers.read_checkpoints_on_every_worker()
 workers.tell_of_dummy_batches()
 

@@ -64,13 +64,12 @@ _SIZES: dict[str, dict[str, Any]] = {
 _POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
 _WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
 _MFORMER: dict[str, dict[str, Any]] = {
-    "mformer": {"search_space": "mformer_wmt14_en_de", **_POSITIONS},
-    "mformer_wmt_en_de": {"search_space": "mformer_wmt14_en_de", **_WMT},
-    "cosformer_wmt_en_de": {"search_space": "cosformer_wmt14_en_de", **_WMT},
-    "mformer_small": {"search_space": "mformer_small", **_POSITIONS},
-    "mformer_found_wmt_en_de": {"search_space": "mformer_wmt14_en_de", "found": "mformer", **_WMT},
-    "cosformer_found_wmt_en_de": {"search_space": "cosformer_wmt14_en_de", "found": "cosformer", **_WMT},
-    "transformer_found_wmt_en_de": {"search_space": "mformer_wmt14_en_de", "found": "transformer", **_WMT},
+    "mformer_wmt14_en_de": {"search_space": "mformer_wmt14_en_de", **_WMT},
+    "cosformer_wmt14_en_de": {"search_space": "cosformer_wmt14_en_de", **_WMT},
+    "mformer_translation_small": {"search_space": "mformer_translation_small", **_POSITIONS},
+    "mformer_found_wmt14_en_de": {"search_space": "mformer_wmt14_en_de", "found": "mformer", **_WMT},
+    "cosformer_found_wmt14_en_de": {"search_space": "cosformer_wmt14_en_de", "found": "cosformer", **_WMT},
+    "transformer_found_wmt14_en_de": {"search_space": "mformer_wmt14_en_de", "found": "transformer", **_WMT},
 }
 
 
@@ -80,8 +79,8 @@ def _all_settings() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"hat_transformer{size}", {"mos": "none", **values}
     for name, values in _MFORMER.items():
         yield name, {"mos": "none", **values}
-    for size in ("", "_wmt_en_de", "_small"):
-        yield f"mos_mformer{size}", {"mos": "neuron", **_MFORMER[f"mformer{size}"]}
+    for name in ("mformer_wmt14_en_de", "mformer_translation_small"):
+        yield f"mos_{name}", {"mos": "neuron", **_MFORMER[name]}
 
 
 def architectures() -> Iterator[tuple[str, Callable[[Namespace], None]]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from fairseq_ext.taught import without_teacher
 from fairseq_ext.training.supernet_task import SupernetTaskConfig
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive
+from nas_core.layers.weights import check_finite
 from nas_core.space import Architecture
 
 TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
@@ -34,22 +36,27 @@ MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """The content of a checkpoint that fairseq-train wrote of any model, plain data and tensors only; with ``mmap`` a
-    tensor is read when it is used.
+    tensor is read when it is used, and checksums are checked by :func:`load_network` alone.
 
     Raises:
         CheckpointError: the file is truncated, no checkpoint, or holds objects or settings that are not allowed.
     """
     prepare_fairseq()
     try:
-        check_archive(path)
+        check_archive(path, whole=not mmap)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
-    if not isinstance(state, dict) or "model" not in state:
+        raise damaged(path, error) from None
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
     _check_settings(state, path)
     return state
+
+
+def damaged(path: str | Path, error: Exception) -> CheckpointError:
+    """Return the error of a file that cannot be read."""
+    reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated")
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -63,13 +70,33 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
+@contextlib.contextmanager
+def settings_errors(path: Path) -> Iterator[None]:
+    """Turn what settings of other types or names raise in a block into a CheckpointError of one line."""
+    try:
+        yield
+    except (
+        ArithmeticError, AssertionError, AttributeError, LookupError, OmegaConfBaseException, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise CheckpointError(
+            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
+        ) from error
+
+
 def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
     """The task and the model of a checkpoint's content, in evaluation mode; ``data`` is where its data folder is now.
 
     Raises:
-        DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ.
+        DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ, or
+            the weights are damaged.
     """
     try:
+        check_archive(path)
+    except DAMAGED_ARCHIVE as error:
+        raise damaged(path, error) from None
+    check_finite(state["model"], path)
+    with settings_errors(path):
         config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
         with open_dict(config):
             config.model = state["cfg"]["model"]
@@ -77,11 +104,6 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
             config.task.data = data
             config.model.data = data
         first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
-    except (OmegaConfBaseException, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(
-            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
-        ) from None
     if not Path(first).is_dir():
         raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
     try:

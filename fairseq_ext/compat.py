@@ -20,6 +20,7 @@ from torch.multiprocessing import ProcessExitedException
 
 from nas_core import precision
 from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import check_archive
 from nas_core.optional import require
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,8 @@ def prepare_fairseq() -> None:
 
 def _allow_settings() -> None:
     """Let torch read the settings in fairseq's checkpoints, now and before each one that fairseq reads: timm forbids
-    them again for the whole process when it has read a checkpoint of its own."""
+    them again for the whole process when it has read a checkpoint of its own. Each is checked before it is read, so
+    that no training goes on with damaged weights."""
     from fairseq import checkpoint_utils
 
     torch.serialization.add_safe_globals([argparse.Namespace])
@@ -55,12 +57,14 @@ def _allow_settings() -> None:
         return
 
     @functools.wraps(load)
-    def allowing_settings(*args: Any, **kwargs: Any) -> Any:
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         torch.serialization.add_safe_globals([argparse.Namespace])
-        return load(*args, **kwargs)
+        if Path(path).is_file():  # fairseq also reads from elsewhere
+            check_archive(path)
+        return load(path, *args, **kwargs)
 
-    allowing_settings.of_fairseq = load  # type: ignore[attr-defined]
-    checkpoint_utils.load_checkpoint_to_cpu = allowing_settings
+    load_checkpoint_to_cpu.of_fairseq = load  # type: ignore[attr-defined]
+    checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
 
 
 class _Numpy:
@@ -190,6 +194,12 @@ def in_fairseq_command() -> bool:
     """Whether this process was started as ``fairseq-train`` or another of fairseq's commands."""
     program = Path(sys.argv[0])
     return program.name.startswith("fairseq-") or program.parent.name == "fairseq_cli"
+
+
+def is_named() -> bool:
+    """Return whether the user named this plug-in. One of fairseq's commands without ``--user-dir`` does not:
+    :mod:`nas_core.startup` registers it there."""
+    return not in_fairseq_command() or any(argument.startswith("--user-dir") for argument in sys.argv)
 
 
 def report_wrong_input() -> None:

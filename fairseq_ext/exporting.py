@@ -132,8 +132,8 @@ def is_masked_lm(path: Path) -> bool:
     arch = _setting(args, "arch")
     if ARCH_MODEL_REGISTRY.get(arch) is not RobertaModel:
         raise CheckpointError(
-            f"{path} was trained with --arch {arch}; expected one of mos_transformer*, hat_transformer*, mformer* or"
-            " roberta*, others are not exported"
+            f"{path} was trained with --arch {arch}; expected one of mos_transformer*, hat_transformer*,"
+            " mformer_wmt14*, mformer_translation* or roberta*, others are not exported"
         )
     task = _setting(settings.get("task"), "task")
     if task not in _TASKS:

@@ -32,25 +32,31 @@ class FairseqHost:
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
         """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
+        from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.supernets.kinds import opened
 
-        return opened(Path(checkpoint), **options)
+        with settings_errors(Path(checkpoint)):
+            return opened(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
         """Open what can be exported, of fairseq's own models RoBERTa; see
         :class:`nas_core.supernet.exportable.ExportingHost`."""
         _prepare()
+        from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.exporting import is_masked_lm, open_masked_lm
 
         path = Path(checkpoint)
-        return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
+        with settings_errors(path):
+            return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
         """Open a trained network of fairseq's own; see :class:`nas_core.supernet.elastic.opening.ElasticHost`."""
         _prepare()
+        from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.elastic.kinds import Request, open_trained
 
-        return open_trained(Path(checkpoint), Request(**options))
+        with settings_errors(Path(checkpoint)):
+            return open_trained(Path(checkpoint), Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
         """Count the entries of both dictionaries, or twice those of the one of a language model's data; see

@@ -107,7 +107,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     """A supernet of translation over a search space, or (with ``--subnet``) the static network of one architecture; see
     :class:`fairseq_ext.training.supernet_model.SupernetModel`."""
 
-    trained_by = "mos_transformer*, hat_transformer*, mformer* or cosformer*"
+    trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     inherited = INHERITED
 
     def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from nas_core.checks import Range
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files import parse_json
 from nas_core.layers import MoSConfig, mixtures
@@ -57,6 +58,15 @@ SHARED: dict[str, dict[str, Any]] = {
 
 EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
 DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
+RANGES = {
+    **dict.fromkeys(
+        ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout"), Range(0, 1, without=(1,))
+    ),
+    **dict.fromkeys(("max_positions", "max_source_positions", "max_target_positions", "context_length"), Range(1)),
+    **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),
+    "max_relative_length": Range(0),
+}
+"""What the models' numbers may be; those of experts are checked with the rest of their settings."""
 
 SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,
@@ -202,8 +212,6 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
     """
     if str(getattr(args, "left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
         raise ConfigError("--left-pad-target is set; this decoder expects padding on the right of the target, drop it")
-    if args.max_relative_length < 0:
-        raise ConfigError(f"--max-relative-length is {args.max_relative_length}; expected 0 (none) or more")
     scale = args.embedding_scale
     config = TranslationConfig(
         share_all_embeddings=args.share_all_embeddings,
@@ -245,7 +253,7 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
         raise CheckpointError(
-            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer*; give one of those"
+            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer_*; give one of those"
         )
     keep_trained_scale(args)
     return args

@@ -22,8 +22,8 @@ class SupernetTranslationTask(SupernetTask, TranslationTask):  # type: ignore[mi
 
     model_type = TranslationModel
     advice = (
-        "--task supernet_translation needs --arch mos_transformer*, hat_transformer* or mformer*;"
-        " use --task translation for other models"
+        "--task supernet_translation needs --arch mos_transformer*, hat_transformer*, mformer_wmt14* or"
+        " mformer_translation*; use --task translation for other models"
     )
 
 

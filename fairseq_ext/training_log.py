@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from nas_core.files import parse_json
+from nas_core.files import parse_json, real_path
 from nas_core.supernet.curves import TrainingCurves
 
 __all__ = ["training_curves", "training_logs"]
@@ -23,7 +23,7 @@ _OTHER = ("nll_loss", "best_loss")
 def training_logs(checkpoint: Path) -> list[Path]:
     """The logs in a checkpoint's folder, beside it or in a folder ``logs`` beside it that name it as their
     ``--save-dir``: another training, such as a retraining, may have left its log there too."""
-    folder = checkpoint.resolve().parent
+    folder = real_path(checkpoint).parent
     beside = folder.parent / "logs"
     places = [*sorted(folder.glob("*.log")), beside / f"{folder.name}.log", beside / "train.log"]
     places += [folder.parent / f"{folder.name}.log", folder.parent / "train.log"]
@@ -39,7 +39,7 @@ def _saved_into(log: Path, folder: Path) -> bool:
                 if match := _SAVE_DIR.search(line):
                     named = Path(os.path.normpath(match[2]))
                     parts = tuple(part for part in named.parts if part != "..")
-                    return named.resolve() == folder if named.is_absolute() else folder.parts[-len(parts) :] == parts
+                    return real_path(named) == folder if named.is_absolute() else folder.parts[-len(parts) :] == parts
                 if _LINE.search(line.rstrip()):
                     return False
     except OSError:  # missing, a folder, or not ours to read

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
-from nas_core.files import append_jsonl, make_folder, read_jsonl, write_atomic
+from nas_core.files import append_jsonl, make_folder, read_jsonl, real_path, write_atomic
 from nas_core.optional import require
 
 __all__ = ["CLUSTERS", "Failure", "JobPool", "JobsConfig"]
@@ -103,7 +103,7 @@ class JobPool:
     def __init__(self, config: JobsConfig, folder: str | Path) -> None:
         self._submitit = require("submitit", "sharing work out to jobs", "submitit")
         self.config = config
-        self.folder = Path(folder).resolve()
+        self.folder = real_path(folder)
 
     @functools.cached_property
     def _executor(self) -> Any:

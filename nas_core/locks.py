@@ -53,6 +53,8 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
 def held(lock: str | Path) -> bool | None:
     """Whether a process holds the lock, without asking for it; None if that cannot be said from this machine."""
+    if os.path.exists(lock) and not os.path.isfile(lock):  # reading a pipe would wait
+        return None
     try:
         said = _HOLDER.match(Path(lock).read_text(encoding="utf-8", errors="replace"))
         written = Path(lock).stat().st_mtime

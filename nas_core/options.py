@@ -20,10 +20,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from nas_core.checks import checked_value
+from nas_core.checks import Range, checked_value
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["Option", "add_options", "arguments_of", "config_from", "flag_of", "options_of", "read_options"]
+__all__ = [
+    "Option",
+    "add_options",
+    "arguments_of",
+    "check_ranges",
+    "config_from",
+    "flag_of",
+    "options_of",
+    "read_options",
+]
 
 Config = TypeVar("Config")
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
@@ -119,6 +128,21 @@ class Option:
 def flag_of(name: str) -> str:
     """A field's name on a command line."""
     return f"--{name.replace('_', '-')}"
+
+
+def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
+    """Check numbers that were given as options; None and fields that are absent have their own meaning.
+
+    Args:
+        options: has the numbers as attributes.
+        ranges: of the numbers by field.
+
+    Raises:
+        ConfigError: one is not finite or outside its range; the message names the option.
+    """
+    for name, allowed in ranges.items():
+        if (value := getattr(options, name, None)) is not None:
+            checked_value(value, int if isinstance(value, int) else float, flag_of(name), allowed)
 
 
 def options_of(config_class: type[Any]) -> tuple[Option, ...]:

@@ -23,6 +23,7 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor.settings import recipe_types
+from nas_core.search.progress import SlowWork
 from nas_core.settings import parsed_settings
 from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
@@ -75,7 +76,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, list[dict[str, Any]]] = {}
     failed: dict[str, str] = {}
     seen: dict[tuple[int, int], list[float]] = {}
-    for name in arguments.predictors:
+    work = SlowWork("comparing predictors", len(arguments.predictors))
+    for number, name in enumerate(arguments.predictors):
+        _log.info("%s, %d of %d predictors", name, number + 1, len(arguments.predictors))
         try:
             rows = _trials(name, space, api, settings, arguments, seen)
         except Exception as error:  # NASLib's predictors fail on today's libraries with whatever their first wrong line
@@ -85,6 +88,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             _log.warning("%s: not compared, %s", name, failed[name])
         else:
             results[name] = rows
+        work.advance(number + 1)
     return {
         "space": arguments.space,
         "data": data,

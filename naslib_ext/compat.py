@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from nas_core.errors import DataError, MissingHostError
+from nas_core.files import real_path
 from nas_core.optional import install_line, require
 from nas_core.torchvision_fix import apply_torchvision_fix
 from naslib_ext.stand_ins import StandIns
@@ -60,7 +61,7 @@ def use(folder: str | Path) -> None:
     Raises:
         DataError: the folder holds no NASLib.
     """
-    path = Path(folder).resolve()
+    path = real_path(folder)
     if not (path / "naslib" / "predictors").is_dir():
         raise DataError(f"{folder} holds no NASLib; give the folder of a checkout, with a folder naslib in it")
     if str(path) not in sys.path:

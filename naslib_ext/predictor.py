@@ -15,6 +15,7 @@ from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph
 from nas_core.predictor import ACCURACY_MODELS, AccuracyModel
+from nas_core.search.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
 from naslib_ext.targets import UNITS, units_of
 
@@ -185,7 +186,7 @@ class AccuracyPredictor:
     # Learning and predicting.
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Learn anew, whatever was fitted before.
+        """Learn anew, whatever was fitted before. A training that takes long reports how far it is on standard error.
 
         Args:
             xtrain: architecture objects of NASLib, or their descriptions.
@@ -217,7 +218,8 @@ class AccuracyPredictor:
         if zero_cost is not None and len(zero_cost) != len(xtrain):
             raise DataError(f"zero-cost scores of {len(zero_cost)} architectures for {len(xtrain)}; expected one each")
         proxies = None if zero_cost is None else [zero_cost[index] for index in known]
-        fitted.fit(learned, targets[known] / units_per_target, proxies=proxies)
+        progress = slow_training(f"training {self.model}")
+        fitted.fit(learned, targets[known] / units_per_target, proxies=proxies, progress=progress)
         self._fitted, self._predicted, self._units_per_target = fitted, {}, units_per_target
         return float(np.abs(self._predict(learned, proxies)[0] - targets[known]).mean())
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from nas_core.torchvision_fix import fix_torchvision_on_import
+from nas_core import startup
 
 if TYPE_CHECKING:
     from nni_ext.graphs import (
@@ -43,7 +43,7 @@ __all__ = [
     "nasbench201_unpruned_sample",
 ]
 
-fix_torchvision_on_import()
+startup.install()  # torchvision is repaired when it is imported, if it ever is
 
 _HOMES = {
     "ArchitectureSpace": "nas.space",

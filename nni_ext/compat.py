@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from nas_core import startup
 from nas_core.errors import MissingHostError
 from nas_core.optional import require
-from nas_core.torchvision_fix import fix_torchvision_on_import
 
 __all__ = ["host_class", "nni_module"]
 
@@ -18,7 +18,7 @@ def nni_module(module: str, feature: str) -> ModuleType:
     Raises:
         MissingHostError: NNI, or something it needs, is absent or does not import.
     """
-    fix_torchvision_on_import()  # NNI's NAS part imports torchvision where it finds it
+    startup.install()  # NNI's NAS part imports torchvision where it finds it
     return require(module, feature, "nni")
 
 

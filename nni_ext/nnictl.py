@@ -1,35 +1,102 @@
-"""``python -m nni_ext.nnictl``: nnictl for machines on which NNI's manager starts slowly.
+"""``python -m nni_ext.nnictl``: nnictl for machines on which NNI starts slowly.
 
-nnictl gives the manager three seconds and then leaves it half started (``Create experiment failed: ... Connection
-refused``). Here it gets :data:`SECONDS`; everything else is nnictl's.
+nnictl gives NNI's manager three seconds and then leaves it half started (``Create experiment failed: ... Connection
+refused``). Here it gets a minute. nnictl also ends with success before the tuner has connected, for which the manager
+waits ten seconds. Here ``create`` and ``resume`` wait until it has. Where an experiment fails, they say why and end
+with exit code 1. Everything else is nnictl's.
 """
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Mapping
+from typing import Any
 
-from nas_core.errors import MissingHostError
+from nas_core.errors import MissingHostError, NasExtError
 from nni_ext.compat import nni_module
 
 __all__ = ["main"]
 
-SECONDS = 60
+MANAGER_S = 60
+TUNER_S = 20
+"""Seconds after which an experiment without an error counts as started, if no trial shows it earlier."""
 _FEATURE = "running nnictl"
 
 
 def main() -> int:
-    """nnictl with the arguments of this process; its exit code."""
+    """Run nnictl with the arguments of this process and return its exit code."""
     try:
         launcher = nni_module("nni.experiment.launcher", _FEATURE)
+        experiment = nni_module("nni.experiment.experiment", _FEATURE).Experiment
         nnictl = nni_module("nni.tools.nnictl.nnictl", _FEATURE)
     except MissingHostError as error:
         print(f"nni_ext.nnictl: error: {error}", file=sys.stderr)
         return 2
-    check = launcher._check_rest_server
-    launcher._check_rest_server = lambda port, retry=SECONDS, url_prefix=None: check(port, SECONDS, url_prefix)
+    check, start, wait = launcher._check_rest_server, launcher.start_experiment, experiment._wait_completion
+
+    def started(action: str, identity: str, config: Any, port: int, *arguments: Any) -> Any:
+        process = start(action, identity, config, port, *arguments)
+        if action != "view":
+            try:
+                wait_for_tuner(port, arguments[2])
+            except NasExtError:
+                process.terminate()  # it would hold its port
+                raise
+        return process
+
+    def completed(self: Any) -> bool:
+        if not wait(self):
+            check_status(self.port, self.url_prefix)
+        return True
+
+    launcher._check_rest_server = lambda port, retry=MANAGER_S, url_prefix=None: check(port, MANAGER_S, url_prefix)
+    launcher.start_experiment, experiment._wait_completion = started, completed
     sys.argv[0] = "nnictl"
-    nnictl.parse_args()
+    try:
+        nnictl.parse_args()
+    except NasExtError as error:
+        print(f"nni_ext.nnictl: error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        launcher._check_rest_server, launcher.start_experiment = check, start
+        experiment._wait_completion = wait
     return 0
+
+
+def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
+    """Wait until an experiment has a trial, or has had time to fail.
+
+    Raises:
+        NasExtError: it has failed.
+    """
+    rest = nni_module("nni.experiment.rest", _FEATURE)
+    for _ in range(TUNER_S):
+        check_status(port, url_prefix)
+        if rest.get(port, "/trial-jobs", url_prefix):
+            return
+        time.sleep(1)
+
+
+def check_status(port: int, url_prefix: str | None = None) -> None:
+    """Ask NNI's manager how an experiment is.
+
+    Raises:
+        NasExtError: it has failed.
+    """
+    try:
+        status: Mapping[str, Any] = nni_module("nni.experiment.rest", _FEATURE).get(port, "/check-status", url_prefix)
+    except OSError as error:  # requests' errors are such
+        status = {"status": "ERROR", "errors": [f"NNI's manager does not answer at port {port} ({error})"]}
+    if status.get("status") != "ERROR":
+        return
+    reason = "; ".join(" ".join(str(error).split()) for error in status.get("errors", ())) or "it does not say why"
+    late = "did not connect" in reason
+    advice = "the machine is too busy: start it again when it is less so" if late else "correct what it says"
+    raise NasExtError(
+        f"the experiment failed: {reason} (dispatcher.log in the experiment's log folder says more); {advice},"
+        " 'nas-ext nni check' tries its tuner here"
+    )
 
 
 if __name__ == "__main__":

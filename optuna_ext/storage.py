@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
+from nas_core.files import repair_jsonl
 from nas_core.registry import first_line
 from optuna_ext.compat import optuna_module
 
-__all__ = ["is_of_storage", "open_storage", "open_study", "patiently"]
+__all__ = ["is_of_storage", "open_storage", "open_study", "patiently", "without_password"]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -25,6 +26,35 @@ ATTEMPTS, PAUSE_S = 8, 0.25
 DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
 """What is raised then."""
 SETTINGS = "nas_ext:settings"
+
+
+_URL_PASSWORD = re.compile(r"(://[^:/?\s]*:).+@")
+_FIELD_PASSWORD = re.compile(
+    r"(odbc_connect=)[^&]+|((?:password|passwd|pwd|passphrase|secret|token|api_?key)(?:=|%3D))(?:(?!%3B)[^&;])+", re.I
+)
+
+
+class _JournalLock:
+    """Optuna's lock of a journal file, whose holder first removes a last line that a killed process left half written.
+
+    All writers hold it, so nobody else is writing that line. Otherwise the next record would continue it, and no
+    process could read the journal from then on.
+    """
+
+    def __init__(self, path: str, lock: Any) -> None:
+        self._path, self._lock = path, lock
+
+    def acquire(self) -> bool:
+        acquired = self._lock.acquire()
+        try:
+            repair_jsonl(self._path)
+        except BaseException:
+            self._lock.release()
+            raise
+        return bool(acquired)
+
+    def release(self) -> None:
+        self._lock.release()
 
 
 def open_storage(storage: str) -> Any:
@@ -39,22 +69,40 @@ def open_storage(storage: str) -> Any:
     for attempt in range(ATTEMPTS):
         try:
             if "://" not in storage:
-                return storages.JournalStorage(journal.JournalFileBackend(storage))
+                lock = _JournalLock(storage, journal.JournalFileSymlinkLock(storage))
+                return storages.JournalStorage(journal.JournalFileBackend(storage, lock_obj=lock))
+            _check_url(storage)
             waits = {"connect_args": {"timeout": 60}} if storage.startswith("sqlite") else {}
             return storages.get_storage(storages.RDBStorage(storage, engine_kwargs=waits))
+        except ConfigError:
+            raise
         except ImportError as error:
             raise ConfigError(
-                f"storage {_without_password(storage)} needs a driver: {first_line(error.__cause__ or error)}; install"
+                f"storage {without_password(storage)} needs a driver: {first_line(error.__cause__ or error)}; install"
                 " it, such as 'psycopg[binary]' for postgresql+psycopg://user@host/name"
             ) from error
         except Exception as error:  # of the database's own package
             if type(error).__name__ not in DISTURBED or attempt == ATTEMPTS - 1:
                 raise ConfigError(
-                    f"cannot open storage {_without_password(storage)}: {_without_password(first_line(error))}; give a"
+                    f"cannot open storage {without_password(storage)}: {without_password(first_line(error))}; give a"
                     " URL such as sqlite:///search.db or postgresql://user@host/name, or the path of a journal file"
                 ) from error
             time.sleep(PAUSE_S * (attempt + 1))
     raise AssertionError("the last attempt raises")
+
+
+def _check_url(storage: str) -> None:
+    """Reject a URL in which a part of the password would be taken for the host, which messages of databases name."""
+    engine = optuna_module("a shared search", "sqlalchemy.engine")
+    try:
+        whole = "@" not in (engine.make_url(storage).host or "")
+    except Exception:  # of SQLAlchemy; it quotes what it takes for the port
+        whole = False
+    if not whole:
+        raise ConfigError(
+            f"cannot open storage {without_password(storage)}: it is no URL; in the name and password of the user write"
+            " @ as %40, : as %3A, / as %2F and % as %25"
+        ) from None
 
 
 def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mapping[str, Any]) -> Any:
@@ -109,17 +157,22 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
     """What a call of a storage gives, tried again for some minutes where the storage is not reached.
 
     Raises:
-        ConfigError: it is not reached for longer. Whatever else the call raises.
+        ConfigError: it is not reached for longer, or holds what no search has written. Whatever else the call raises.
     """
     until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
     while True:
         try:
             return call(*args)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"the storage holds what no search has written ({type(error).__name__}: {first_line(error)[:120]});"
+                " give another --study or storage"
+            ) from error
         except Exception as error:  # of the database's own package
             if not is_of_storage(error):
                 raise
             cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-            reason = _without_password(first_line(cause))
+            reason = without_password(first_line(cause))
             if time.monotonic() + pause > until:
                 raise ConfigError(
                     f"the storage has not answered for {PATIENCE_S:g} s: {reason}; mend it and give the same command"
@@ -130,5 +183,7 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
         pause = min(2 * pause, 10.0)
 
 
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@\s]*):\S+@", r"\1:***@", url)
+def without_password(text: str) -> str:
+    """A URL of a storage, or a message about it, with ``***`` for passwords: behind the user's name, and in fields of
+    the query such as ``password`` and ``odbc_connect``."""
+    return _FIELD_PASSWORD.sub(r"\1\2***", _URL_PASSWORD.sub(r"\1***@", text))

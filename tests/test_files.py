@@ -15,7 +15,17 @@ import pytest
 
 from nas_core import files
 from nas_core.errors import DataError, NasExtError
-from nas_core.files import append_jsonl, atomic_output, read_json, read_jsonl, write_atomic, write_json
+from nas_core.files import (
+    append_jsonl,
+    atomic_output,
+    file_digest,
+    read_bytes,
+    read_json,
+    read_jsonl,
+    write_atomic,
+    write_json,
+)
+from nas_core.search.log import read_log
 
 
 def only_file(folder):
@@ -93,6 +103,24 @@ def test_folder_or_file_in_the_way(tmp_path, write):
         with pytest.raises(NasExtError, match=r"^cannot write "):
             write(path)
     assert (tmp_path / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize("write", [lambda path: write_atomic(path, "x"), lambda path: append_jsonl(path, {})])
+def test_what_is_no_regular_file_is_not_replaced(tmp_path, write):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(DataError, match="is a pipe, a socket or a device; give the name of a file"):
+            write(path)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and link.is_symlink() and len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_endless_device_is_not_read():
+    for read in (read_bytes, file_digest):
+        with pytest.raises(DataError, match="a pipe, a socket or a device"):
+            read("/dev/zero")
+    assert read_log(Path("/dev/zero")) is None
 
 
 def test_json_round_trip_with_numpy(tmp_path):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ import safetensors.torch
 import timm
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_json
+from nas_core.layers.weights import check_finite
 from nas_core.space import Architecture, space_to_dict, static_image_space
+from nas_core.space.choice import MOST_LAYERS
 from timm_ext.model import VisionModel
 from timm_ext.requests import MISFITS
 
@@ -31,6 +35,8 @@ __all__ = [
     "KEY",
     "SETTINGS",
     "build",
+    "check_fits",
+    "create",
     "load_model",
     "load_weights",
     "read_checkpoint",
@@ -42,10 +48,22 @@ __all__ = [
 
 KEY = "nas_ext_image"
 VERSION = 1
+_OF_DATA = {"data": str, "val_data": str, "val_count": int, "seed": int}
+"""Settings of a training that say what is validated on."""
 _STATES = ("state_dict", "state_dict_ema")
 SETTINGS = "settings_of_file"
 """Buffer of a model that timm built from a file: its settings as the bytes of JSON text. What timm's trainer saves
 otherwise names only the file, which may have been moved or changed."""
+
+_ARGUMENTS = {
+    "search_space",
+    "subnet",
+    *inspect.signature(VisionTransformer).parameters,
+    *inspect.signature(VisionModel).parameters,
+} - {"block_fn", "device", "dtype", "embed_layer", "mlp_layer", "prepared", "space", "unknown"}
+"""Arguments of timm's models that a file may give: none names weights, another checkpoint or an address."""
+MOST = 2**20
+"""How large a number among them may be."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
@@ -74,6 +92,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     state, _ = read_file(path)
     if not isinstance(state.get("state_dict"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+    run = state.get("train") or {}
+    if not isinstance(run, dict) or any(
+        type(run.get(name)) is not kind or (kind is int and run[name] < 0) for name, kind in _OF_DATA.items() if run
+    ):
+        raise CheckpointError(f"{path} has damaged settings of its training; give another checkpoint of it")
     told = [state[name].pop(SETTINGS, None) for name in _STATES if isinstance(state.get(name), dict)]
     if KEY not in state:
         known = None if told[0] is None else settings_in(told[0], path)
@@ -140,19 +163,58 @@ def _decoded(settings: str, path: Path) -> Any:
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
     """timm's trainer stores its options; the model is built once more from those."""
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
-    name = args.get("model") or state.get("arch")
+    name: Any = args.get("model") or state.get("arch")
     known = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
     bias = state["state_dict"].get("net.head.bias")
     try:
-        known |= args.get("model_kwargs") or {}
-        model = timm.create_model(str(name), num_classes=0 if bias is None else len(bias), **known)
+        arguments = {"num_classes": 0 if bias is None else len(bias), **known, **(args.get("model_kwargs") or {})}
+    except TypeError as error:
+        raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
+    with torch.device("meta"):
+        model = create(str(name), arguments, path)
+    if not isinstance(model, VisionModel):
+        raise CheckpointError(f"{path} is of model {name!r}; expected one that timm_ext registers")
+    return {"version": VERSION, **model.settings()}
+
+
+def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
+    """Build a model that a file describes with random weights. Nothing in a file decides what else is read.
+
+    Raises:
+        CheckpointError: timm does not know the model, or an argument is one that no file may give, or too large.
+    """
+    if not timm.is_model(name) or not name.replace(".", "_").replace("-", "_").isidentifier():
+        raise CheckpointError(f"{path} is of model {name[:80]!r}, which timm does not know; see timm.list_models()")
+    for argument, value in arguments.items():
+        if argument not in _ARGUMENTS:
+            raise CheckpointError(
+                f"{path} gives its model the argument {str(argument)[:80]!r}; expected sizes and settings of a vision"
+                " transformer, since no file may name others, or where weights come from"
+            )
+        most = MOST_LAYERS if argument == "depth" else MOST
+        for number in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(number, int | float) and abs(number) > most and not argument.endswith("seed"):
+                raise CheckpointError(f"{path} gives its model {argument}={str(number)[:20]}; expected {most} at most")
+    try:
+        model: nn.Module = timm.create_model(name, pretrained=False, **arguments)
     except NasExtError:
         raise
     except MISFITS as error:
         raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
-    if not isinstance(model, VisionModel):
-        raise CheckpointError(f"{path} is of model {name!r}; expected one that timm_ext registers")
-    return {"version": VERSION, **model.settings()}
+    return model
+
+
+def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
+    """Compare a checkpoint's settings with its weights before a network of these sizes takes memory.
+
+    Raises:
+        CheckpointError: they differ, or are of another version.
+    """
+    settings = state[KEY]
+    if not isinstance(settings, dict) or settings.get("version") != VERSION:
+        raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
+    with torch.device("meta"):
+        load_weights(VisionModel.from_settings(settings), state, path, ema)
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
@@ -161,10 +223,8 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
     Raises:
         CheckpointError: the weights do not fit the settings.
     """
-    settings = state[KEY]
-    if not isinstance(settings, dict) or settings.get("version") != VERSION:
-        raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
-    model = VisionModel.from_settings(settings)
+    check_fits(state, path, ema)
+    model = VisionModel.from_settings(state[KEY])
     load_weights(model, state, path, ema)
     return model
 
@@ -173,12 +233,15 @@ def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: boo
     """Put a checkpoint's weights, or (where there are) their moving averages, into a model.
 
     Raises:
-        CheckpointError: they are of another network.
+        CheckpointError: they are of another network, or hold NaN.
     """
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
+        check_finite(weights, path)
+        if next(model.parameters()).is_meta:
+            weights = {name: torch.empty_like(tensor, device="meta") for name, tensor in weights.items()}
         model.load_state_dict(weights)
-    except RuntimeError as error:
+    except (AttributeError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise CheckpointError(f"{path} does not fit this network ({reason}); give one of the same settings") from None
 

@@ -19,7 +19,7 @@ from timm.data import create_dataset
 from torch.utils.data import Dataset
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import DAMAGED_ARCHIVE, open_npz
+from nas_core.files import DAMAGED_ARCHIVE, open_npz, real_path
 
 __all__ = [
     "ImageSet",
@@ -68,13 +68,21 @@ class JpegFile:
             raise DataError(f"no file {path}; give an npz of images, or a folder with one sub-folder per class")
         try:
             with open_npz(path) as table:
-                self.data, self.offset = table["data"], table["offset"]
+                self.data, self.offset = table["data"], table["offset"].astype(np.int64)
                 self.labels, self.names = table["label"].astype(np.int64), [str(name) for name in table["classes"]]
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
         self.path, self.classes = path, len(self.names)
+        if self.data.dtype != np.uint8 or {self.data.ndim, self.offset.ndim, self.labels.ndim} != {1}:
+            raise DataError(
+                f"{path} has data of {self.data.dtype}, or arrays of arrays; expected bytes, offsets and labels"
+            )
         if len(self.offset) != len(self.labels) + 1 or int(self.offset[-1]) != len(self.data):
             raise DataError(f"{path} has {len(self.labels)} labels and {len(self.offset)} offsets; expected one more")
+        if (np.diff(self.offset, prepend=0) < 0).any():
+            raise DataError(f"{path} has offsets that fall; expected where each image begins and the last ends")
+        if not all(0 <= label < self.classes for label in self.labels):
+            raise DataError(f"{path} has labels outside its {self.classes} classes; expected numbers from 0")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -83,7 +91,7 @@ class JpegFile:
         content = self.data[self.offset[index] : self.offset[index + 1]].tobytes()
         try:
             return Image.open(io.BytesIO(content)).convert("RGB"), int(self.labels[index])
-        except (UnidentifiedImageError, OSError) as error:
+        except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise DataError(f"image {index} of {self.path} cannot be read ({error})") from None
 
 
@@ -164,7 +172,7 @@ def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
         trained_on: where the run read it.
         held_out: how many images the run was told to hold out of it.
     """
-    return bool(held_out) or data.resolve().name == trained_on.resolve().name or has_training_images(data)
+    return bool(held_out) or real_path(data).name == real_path(trained_on).name or has_training_images(data)
 
 
 def open_subset(places: Sequence[Path], name: str) -> Source:

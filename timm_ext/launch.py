@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError, NasExtError
+from nas_core.files import real_path
 
 __all__ = ["launch", "main", "wrapping_subnets"]
 
@@ -32,7 +33,7 @@ def launch(script: str, arguments: Sequence[str]) -> None:
     import timm_ext  # noqa: F401  registers the models
 
     sys.argv = [script, *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.path.insert(0, str(real_path(path).parent))
     with wrapping_subnets():
         runpy.run_path(script, run_name="__main__")
 

@@ -284,7 +284,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
 
 
 def _count_loaded(model: VisionModel, _: Any) -> None:
-    model._updates = int(model.updates)
+    if not model.updates.is_meta:
+        model._updates = int(model.updates)
 
 
 def image_pair(size: int | Sequence[int] | None) -> tuple[int, int] | None:

@@ -23,19 +23,19 @@ from timm_ext.requests import check_feature_class
 __all__ = ["MODELS", "image_cfg", "prepared_for", "stored_size"]
 
 MODELS = [
+    "autoformer_s",
     "cosformer_star_cifar10",
     "mformer_cifar10",
+    "mformer_cifar10_small",
+    "mformer_cifar10_small_linear",
+    "mformer_cifar10_small_softmax",
+    "mformer_cifar10_small_supernet",
     "mformer_cifar10_supernet",
-    "mformer_small_cifar10",
-    "mformer_small_linear_cifar10",
-    "mformer_small_softmax_cifar10",
-    "mformer_small_supernet",
-    "mos_vit_s",
-    "mos_vit_s_supernet",
-    "mos_vit_small",
-    "mos_vit_small_supernet",
+    "mos_autoformer_s_supernet",
+    "mos_vit_cifar10_small_supernet",
     "vanilla_linear_cifar10",
     "vanilla_softmax_cifar10",
+    "vit_cifar10_small",
 ]
 """Names registered here."""
 
@@ -75,15 +75,15 @@ default_cfgs = generate_default_cfgs(
         **{
             f"{name}.untrained": image_cfg(32)
             for name in (
-                "mformer_small_cifar10",
-                "mformer_small_softmax_cifar10",
-                "mformer_small_linear_cifar10",
-                "mformer_small_supernet",
-                "mos_vit_small",
-                "mos_vit_small_supernet",
+                "mformer_cifar10_small",
+                "mformer_cifar10_small_softmax",
+                "mformer_cifar10_small_linear",
+                "mformer_cifar10_small_supernet",
+                "vit_cifar10_small",
+                "mos_vit_cifar10_small_supernet",
             )
         },
-        **{f"{name}.untrained": image_cfg(224, 1000) for name in ("mos_vit_s", "mos_vit_s_supernet")},
+        **{f"{name}.untrained": image_cfg(224, 1000) for name in ("autoformer_s", "mos_autoformer_s_supernet")},
     }
 )
 
@@ -190,48 +190,50 @@ def vanilla_linear_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionMod
 
 
 @register_model
-def mformer_small_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def mformer_cifar10_small(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """Six layers of width 128 on 64 tokens; every third layer is linear."""
-    return _create("mformer_small_cifar10", pretrained, _mixed_small(("softmax", "softmax", "linear")), **kwargs)
+    return _create("mformer_cifar10_small", pretrained, _mixed_small(("softmax", "softmax", "linear")), **kwargs)
 
 
 @register_model
-def mformer_small_softmax_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def mformer_cifar10_small_softmax(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """The same with softmax attention in all layers."""
-    return _create("mformer_small_softmax_cifar10", pretrained, _mixed_small(("softmax",)), **kwargs)
+    return _create("mformer_cifar10_small_softmax", pretrained, _mixed_small(("softmax",)), **kwargs)
 
 
 @register_model
-def mformer_small_linear_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def mformer_cifar10_small_linear(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """The same with linear attention in all layers."""
-    return _create("mformer_small_linear_cifar10", pretrained, _mixed_small(("linear",)), **kwargs)
+    return _create("mformer_cifar10_small_linear", pretrained, _mixed_small(("linear",)), **kwargs)
 
 
 @register_model
-def mformer_small_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def mformer_cifar10_small_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """Supernet of the small mixed space."""
-    return _create("mformer_small_supernet", pretrained, get_space("mformer_cifar10_small"), **kwargs)
+    return _create("mformer_cifar10_small_supernet", pretrained, get_space("mformer_cifar10_small"), **kwargs)
 
 
 @register_model
-def mos_vit_s(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def autoformer_s(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """A network of AutoFormer's small space, the largest unless ``subnet`` says which."""
-    return _create("mos_vit_s", pretrained, get_space("autoformer_s").largest(), **kwargs)
+    return _create("autoformer_s", pretrained, get_space("autoformer_s").largest(), **kwargs)
 
 
 @register_model
-def mos_vit_s_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def mos_autoformer_s_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """Supernet of AutoFormer's small space whose feed-forward layers have experts, mixed neuron by neuron."""
-    return _create("mos_vit_s_supernet", pretrained, get_space("autoformer_s"), **{"mos": "neuron", **kwargs})
+    return _create("mos_autoformer_s_supernet", pretrained, get_space("autoformer_s"), **{"mos": "neuron", **kwargs})
 
 
 @register_model
-def mos_vit_small(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def vit_cifar10_small(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """A network of the small softmax space, the largest unless ``subnet`` says which."""
-    return _create("mos_vit_small", pretrained, get_space("vit_cifar10_small").largest(), **kwargs)
+    return _create("vit_cifar10_small", pretrained, get_space("vit_cifar10_small").largest(), **kwargs)
 
 
 @register_model
-def mos_vit_small_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+def mos_vit_cifar10_small_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """Supernet of the small softmax space with experts, mixed neuron by neuron."""
-    return _create("mos_vit_small_supernet", pretrained, get_space("vit_cifar10_small"), **{"mos": "neuron", **kwargs})
+    return _create(
+        "mos_vit_cifar10_small_supernet", pretrained, get_space("vit_cifar10_small"), **{"mos": "neuron", **kwargs}
+    )

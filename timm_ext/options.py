@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
+from nas_core.checks import SEEDS, Range
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.options import add_options, read_options
+from nas_core.options import add_options, check_ranges, read_options
 from nas_core.precision import PRECISIONS
+from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 __all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
 
@@ -20,6 +21,20 @@ EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_
 """Settings of experts, beside their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 """Settings of a network that is built by its name."""
+_RANGES = {
+    **DISTILLATION_RANGES,
+    **dict.fromkeys(("epochs", "batch_size", "grad_accum_steps", "log_interval"), Range(1)),
+    **dict.fromkeys(("val_count", "train_count", "valid_random", "stability_architectures", "img_size"), Range(0)),
+    **dict.fromkeys(("updates", "warmup_updates", "warmup_epochs", "workers", "keep_every"), Range(0)),
+    **dict.fromkeys(("min_lr", "warmup_lr", "weight_decay", "clip_grad"), Range(0)),
+    **dict.fromkeys(("mixup", "cutmix", "color_jitter", "mos_apart"), Range(0)),
+    **dict.fromkeys(("drop", "attn_drop", "act_drop", "drop_path", "smoothing", "ema"), Range(0, 1, without=(1,))),
+    "reprob": Range(0, 1),
+    "scale": Range(0, 1, without=(0,)),
+    "lr": Range(0, without=(0,)),
+    "seed": SEEDS,
+}
+"""The numbers of experts and of the stop by rankings are checked by what is built of them."""
 _FORMER = {"float32": "fp32", "bfloat16": "bf16"}
 """Names of precisions in earlier releases."""
 
@@ -32,8 +47,8 @@ class TrainConfig:
     """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
     have those, or an npz of JPEG bytes"""
     model: str = ""
-    """name of a model of timm_ext, e.g. mformer_small_cifar10 or mformer_small_supernet; default: the network of
-    --init"""
+    """name of a model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: the network
+    of --init"""
     output: str
     """run folder; a run that was interrupted there is continued"""
     val_data: str = ""
@@ -188,12 +203,7 @@ class TrainConfig:
         object.__setattr__(self, "precision", precision_named(self.precision))
         if self.precision not in PRECISIONS:
             raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
-        for name in ("epochs", "batch_size", "grad_accum_steps", "log_interval"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected at least 1")
-        for name in ("val_count", "updates", "warmup_updates", "workers", "keep_every"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected 0 or more")
+        check_ranges(self, _RANGES)
         if self.opt_betas and (len(self.opt_betas) != 2 or not all(0 <= beta < 1 for beta in self.opt_betas)):
             given = " ".join(map(str, self.opt_betas))
             raise ConfigError(f"--opt-betas {given}; expected two numbers from 0 to below 1, e.g. 0.9 0.998")
@@ -205,10 +215,6 @@ class TrainConfig:
             raise ConfigError(f"--warmup-updates {self.warmup_updates} of --updates {self.updates}; expected fewer")
         if (self.mixup or self.cutmix) and self.batch_size % 2:
             raise ConfigError(f"--batch-size {self.batch_size} with mixup or cutmix; expected an even number")
-        if not 0 <= self.ema < 1:
-            raise ConfigError(f"--ema {self.ema}; expected a decay from 0 (none) to below 1")
-        if not 0 < self.scale <= 1:
-            raise ConfigError(f"--scale {self.scale}; expected a share above 0 and up to 1")
         self._check_teacher()
 
     def others(self, names: Sequence[str]) -> list[str]:
@@ -222,13 +228,6 @@ class TrainConfig:
         given = [f"--{field.name.replace('_', '-')}" for field in own if getattr(self, field.name) != field.default]
         if given and not self.teacher:
             raise ConfigError(f"{given[0]} without --teacher; give a trained network, or leave it out")
-        if not 0 <= self.distill_weight <= 1:
-            raise ConfigError(f"--distill-weight {self.distill_weight}; expected a share from 0 to 1")
-        if not 0 < self.distill_temperature < math.inf:
-            raise ConfigError(f"--distill-temperature {self.distill_temperature}; expected a number above 0")
-        for name in ("distill_hidden", "distill_attention", "teacher_top_k"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} {getattr(self, name)}; expected 0 or more")
         heard = bool(self.distill_hidden or self.distill_attention)
         if self.teacher == LARGEST and self.sampling != "sandwich":
             raise ConfigError("--teacher largest without --sampling sandwich, which trains it in each update")

@@ -24,7 +24,7 @@ from timm.task import ClassificationTask
 from timm.utils import ModelEmaV3
 from tqdm import tqdm
 
-from nas_core.errors import NasExtError
+from nas_core.errors import CheckpointError, NasExtError
 from nas_core.files import write_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
@@ -43,6 +43,7 @@ from timm_ext.data import ImageSet, open_splits, where_validated
 from timm_ext.evaluation import evaluate
 from timm_ext.options import TrainConfig, parse
 from timm_ext.passes import Passes
+from timm_ext.requests import MISFITS
 from timm_ext.settings import KEPT, check_continues
 from timm_ext.step import Losses, Step
 from timm_ext.trained.teaching import Teaching
@@ -250,16 +251,24 @@ class Trainer:
         if not path.exists():
             return
         state = read_checkpoint(path)
-        check_continues(self.folder, state, self.config, self.workers.count)
-        load_weights(self.model, state, path)
-        if self.average is not None:
-            load_weights(self.average.module, state, path, ema=True)
-        self.optimizer.load_state_dict(state["optimizer"])
-        if state.get("scaler"):
-            self.step.load_state_dict(state["scaler"])
-        if self.stability:
-            self.stability.load_state_dict(state.get("stability", {}))
-        self.epoch, self.history = state["epoch"], state["history"]
+        try:
+            check_continues(self.folder, state, self.config, self.workers.count)
+            load_weights(self.model, state, path)
+            if self.average is not None:
+                load_weights(self.average.module, state, path, ema=True)
+            self.optimizer.load_state_dict(state["optimizer"])
+            if state.get("scaler"):
+                self.step.load_state_dict(state["scaler"])
+            if self.stability:
+                self.stability.load_state_dict(state.get("stability", {}))
+            self.epoch, self.history = int(state["epoch"]), list(state["history"])
+            if [int(record["epoch"]) for record in self.history if line(record)] != list(range(self.epoch)):
+                raise ValueError(f"a history of {len(self.history)} epochs after {self.epoch}")
+        except MISFITS as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise CheckpointError(
+                f"{path} cannot be continued ({reason}); restore it, or give another --output"
+            ) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

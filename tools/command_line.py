@@ -168,8 +168,8 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
         yield (
             f"fairseq-train --arch{model}",
             _wrapped(
-                'Options of the models of `--user-dir "$(nas-ext user-dir)"`; what is not given has its value from the'
-                f" architecture. The architectures: {listed}."
+                "Options of the models of this plug-in; what is not given has its value from the architecture."
+                f" The architectures: {listed}."
             ),
             _argparse_options(models),
         )

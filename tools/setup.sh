@@ -19,7 +19,7 @@ die() { echo "nas-ext setup: $*" >&2; exit 1; }
 
 # Folder and packages are part of the key: an editable install only knows those it found when it was made.
 packages=$(for init in nas_core/__init__.py *_ext/__init__.py; do [ -f "$init" ] && echo -n "${init%/*} "; done || true)
-ready="$PWD: $packages torch $TORCH_VERSION, $(cat pyproject.toml tools/setup.sh nas_core/torchvision_hook.py | cksum)"
+ready="$PWD: $packages torch $TORCH_VERSION, $(cat pyproject.toml setup.py tools/setup.sh nas_core/startup.py | cksum)"
 is_done() { [ -x $PY ] && [ "$(cat "$STAMPS/$1" 2>/dev/null)" = "$2" ]; }
 # An index given once stays: without it the next `make demo` would make another environment.
 [ -n "$TORCH_INDEX" ] || TORCH_INDEX=$(cat "$STAMPS/index" 2>/dev/null || true)
@@ -82,7 +82,7 @@ install_fairseq() {
 }
 
 # PyPI's torchvision is a CUDA build. Beside another torch it is replaced by the one from torch's index; where there is
-# none, the project's step repairs what it finds.
+# none, nas_core/startup.py repairs it when it is imported.
 install_torchvision() {
     local build='import importlib.metadata as m, sys; print(m.version(sys.argv[1]).partition("+")[2])'
     [ "$($PY -c "$build" torch)" = "$($PY -c "$build" torchvision 2>&1)" ] && return
@@ -91,10 +91,17 @@ install_torchvision() {
         echo "none of $TORCHVISION for torch $TORCH_VERSION in $TORCH_INDEX"
 }
 
+# fairseq brings PyPI's torchaudio, a CUDA build too, for its speech tasks alone. Beside another torch it does not import,
+# and stops packages that import it where they find it, such as transformers. It goes after the check of dependencies,
+# of which it is one.
+remove_broken_torchaudio() {
+    $PY -c 'import torchaudio' || pip uninstall -y torchaudio
+}
+
 install_project() {
     pip install --no-build-isolation -c $STAMPS/constraints.txt -e '.[fairseq,timm,nni,optuna,onnx,submitit,docs,dev]' &&
         pip check &&
-        $PY -m nas_core.torchvision_fix
+        remove_broken_torchaudio
 }
 
 works() { [ -x $PY ] && $PY -m pip --version >/dev/null 2>&1; }

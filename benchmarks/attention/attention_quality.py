@@ -1,7 +1,7 @@
 """BLEU of networks that differ in the kind of attention alone, on a real corpus.
 
 ``python -m benchmarks attention_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` (see
-``translation_quality``). Each placement of linear attention in the largest network of ``mformer_small`` is
+``translation_quality``). Each placement of linear attention in the largest network of ``mformer_translation_small`` is
 trained on its own, those of ``MAIN`` with every one of ``--seeds``, the others with the first. For each of
 ``--supernet-seeds`` one supernet is trained, with as many updates and the same schedule, and evaluated with inherited
 weights and each placement.
@@ -22,7 +22,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, get_space
 
 RESULT = Path(__file__).parents[1] / "results" / "attention_quality.json"
-SPACE = "mformer_small"
+SPACE = "mformer_translation_small"
 SOFTMAX, LINEAR = ["softmax"] * 3, ["linear"] * 3
 PLACES = {
     "softmax everywhere": (SOFTMAX, SOFTMAX, SOFTMAX),

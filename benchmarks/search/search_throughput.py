@@ -1,5 +1,7 @@
 """How fast candidates are proposed and filtered: mutation, crossover, de-duplication and the latency limit.
 
+Also how fast the Pareto archive takes entries that are all on the front.
+
 ``vectorised`` is the way of :class:`~nas_core.search.strategies.Proposals`: integer rows, many at a time.
 ``one_by_one`` is the way of HAT's released code: one architecture value at a time, encoded and predicted alone. Both
 use a linear latency model on HAT's features in the space of WMT'14 En-De and run in turns, so the ratio holds on a
@@ -21,7 +23,7 @@ import numpy as np
 from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
-from nas_core.search import Constraint, HATEvolution
+from nas_core.search import Constraint, HATEvolution, ParetoArchive
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, get_space
 from nas_core.space.slots import Rows
@@ -30,6 +32,8 @@ SPACE = get_space("hat_wmt14_en_de")
 WEIGHTS = np.array([30.0, 10.0, 12.0, 1.0, 25.0, 60.0, 9.0, 2.0, 2.0, 4.0])
 """Milliseconds per unit of each feature, in the proportions of HAT's tables."""
 AIM = 20_000
+ENTRIES = 50_000
+"""Size of the archive."""
 RESULT = Path(__file__).parents[1] / "results" / "search_throughput.json"
 BRIEF = Brief(
     "--rounds 3",
@@ -90,6 +94,21 @@ def whole_search(limit_ms: float) -> float:
     return strategy.proposals.tried / (time.perf_counter() - start)
 
 
+def archive_ms(entries: int, objectives: int) -> float:
+    """Milliseconds to add an entry to an archive, the mean over that many, which all stay on the front."""
+    names = [f"objective {index}" for index in range(objectives)]
+    order = np.random.default_rng(0).permutation(entries).tolist()
+    vectors = [(place, entries - place, place % 7)[:objectives] for place in order]
+    points = [(Architecture({"n": place}), dict(zip(names, vector, strict=True)))
+              for place, vector in zip(order, vectors, strict=True)]  # fmt: skip
+    archive = ParetoArchive(names)
+    start = time.perf_counter()
+    for architecture, metrics in points:
+        archive.add(architecture, metrics)
+    assert len(archive) == entries
+    return (time.perf_counter() - start) / entries * 1000
+
+
 def measure(rounds: int = 5) -> dict[str, Any]:
     parents = SPACE.sample_rows(np.random.default_rng(0), 25)
     limit_ms = float(np.median(latency_ms(SPACE.sample_rows(np.random.default_rng(2), 10_000))))
@@ -111,6 +130,10 @@ def measure(rounds: int = 5) -> dict[str, Any]:
         "ratio": round(float(np.median(ratios)), 1),
         "ratio_range": [round(min(ratios), 1), round(max(ratios), 1)],
         "whole_search_candidates_per_s": round(whole_search(limit_ms)),
+        "archive_all_on_the_front": [
+            {"entries": ENTRIES, "objectives": objectives, "entry_ms": round(archive_ms(ENTRIES, objectives), 4)}
+            for objectives in (2, 3)
+        ],
         "aim_candidates_per_s": AIM,
         "reached": fast >= AIM,
         "rounds": rounds,

@@ -115,8 +115,9 @@ class Job(TranslationRuns):
     def tuned(self) -> Path:
         """The supernet, trained with the model as its teacher."""
         return self.train(
-            "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling", "--arch",
-            "mformer_lm", "--finetune-from-model", self.taken(self.fit), "--sampling", "sandwich", "--criterion",
+            "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling",
+            "--arch", "mformer_language_base", "--finetune-from-model", self.taken(self.fit), "--sampling", "sandwich",
+            "--criterion",
             "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(), "--dropout", 0.0, "--lr", 5e-4,
         )  # fmt: skip
 

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="*", metavar="NAME=BIN")
     parser.add_argument("--work", type=Path, default=Path("runs/bert_trust"))
-    parser.add_argument("--space", default="mos_bert_homogeneous_small")
+    parser.add_argument("--space", default="bert_small")
     parser.add_argument("--updates", type=int, default=500)
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--networks", type=int, default=10)

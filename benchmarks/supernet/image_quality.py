@@ -45,7 +45,7 @@ class Job(ImageRuns):
         folder = self.work / name
         self.run(
             name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000,
-            "--train-count", self.images, "--output", folder, "--model", "mformer_small_supernet",
+            "--train-count", self.images, "--output", folder, "--model", "mformer_cifar10_small_supernet",
             "--search-space", self.work / "attention.yml", *options,
         )  # fmt: skip
         return folder

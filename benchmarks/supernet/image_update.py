@@ -56,7 +56,7 @@ CASES = (
 )
 WARM_UP = 3
 BRIEF = Brief(
-    "--device cpu --model mformer_small_supernet --batch-size 16 --repeats 5 --precisions fp32",
+    "--device cpu --model mformer_cifar10_small_supernet --batch-size 16 --repeats 5 --precisions fp32",
     (
         Figure(
             "milliseconds of an update, one random subnet of 16 images",
@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="the JSON; default: in results/cuda, and none on the CPU")
     options = parser.parse_args(argv)
     if options.small:
-        options.model, options.batch_size, options.repeats = "mformer_small_supernet", 2, 1
+        options.model, options.batch_size, options.repeats = "mformer_cifar10_small_supernet", 2, 1
     cuda = torch.device(options.device).type == "cuda"
     out = options.out or (RESULTS / "cuda" / "image_update.json" if cuda else None)
     work = None if out is None else out.with_suffix(".jsonl")

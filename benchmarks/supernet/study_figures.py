@@ -57,7 +57,7 @@ def images(args: argparse.Namespace) -> Path:
     folder = runs.work / "supernet"
     runs.run(
         "supernet", sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--train-count", args.images,
-        "--val-count", args.images // 5, "--model", "mos_vit_small_supernet", "--mos", "neuron", "--sampling",
+        "--val-count", args.images // 5, "--model", "mos_vit_cifar10_small_supernet", "--mos", "neuron", "--sampling",
         "sandwich", "--updates", args.updates, "--batch-size", args.batch, "--lr", 1e-3, "--warmup-updates",
         args.updates // 10, "--seed", 1, "--output", folder,
     )  # fmt: skip

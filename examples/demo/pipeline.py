@@ -207,7 +207,8 @@ class Pipeline:
             "--mutations", children // 2, "--crossovers", children - children // 2, "--finalists", s.limits,
             "--valid-sentences", s.valid_sentences, "--seed", s.seed, "--device", self.device,
         ]  # fmt: skip
-        journal = LineCount(self.out / "search" / "journal.jsonl", "architectures evaluated")
+        most = len(limits) * (s.population + (s.iterations - 1) * children)
+        journal = LineCount(self.out / "search" / "journal.jsonl", "architectures at most", total=most)
         self.run.stage(
             "search",
             f"nas-ext search: at most {', '.join(f'{limit:g}' for limit in limits)} ms",
@@ -227,8 +228,7 @@ class Pipeline:
         self.run.stage("extract", f"nas-ext extract: {len(keys)} subnets", keys, outputs, self._extract, fresh=[folder])
 
     def _extract(self) -> None:
-        for index, subnet in enumerate(self.subnets):
-            self.run.screen.status(f"      {subnet.name} ({index + 1} of {len(self.subnets)})")
+        for subnet in self.run.each(self.subnets):
             file = self.out / "subnets" / f"{subnet.key}.json"
             subnet.architecture.save(file)
             extract = [tool("nas-ext"), "extract", "--checkpoint", self.checkpoint, "--arch", file]
@@ -243,8 +243,7 @@ class Pipeline:
         self.run.stage("generate", title, inputs, outputs, self._generate)
 
     def _generate(self) -> None:
-        for index, subnet in enumerate(self.subnets):
-            self.run.screen.status(f"      {subnet.name} ({index + 1} of {len(self.subnets)})")
+        for subnet in self.run.each(self.subnets):
             argv = [
                 tool("fairseq-generate"), self.out / "bin", "--user-dir", self.user_dir,
                 "--source-lang", self.about["source"], "--target-lang", self.about["target"],

@@ -31,13 +31,17 @@ class TrainingProgress:
 
 
 class LineCount:
-    """Counts the records of a growing file of JSON lines, its header apart."""
+    """Counts the records of a growing file of JSON lines, its header apart; of a ``total`` it says how long the rest
+    takes."""
 
-    def __init__(self, path: Path, what: str, header: int = 0, total: int = 0) -> None:
+    def __init__(self, path: Path, what: str, header: int = 0, total: int = 0, clock: Clock = time.monotonic) -> None:
         self.path, self.what, self.header, self.total = path, what, header, total
+        self._remaining = Remaining(total, clock)
 
     def __call__(self) -> str | None:
         if not self.path.exists():
             return None
         count = max(0, self.path.read_bytes().count(b"\n") - self.header)
-        return f"{count}{f' of {self.total}' if self.total else ''} {self.what}"
+        left = self._remaining(count)
+        to_go = f", {spoken(left)} to go" if left and left > 0 else ""
+        return f"{count}{f' of {self.total}' if self.total else ''} {self.what}{to_go}"

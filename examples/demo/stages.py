@@ -15,10 +15,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from examples.demo.pace import Clock, Remaining, spoken
 from nas_core.errors import NasExtError
 from nas_core.files import read_json, write_json
 
@@ -135,6 +136,15 @@ class Runner:
         self.times[name] = seconds
         write_json(stamp, {"key": self._key, "seconds": seconds})
         self.screen.say(f"      {_duration(seconds)}")
+
+    def each(self, items: Sequence[Any], clock: Clock = time.monotonic) -> Iterator[Any]:
+        """Yield the items of a stage, each with a ``name``; show which one is next and how long the rest takes."""
+        remaining = Remaining(len(items), clock)
+        for index, item in enumerate(items):
+            left = remaining(index)
+            to_go = f", {spoken(left)} to go" if left else ""
+            self.screen.status(f"      {item.name} ({index + 1} of {len(items)}{to_go})")
+            yield item
 
     @property
     def log(self) -> Path:

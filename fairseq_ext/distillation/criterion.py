@@ -13,6 +13,7 @@ import torch
 from fairseq import metrics
 from torch import Tensor, nn
 
+from fairseq_ext.batching import keep_all_sentences
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.data import options_of
 from fairseq_ext.distillation.layers import LayerStates, differences, with_states
@@ -61,6 +62,7 @@ class Distilled:
             if self.largest_first and str(getattr(options_of(task), "supernet_sampling", "")) != "sandwich":
                 raise ConfigError("--teacher largest needs a supernet's task with --sampling sandwich, which runs the"
                                   " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
+        keep_all_sentences()
         self.options, self._task = cfg, task
         self.teacher: FileTeacher | None = None
         self._shared = self._dummy = False

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.weights import named_tensors
 from nas_core.supernet.teacher import Taps, hidden_loss
@@ -93,7 +93,7 @@ def check_one_origin(student: Any, teacher: Any, path: str) -> None:
     origins = [getattr(model.args, "taken_over", None) for model in (student, teacher)]
     begun = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]
     same = isinstance(origins[0], str) and origins[0] == origins[1]
-    if not same and not any(one and Path(one).resolve() == Path(path).resolve() for one in begun):
+    if not same and not any(one and real_path(one) == real_path(path) for one in begun):
         raise ConfigError(
             f"{what}; --teacher {path} and the student are of different ones: drop them, or begin with"
             " --finetune-from-model from the file of that teacher; from a subnet of it only if 'nas-ext elastic' made"

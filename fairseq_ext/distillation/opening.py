@@ -10,7 +10,7 @@ from typing import Any
 from fairseq.tasks import TASK_REGISTRY
 from torch import nn
 
-from fairseq_ext.checkpoint import load_network, read_state
+from fairseq_ext.checkpoint import load_network, read_state, settings_errors
 from fairseq_ext.compat import in_groups, options_in
 from fairseq_ext.data import options_of
 from nas_core.errors import CheckpointError, ConfigError
@@ -35,11 +35,12 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
     """
     if not path.is_file():
         raise ConfigError(f"--teacher {path} is no file; give a checkpoint of fairseq-train, or 'largest'")
-    state = in_groups(read_state(path, mmap=True))
-    settings = _task_settings(state)
-    _check_kind(path, settings, task)
-    state = {**state, "cfg": {**state["cfg"], "task": settings}}
-    folder = str(settings.get("data") or "").split(":")[0]
+    with settings_errors(path):
+        state = in_groups(read_state(path, mmap=True))
+        settings = _task_settings(state)
+        _check_kind(path, settings, task)
+        state = {**state, "cfg": {**state["cfg"], "task": settings}}
+        folder = str(settings.get("data") or "").split(":")[0]
     own_data = bool(folder) and Path(folder).is_dir()
     if not own_data:
         _log.warning(

@@ -9,7 +9,8 @@ from typing import Any, Optional
 from fairseq.dataclass import FairseqDataclass
 
 from nas_core.errors import ConfigError
-from nas_core.supernet.teacher.losses import check_temperature
+from nas_core.options import check_ranges
+from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 __all__ = ["LARGEST", "DistillationConfig", "check_options"]
 
@@ -66,12 +67,7 @@ def check_options(options: Any) -> None:
     if not options.teacher:
         raise ConfigError("this criterion learns from a teacher; give --teacher FILE or --teacher largest, or take a"
                           " criterion without one")  # fmt: skip
-    if not 0 <= options.distill_weight <= 1:
-        raise ConfigError(f"--distill-weight is {options.distill_weight}; expected a share from 0 to 1")
-    check_temperature(options.distill_temperature)
-    for name in ("distill_hidden", "distill_attention", "teacher_top_k"):
-        if getattr(options, name) < 0:
-            raise ConfigError(f"--{name.replace('_', '-')} is {getattr(options, name)}; expected 0 (none) or more")
+    check_ranges(options, DISTILLATION_RANGES)
     if not options.teacher_cache:
         return
     if options.teacher == LARGEST:

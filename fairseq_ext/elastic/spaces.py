@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import SpaceError
+from nas_core.files import real_path
 from nas_core.space import SearchSpace, get_space
 from nas_core.supernet.elastic.asked import is_made, made
 
@@ -41,7 +42,7 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
 def name_around(path: Path) -> str:
     """What the space around a checkpoint's network is called: after the file, or the folder above it whose name is not
     one of fairseq's defaults, which all trainings share (``checkpoints/checkpoint_best.pt``)."""
-    path = path.resolve()
+    path = real_path(path)
     own = (name for name in (path.stem, *(each.name for each in path.parents)) if not name.startswith("checkpoint"))
     return f"around-{next(own) or 'checkpoint'}"
 

@@ -85,7 +85,7 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
     """
 
     trained_by = (
-        "mos_transformer_lm*, hat_transformer_lm* or mformer_lm*, or one of --arch transformer_lm* that 'nas-ext"
+        "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or one of --arch transformer_lm* that 'nas-ext"
         " elastic' has taken over"
     )
     inherited = INHERITED

@@ -71,8 +71,8 @@ def _names() -> Iterator[tuple[str, dict[str, Any]]]:
     for size, own in (("", "base"), ("_small", "small")):
         yield f"mos_transformer_lm{size}", {"mos": "neuron", "search_space": f"language_{own}"}
         yield f"hat_transformer_lm{size}", {"mos": "none", "search_space": f"language_{own}"}
-        yield f"mformer_lm{size}", {"mos": "none", "search_space": f"mformer_language_{own}"}
-        yield f"mos_mformer_lm{size}", {"mos": "neuron", "search_space": f"mformer_language_{own}"}
+        yield f"mformer_language_{own}", {"mos": "none", "search_space": f"mformer_language_{own}"}
+        yield f"mos_mformer_language_{own}", {"mos": "neuron", "search_space": f"mformer_language_{own}"}
 
 
 def base_architecture(args: Namespace) -> None:

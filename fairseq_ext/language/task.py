@@ -23,8 +23,8 @@ class SupernetLanguageModelingTask(SupernetTask, LanguageModelingTask):  # type:
 
     model_type = LanguageModel
     advice = (
-        "--task supernet_language_modeling needs --arch mos_transformer_lm*, hat_transformer_lm* or mformer_lm*; use"
-        " --task language_modeling for other models"
+        "--task supernet_language_modeling needs --arch mos_transformer_lm*, hat_transformer_lm* or mformer_language*;"
+        " use --task language_modeling for other models"
     )
 
     def __init__(self, args: Any, dictionary: Any, output_dictionary: Any = None, targets: Any = None) -> None:

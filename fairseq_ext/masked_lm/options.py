@@ -81,11 +81,11 @@ _NAMES: dict[str, dict[str, Any]] = {
     "mos_roberta_small": {"mos": "neuron", "search_space": "roberta_small"},
     "hat_roberta_small": {"mos": "none", "search_space": "roberta_small"},
     "mformer_roberta_small": {"mos": "none", "search_space": "mformer_roberta_small"},
-    "mos_bert": {"mos": "neuron", "search_space": "mos_bert_homogeneous", **_BERT},
-    "hat_bert": {"mos": "none", "search_space": "mos_bert_homogeneous", **_BERT},
+    "mos_bert": {"mos": "neuron", "search_space": "bert_base", **_BERT},
+    "hat_bert": {"mos": "none", "search_space": "bert_base", **_BERT},
     "supershaper_bert": {"mos": "none", "search_space": "supershaper_bert", **_BERT},
-    "mos_bert_small": {"mos": "neuron", "search_space": "mos_bert_homogeneous_small", **_BERT},
-    "hat_bert_small": {"mos": "none", "search_space": "mos_bert_homogeneous_small", **_BERT},
+    "mos_bert_small": {"mos": "neuron", "search_space": "bert_small", **_BERT},
+    "hat_bert_small": {"mos": "none", "search_space": "bert_small", **_BERT},
     "supershaper_bert_small": {"mos": "none", "search_space": "supershaper_bert_small", **_BERT},
 }
 

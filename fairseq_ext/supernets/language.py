@@ -17,7 +17,7 @@ __all__ = ["LanguageSupernet"]
 
 
 class LanguageSupernet(FairseqSupernet):
-    """A ``mos_/hat_transformer_lm`` or ``mformer_lm`` checkpoint. A sequence is what the task cuts from the data.
+    """A ``mos_/hat_transformer_lm`` or ``mformer_language`` checkpoint. A sequence is what the task cuts from the data.
     ``loss`` (label-smoothed, if training was) and ``nll_loss`` are of each token, ``ppl`` is the perplexity."""
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token", "ppl": ""}

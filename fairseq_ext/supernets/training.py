@@ -18,6 +18,7 @@ from fairseq_ext.compat import options_in
 from fairseq_ext.data import options_of
 from fairseq_ext.supernets.standalone import SCRATCH, SETTINGS, Run, digest, run_settings
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.layers import MoSConfig
 from nas_core.space import Architecture, SearchSpace
 
@@ -81,7 +82,7 @@ class TrainingSupernet(ABC):
     def training_data(self) -> dict[str, str]:
         """The folder of ``fairseq-preprocess``, or several that are joined by a colon."""
         folders = str(options_of(self.fairseq_task).data).split(":")
-        return {"data": ":".join(str(Path(each).resolve()) for each in folders)}
+        return {"data": ":".join(str(real_path(each)) for each in folders)}
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
         """fairseq's trainer with the settings of the supernet's; see :mod:`fairseq_ext.supernets.standalone`."""

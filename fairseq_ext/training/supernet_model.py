@@ -10,16 +10,20 @@ from typing import Any, ClassVar, Self, TypeVar
 from fairseq.models import ARCH_MODEL_REGISTRY, register_model_architecture
 from torch import Tensor
 
+from fairseq_ext.batching import keep_all_sentences
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors, train_in_tf32
 from fairseq_ext.inherit import differing_options
-from fairseq_ext.options import resolve_space, resolve_subnet
+from fairseq_ext.options import RANGES, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
+from nas_core.options import check_ranges
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.active import SubnetHolder
 
 __all__ = ["SupernetModel", "register_architectures"]
 
 Weights = TypeVar("Weights")
+_LARGE_GB = 0.5
+"""Size of a checkpoint that is worth a warning."""
 
 
 class SupernetModel(SubnetHolder[Weights]):
@@ -54,21 +58,28 @@ class SupernetModel(SubnetHolder[Weights]):
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
         """The model of these options; fairseq calls it, also for a checkpoint's."""
+        keep_all_sentences()
+        trains = not hasattr(args, "search_space_json")
         with one_line_errors():
-            if not hasattr(args, "search_space_json"):  # a new model; one trained in half precision decodes anywhere
+            if trains:  # a new model; one trained in half precision decodes anywhere
                 check_precision(args)
                 check_backend(args)
                 cls.check_new(args, task)
                 if getattr(args, "tf32", False):
                     train_in_tf32()
             cls.fill_in(args, task)
+            check_ranges(args, RANGES)
             space = cls.resolve_space(args)
             architecture = resolve_subnet(args, space)
             own_space = space if architecture is None else SearchSpace.of(architecture, like=space)
             model = cls.of_space(args, task, own_space, space.largest(), architecture is not None)
         what = f"supernet over {space!r}" if architecture is None else f"static network {architecture.key}"
         said = (what, model.net.config.mos.kind, model.said_of_lengths())
-        logging.getLogger(cls.__module__).info("%s, experts: %s%s", *said)
+        logger = logging.getLogger(cls.__module__)
+        logger.info("%s, experts: %s%s", *said)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        if trains and (warning := large_checkpoints(args, parameters)):
+            logger.warning(warning)
         return model
 
     @classmethod
@@ -138,6 +149,25 @@ class SupernetModel(SubnetHolder[Weights]):
                 f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
                 f" with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext extract'"
             )
+
+
+def large_checkpoints(args: Namespace, parameters: int) -> str | None:
+    """Return a warning about the size of the checkpoints of a training, with a smaller architecture to take instead;
+    None where they are small or not written."""
+    moments = 2 if "adam" in str(getattr(args, "optimizer", "")) else 1
+    gigabytes = 4 * parameters * (1 + moments) / 1e9
+    if gigabytes < _LARGE_GB or getattr(args, "no_save", False):
+        return None
+    unneeded = [getattr(args, f"no_{kind}_checkpoints", False) for kind in ("last", "epoch")]
+    files = ["best", *(kind for kind, left_out in zip(("last", "each epoch"), unneeded, strict=True) if not left_out)]
+    arch = str(getattr(args, "arch", ""))
+    stems = ["_".join(arch.split("_")[:count]) for count in range(arch.count("_") + 1, 0, -1)]
+    small = next((f"{stem}_small" for stem in stems if f"{stem}_small" in ARCH_MODEL_REGISTRY), None)
+    instead = f"; --arch {small} is one for a laptop" if small and not arch.endswith("_small") else ""
+    return (
+        f"a checkpoint takes about {gigabytes:.1f} GB ({parameters / 1e6:.0f} M parameters, {moments} moment(s) of each"
+        f" for the optimizer), once for {', '.join(files)}{instead}"
+    )
 
 
 def register_architectures(model: str, named: Iterable[tuple[str, Callable[[Namespace], None]]]) -> None:

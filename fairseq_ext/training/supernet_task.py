@@ -6,6 +6,7 @@ Annotations are not postponed in this module: fairseq reads the options from the
 
 import logging
 import math
+import os
 from argparse import SUPPRESS, ArgumentError, ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -21,7 +22,9 @@ from fairseq_ext.compat import one_line_errors
 from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.training.apart import LOGGED, check_options, keeping_apart
 from fairseq_ext.validation import KeptSubnets
+from nas_core.checks import Range
 from nas_core.errors import ConfigError
+from nas_core.options import check_ranges
 from nas_core.space import Architecture
 from nas_core.supernet.active import SubnetHolder
 from nas_core.supernet.sampling import sandwich, validation_set
@@ -112,8 +115,10 @@ class SupernetTask:
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """``--sampling`` under a name of its own: fairseq writes every option into all groups of settings that have its
-        name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate."""
+        name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate.
+        ``--log-interval`` is 10 updates where fairseq's is 100: on a busy machine those take minutes."""
         super().add_args(parser)  # type: ignore[misc]
+        parser.set_defaults(log_interval=10)
         with suppress(ArgumentError):
             choices = [choice.value for choice in _SAMPLING]
             parser.add_argument(
@@ -125,7 +130,12 @@ class SupernetTask:
         with one_line_errors():
             if not isinstance(model, self.model_type):
                 raise ConfigError(self.advice)
+            check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
             check_options(self.cfg.mos_apart, str(self.cfg.supernet_sampling), model)
+        if torch.get_num_threads() > 1:
+            waiting = "sleep" if os.environ.get("OMP_WAIT_POLICY", "").lower() == "passive" else "spin"
+            threads = torch.get_num_threads()
+            logger.info("%d threads, which %s while they wait (OMP_NUM_THREADS, OMP_WAIT_POLICY)", threads, waiting)
         if self.cfg.stability_architectures:
             self.rank(model)
         names = ", ".join(self.validated(model))

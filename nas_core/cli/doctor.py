@@ -1,13 +1,14 @@
 """``nas-ext doctor``: which hosts, accelerators and plug-ins are usable here, and how to get what is not.
 
-Each package is imported in a process of its own: a host whose import raises, hangs or takes the interpreter down is a
-finding to report, not an end of the report.
+By default the metadata and version files of the installed packages are read, which takes a second. With ``--import``
+each package is imported as well, in a process of its own: a host whose import raises, hangs or takes the interpreter
+down is a finding to report, not an end of the report.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
+import importlib
 import importlib.util
 import json
 import platform
@@ -20,9 +21,11 @@ import typer
 
 from nas_core import __version__
 from nas_core.cli.plug_ins import found_plug_ins, plug_ins_table
+from nas_core.cli.requirements import installed_version, unmet_requirements
 from nas_core.errors import NasExtError
 from nas_core.machine import python_environment
 from nas_core.optional import install_line
+from nas_core.torchvision_fix import apply_torchvision_fix, cuda_mismatch
 
 __all__ = ["HOSTS", "Host", "command", "diagnose"]
 
@@ -30,7 +33,11 @@ _IMPORT_TIMEOUT_S = 120
 _MARK = "nas-ext-probe:"
 _REPAIRED = "torchvision is a CUDA build beside a CPU torch: repaired on import"
 _GIB = 2**30
-_REPAIR_EVERYWHERE = "only where our packages are imported first; for every program: python -m nas_core.torchvision_fix"
+_NOT_STARTED = (
+    "no nas_ext.pth in site-packages: fairseq needs --user-dir, torchvision is repaired only after our packages"
+    " are imported; install nas-ext with pip"
+)
+_NOT_TRIED = "not tried; nas-ext doctor --import imports each host and plug-in"
 
 
 class Host(NamedTuple):
@@ -50,7 +57,10 @@ HOSTS = (
     Host("optuna", ("optuna",), ("optuna",)),
     Host("onnx", ("onnx",), ("onnx", "onnxruntime")),
 )
-
+_TORCH = Host("torch", ("torch",), ("torch",))
+_TORCHAUDIO = Host("torchaudio", ("torchaudio",), ("torchaudio",))
+_WITHOUT_TORCHAUDIO = "pip uninstall torchaudio  # only fairseq's speech tasks need it"
+_USES_TORCHVISION = ("timm", "nni", "naslib")
 
 CUDA_PACKAGES = {
     "triton": ("triton", "pytorch-triton"),
@@ -63,60 +73,89 @@ CUDA_PACKAGES = {
 
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    imports: Annotated[
+        bool, typer.Option("--import", help="Import each host and plug-in too, each in a process of its own.")
+    ] = False,
     plug_ins: Annotated[
-        bool, typer.Option("--plug-ins", help="Look at what other distributions plug in alone, which is faster.")
+        bool, typer.Option("--plug-ins", help="Look at what other distributions plug in alone, and import it.")
     ] = False,
 ) -> None:
     """Show which hosts, accelerators and plug-ins are usable, with versions and what to do about what is not."""
-    findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose()
+    findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose(imports)
     table = "\n".join(plug_ins_table(findings["plug_ins"])) if plug_ins else ""
     typer.echo(json.dumps(findings, indent=2) if as_json else table or findings_table(findings))
 
 
-def diagnose() -> dict[str, Any]:
-    """Everything found, as plain types: ``nas_ext``, ``python``, ``platform``, ``torch``, ``accelerators``,
-    ``cuda_packages``, ``hosts`` and ``plug_ins``.
+def diagnose(imports: bool = False) -> dict[str, Any]:
+    """Everything found, as plain types: ``nas_ext``, ``startup``, ``python``, ``platform``, ``torch``, ``torchaudio``,
+    ``accelerators``, ``cuda_packages``, ``hosts`` and ``plug_ins``.
 
-    ``torch`` and each host have ``installed``, ``importable``, ``version``, ``error`` (why it does not import) and
-    ``install`` (the shell line; None when the package is usable). Hosts that import torchvision have
-    ``torchvision_fix`` (whether its import had to be repaired) and ``torchvision_fix_everywhere`` (whether it is for
-    every program of this environment, see ``nas_core.torchvision_fix``). Accelerators have ``kind``, ``name``, the
-    ``device`` to give, and the ``precisions`` they compute in; those of CUDA ``memory_gib`` and ``capability`` as well.
+    ``torch``, ``torchaudio`` and each host have ``installed``, ``importable`` (None: not tried), ``version``,
+    ``problems`` (lines: why it does not import, versions of its dependencies that do not fit) and ``install`` (the
+    shell line; None where there is no problem). ``startup`` is whether every Python of this environment starts with
+    :mod:`nas_core.startup`, so that fairseq finds us without ``--user-dir``. Hosts that import torchvision have
+    ``torchvision_fix`` (whether its import has to be repaired). Accelerators have ``kind``, ``name``, the ``device`` to
+    give, and the ``precisions`` they compute in; those of CUDA ``memory_gib`` and ``capability`` as well.
     CUDA packages have their version, None where they are not installed.
     Plug-ins are those of :func:`~nas_core.cli.plug_ins.found_plug_ins`.
+
+    Args:
+        imports: import each host and plug-in. Otherwise only torch is imported, and only where it was not built for
+            the CPU alone: it knows the accelerators.
     """
-    torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install 'torch>=2.6,<2.14'")
+    core = unmet_requirements("nas-ext")
+    for_cpu = (installed_version("torch") or "").endswith("+cpu")
+    torch = _examine(_TORCH, "pip install nas-ext", core, imports or not for_cpu)
+    audio = unmet_requirements("torchaudio")
+    if cuda_mismatch("torchaudio"):
+        audio.append("a CUDA build beside a CPU torch: it does not import, nor do packages that find it (transformers)")
     return {
         "nas_ext": __version__,
+        "startup": _is_present("_nas_ext_start"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "accelerators": torch.pop("accelerators", []),
-        "cuda_packages": {name: _version(brought_by) for name, brought_by in CUDA_PACKAGES.items()},
+        "cuda_packages": {name: installed_version(*brought_by) for name, brought_by in CUDA_PACKAGES.items()},
         "torch": torch,
-        "hosts": {host.name: _examine(host, install_line(host.name)) for host in HOSTS},
-        "plug_ins": found_plug_ins(),
+        "torchaudio": _examine(_TORCHAUDIO, _WITHOUT_TORCHAUDIO, audio, imports),
+        "hosts": {
+            host.name: _examine(
+                host,
+                install_line(host.name),
+                [line for line in unmet_requirements(f"nas-ext[{host.name}]") if line not in core],
+                imports,
+            )
+            for host in HOSTS
+        },
+        "plug_ins": found_plug_ins(imports),
     }
 
 
-def _examine(host: Host, install: str) -> dict[str, Any]:
+def _examine(host: Host, install: str, problems: list[str], imports: bool) -> dict[str, Any]:
+    """Look at a package, whose dependencies have these problems."""
+    installed = all(_is_present(module) for module in host.modules)
     finding: dict[str, Any] = {
-        "installed": all(_is_present(module) for module in host.modules),
-        "importable": False,
-        "version": _version(host.distributions),
-        "error": None,
+        "installed": installed,
+        "importable": None if installed else False,
+        "version": installed_version(*host.distributions),
+        "problems": problems if installed else [],
         "install": install,
     }
-    if not finding["installed"]:
+    if not installed:
         return finding
-    answer = run_probe(host.modules)
-    finding["version"] = finding["version"] or answer.get("version")
-    finding["error"] = answer.get("error")
-    finding["importable"] = finding["error"] is None
-    if finding["importable"]:
+    if host.name in _USES_TORCHVISION:
+        finding["torchvision_fix"] = cuda_mismatch("torchvision")
+    if imports:
+        answer = run_probe(host.modules)
+        error = answer.get("error")
+        finding["version"] = finding["version"] or answer.get("version")
+        finding["importable"] = error is None
+        if error is not None:
+            finding["problems"] = [f"does not import: {error}", *problems]
+        if "accelerators" in answer:
+            finding["accelerators"] = answer["accelerators"]
+    if not finding["problems"]:
         finding["install"] = None
-    for extra in ("accelerators", "torchvision_fix", "torchvision_fix_everywhere"):
-        if extra in answer:
-            finding[extra] = answer[extra]
     return finding
 
 
@@ -125,15 +164,6 @@ def _is_present(module: str) -> bool:
         return importlib.util.find_spec(module.partition(".")[0]) is not None
     except (ImportError, ValueError):
         return False
-
-
-def _version(distributions: tuple[str, ...]) -> str | None:
-    for name in distributions:
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def run_probe(modules: tuple[str, ...]) -> Mapping[str, Any]:
@@ -164,11 +194,8 @@ def probe(modules: tuple[str, ...]) -> None:
     """Import the modules here and print one marked line of JSON; run in a process of its own."""
     answer: dict[str, Any] = {}
     try:
-        if modules[0] in ("timm", "nni", "naslib"):
-            from nas_core.torchvision_fix import apply_torchvision_fix, environment_is_repaired
-
-            answer["torchvision_fix"] = apply_torchvision_fix()
-            answer["torchvision_fix_everywhere"] = environment_is_repaired()
+        if modules[0] in _USES_TORCHVISION:
+            apply_torchvision_fix()
         for name in modules:
             module = importlib.import_module(name)
             answer.setdefault("version", getattr(module, "__version__", None))
@@ -239,6 +266,7 @@ def findings_table(findings: Mapping[str, Any]) -> str:
     """The findings as people read them."""
     lines = [
         f"{'nas-ext':<12} {findings['nas_ext']}",
+        *([] if findings.get("startup", True) else [f"{'':<12} -> {_NOT_STARTED}"]),
         f"{'python':<12} {findings['python']} on {findings['platform']}",
         *(f"{'accelerator':<12} {described_device(device)}" for device in findings["accelerators"]),
     ]
@@ -247,16 +275,19 @@ def findings_table(findings: Mapping[str, Any]) -> str:
     elif any(device["kind"] == "cuda" for device in findings["accelerators"]):
         packages = (f"{name} {version or 'not installed'}" for name, version in findings["cuda_packages"].items())
         lines.append(f"{'for CUDA':<12} {', '.join(packages)}")
-    for name, finding in {"torch": findings["torch"], **findings["hosts"]}.items():
-        version = finding["version"] or "(version unknown)"
-        if finding["importable"]:
-            lines.append(f"{name:<12} {version}{', ' + _REPAIRED if finding.get('torchvision_fix') else ''}")
-            if finding.get("torchvision_fix") and not finding.get("torchvision_fix_everywhere"):
-                lines.append(f"{'':<12} -> {_REPAIR_EVERYWHERE}")
-        elif finding["installed"]:
-            lines.append(f"{name:<12} {version}, does not import: {finding['error']}")
-            lines.append(f"{'':<12} -> {finding['install']}")
-        else:
+    named = {"torch": findings["torch"], "torchaudio": findings["torchaudio"], **findings["hosts"]}
+    for name, finding in named.items():
+        if name == "torchaudio" and not finding["problems"]:  # nothing of ours needs it
+            continue
+        repaired = finding.get("torchvision_fix")
+        if not finding["installed"]:
             lines.append(f"{name:<12} not installed")
+        else:
+            version = finding["version"] or "(version unknown)"
+            lines.append(f"{name:<12} {', '.join([version, *finding['problems'], *[_REPAIRED] * bool(repaired)])}")
+        if finding["install"]:
             lines.append(f"{'':<12} -> {finding['install']}")
-    return "\n".join([*lines, *plug_ins_table(findings["plug_ins"])])
+    lines += plug_ins_table(findings["plug_ins"])
+    if findings["torch"]["importable"] is None or any(one["importable"] is None for one in findings["hosts"].values()):
+        lines.append(f"{'imports':<12} {_NOT_TRIED}")
+    return "\n".join(lines)

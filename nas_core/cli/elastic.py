@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 
 if TYPE_CHECKING:
     from nas_core.supernet.elastic.attention import Fitted
@@ -73,7 +74,7 @@ def command(
     check_kinds(kinds, space)
     fit_steps = FitConfig().steps if fit is None else fit
     check_settings(by, calibrate, fit_steps if len(kinds) > 1 else 0)
-    if space_out and space_out.resolve() == out.resolve():
+    if space_out and real_path(space_out) == real_path(out):
         raise ConfigError(f"--out and --space-out are both {out}; give two files")
     check_output(out, "--out")
     if space_out:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.space import Architecture
 
 __all__ = ["command"]
@@ -30,7 +31,7 @@ def command(
 
     if plain and hugging_face:
         raise ConfigError("--plain and --hugging-face are two formats; give one of them")
-    if out.resolve() in (checkpoint.resolve(), Path(arch).resolve()):
+    if real_path(out) in (real_path(checkpoint), real_path(arch)):
         raise ConfigError(f"--out {out} is one of the inputs; give another file")
     named = arch in ("smallest", "largest")
     architecture = None if named else Architecture.load(arch)

@@ -67,9 +67,12 @@ def installed_plug_ins() -> list[PlugIn]:
     return sorted(found)
 
 
-def found_plug_ins() -> list[dict[str, Any]]:
-    """Plug-ins as plain types, with ``usable`` and ``error``, the one line that says why one is not."""
+def found_plug_ins(imports: bool = True) -> list[dict[str, Any]]:
+    """Plug-ins as plain types, with ``usable`` and ``error``, the one line that says why one is not; without
+    ``imports``, ``usable`` is None."""
     plug_ins = installed_plug_ins()
+    if not imports:
+        return [{**one._asdict(), "usable": None, "error": None} for one in plug_ins]
     errors: list[str | None] = []
     while len(errors) < len(plug_ins):
         rest = [[one.group, one.name, one.target] for one in plug_ins[len(errors) :]]
@@ -100,10 +103,10 @@ def plug_ins_table(plug_ins: Sequence[Mapping[str, Any]]) -> list[str]:
         return [f"{'plug-ins':<12} none of other distributions"]
     lines = []
     for one in plug_ins:
-        state = "usable" if one["usable"] else "not usable"
+        state = {True: ": usable", False: ": not usable", None: ""}[one["usable"]]
         group = one["group"].removeprefix(PREFIX)
-        lines.append(f"{'plug-in':<12} {group}: {one['name']}, of {one['distribution']} {one['version']}: {state}")
-        if not one["usable"]:
+        lines.append(f"{'plug-in':<12} {group}: {one['name']}, of {one['distribution']} {one['version']}{state}")
+        if one["error"]:
             lines.append(f"{'':<12} -> {one['error']}")
     return lines
 

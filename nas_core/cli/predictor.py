@@ -98,7 +98,10 @@ def train(
 ) -> None:
     """Train on all records but the held-out ones and judge by these. Interrupted, the same command goes on."""
     new_file(out, force, [data], [".safetensors"])
-    drawn = [] if curve is None else [new_file(path, force, [data], _CURVES) for path in _curve_files(curve)]
+    unfinished = out.with_name(f"{out.name}.unfinished")
+    losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"), unfinished)
+    ours = force or losses.kept.exists()  # this very training may have drawn the curve before it was killed
+    drawn = [] if curve is None else [new_file(path, ours, [data], _CURVES) for path in _curve_files(curve)]
     named = {"recipe": recipe, "members": members, "epochs": epochs}
     settable = ACCURACY_MODELS.get(model).setting_types()
     for name, value in named.items():
@@ -118,13 +121,13 @@ def train(
     needed = predictor.prepare(records.graphs)  # all records: the held-out ones have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed, records.fidelity)
     with only_training(out):
-        losses, seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
+        seconds = _fitted(predictor, records.take(learned), losses, unfinished)
         quality = _quality(predictor, records.take(held_out))
         known = fingerprints(records.graphs.take(learned))
         predictor.info |= {"reader": reader, "target": target, "held_out": quality, "learned": known}
-        predictor.save(out)
         for path in drawn:
             _draw(losses, path, predictor.networks)
+        predictor.save(out)  # last: what is there is whole, and the curve with it
         losses.remove()
     _tell(quality, len(learned), seconds)
     if needed:
@@ -208,9 +211,8 @@ def bench(
     typer.echo(Table(columns, rows).text())
 
 
-def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> tuple[LearningCurve, float]:
-    """Fit, with a checkpoint under that name; losses by step, and seconds."""
-    losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"), unfinished)
+def _fitted(predictor: AccuracyModel, records: Records, losses: LearningCurve, unfinished: Path) -> float:
+    """Fit, with a checkpoint under that name, and keep the loss of each step; return the seconds that it took."""
     start = time.perf_counter()
     try:
         with training_bar() as drawn:
@@ -223,7 +225,8 @@ def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> tup
             state = "goes on from the last half minute" if saved else "begins anew: nothing was saved yet"
             typer.echo(f"interrupted; the same command {state}", err=True)
         raise
-    return losses, time.perf_counter() - start
+    losses.keep()
+    return time.perf_counter() - start
 
 
 def _kept(losses: LearningCurve, drawn: Progress) -> Progress:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from nas_core.cli.workload import workload_settings
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files import append_jsonl, read_jsonl, real_path
 from nas_core.graph import nasbench201_ops, nasbench201_string
 from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.locks import only_process
@@ -55,7 +55,7 @@ def command(
         raise ConfigError(f"output {out}: expected a name that ends in .jsonl")
     if (samples is None) == (data is None):
         raise ConfigError("expected either --samples or --data, which say what is scored")
-    if data is not None and data.resolve() == out.resolve():
+    if data is not None and real_path(data) == real_path(out):
         raise ConfigError(f"output {out} is also an input, which is kept; give another name")
     more: dict[str, Any] = {"batch": batch, "seed": seed, "device": device}
     scores: NetworkProxies

@@ -66,7 +66,8 @@ def searches(
 
 
 def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
-    from nas_core.report import finalists_table, limit_notes, read_run, watch_report, write_report
+    from nas_core.report import read_run, watch_report, write_report
+    from nas_core.report.search.genes import finalists_text
     from nas_core.report.search.progress import LONGEST_S
 
     if not 0 < every_s <= LONGEST_S:
@@ -79,7 +80,7 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
             raise typer.Exit(EXIT_INTERRUPTED) from None
     found = read_run(run)
     if found.finalists:
-        typer.echo("\n".join([finalists_table(found).text(), *limit_notes(found)]))
+        typer.echo(finalists_text(found))
     if not watch:
         typer.echo(f"wrote {write_report(run, train_log, every_s)}")
 

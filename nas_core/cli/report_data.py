@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 
 __all__ = ["latency", "new_output", "predictor"]
 
@@ -101,5 +102,5 @@ def new_output(path: Path, suffix: str, what: str, force: bool) -> Path:
 
 def _not_an_input(page: Path, *inputs: Path | None) -> None:
     for given in inputs:
-        if given is not None and given.resolve() == page.resolve():
+        if given is not None and real_path(given) == real_path(page):
             raise ConfigError(f"--out is {page}, which is read; give another name")

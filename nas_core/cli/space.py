@@ -19,19 +19,59 @@ from nas_core.files import write_atomic
 from nas_core.registry import first_line
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
 
-__all__ = ["FORMATS", "app", "export_command", "list_command", "show_command"]
+__all__ = ["FORMATS", "MODELS", "app", "export_command", "list_command", "show_command"]
 
 FORMATS = "nas_ext.space_formats"
 """Entry points of functions that write a `SearchSpace` as text, under the format's name."""
+
+MODELS = {
+    "autoformer_s": ("autoformer_s", "mos_autoformer_s_supernet"),
+    "bert_base": ("hat_bert", "mos_bert"),
+    "bert_small": ("hat_bert_small", "mos_bert_small"),
+    "cosformer_wmt14_en_de": ("cosformer_found_wmt14_en_de", "cosformer_wmt14_en_de"),
+    "hat_iwslt14_de_en": ("hat_transformer_iwslt_de_en", "mos_transformer_iwslt_de_en"),
+    "hat_small": ("hat_transformer_small", "mos_transformer_small"),
+    "hat_wmt14_en_de": (
+        "hat_transformer", "hat_transformer_wmt_en_de", "mos_transformer", "mos_transformer_wmt_en_de",
+    ),
+    "language_base": ("hat_transformer_lm", "mos_transformer_lm"),
+    "language_small": ("hat_transformer_lm_small", "mos_transformer_lm_small"),
+    "mformer_cifar10": ("mformer_cifar10", "mformer_cifar10_supernet"),
+    "mformer_cifar10_small": (
+        "mformer_cifar10_small", "mformer_cifar10_small_linear", "mformer_cifar10_small_softmax",
+        "mformer_cifar10_small_supernet",
+    ),
+    "mformer_language_base": ("mformer_language_base", "mos_mformer_language_base"),
+    "mformer_language_small": ("mformer_language_small", "mos_mformer_language_small"),
+    "mformer_roberta_small": ("mformer_roberta_small",),
+    "mformer_translation_small": ("mformer_translation_small", "mos_mformer_translation_small"),
+    "mformer_wmt14_en_de": (
+        "mformer_found_wmt14_en_de", "mformer_wmt14_en_de", "mos_mformer_wmt14_en_de", "transformer_found_wmt14_en_de",
+    ),
+    "roberta_base": ("hat_roberta", "mos_roberta"),
+    "roberta_small": ("hat_roberta_small", "mos_roberta_small"),
+    "supershaper_bert": ("supershaper_bert",),
+    "supershaper_bert_small": ("supershaper_bert_small",),
+    "vit_cifar10_small": ("mos_vit_cifar10_small_supernet", "vit_cifar10_small"),
+}  # fmt: skip
+"""Space -> the models that have it where none is given: of timm for images, else names of fairseq's ``--arch``."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command("list")
 def list_command() -> None:
-    """The registered spaces and how many architectures each holds."""
+    """List the registered spaces: task, how many architectures each holds, and the models that have it by default."""
+    from nas_core.models.kind import kind_of  # torch, which takes seconds to import
+
+    row = "{:26}{:12}{:>16}  {}"
+    typer.echo(row.format("space", "task", "architectures", "models of fairseq (--arch), for image of timm"))
     for name in list_spaces():
-        typer.echo(f"{name:22} {get_space(name).cardinality():>28,}")
+        space = get_space(name)
+        count = space.cardinality()
+        size = f"{count:,}" if count < 10**12 else f"{count:.1e}"
+        typer.echo(row.format(name, kind_of(space).name, size, ", ".join(MODELS.get(name, "-"))))
+    typer.echo("Every model takes any space of its task: --search-space NAME")
 
 
 @app.command("export")

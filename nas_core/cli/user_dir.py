@@ -29,6 +29,7 @@ def user_dir() -> str:
 def command() -> None:
     """Print the folder for fairseq's --user-dir.
 
-    Use it as: fairseq-train DATA --user-dir "$(nas-ext user-dir)" --arch mos_transformer ...
+    It is needed where nas-ext was not installed by pip, or so that fairseq's own models see every sentence:
+    fairseq-train DATA --user-dir "$(nas-ext user-dir)" --arch mos_transformer ...
     """
     typer.echo(user_dir())

@@ -32,6 +32,7 @@ __all__ = [
     "TargetLength",
     "TargetVocab",
     "Vocab",
+    "task_settings",
     "workload_config",
     "workload_settings",
 ]
@@ -46,7 +47,10 @@ def _number(help: str) -> Any:
 
 Data = Annotated[
     Path | None,
-    typer.Option(help="Text: folder of fairseq-preprocess; its dictionaries say the size of vocabularies."),
+    typer.Option(
+        help="Text: folder of fairseq-preprocess, whose dictionaries say the size of vocabularies; with --checkpoint"
+        " only if it moved since training."
+    ),
 ]
 Vocab = Annotated[
     int | None,
@@ -102,7 +106,12 @@ def workload_settings(kind: ModelKind, typed: Sequence[str], before: Mapping[str
 
 
 def workload_config(
-    kind: ModelKind, space: SearchSpace, data: Path | None, given: Mapping[str, Any], settings: Sequence[str]
+    kind: ModelKind,
+    space: SearchSpace,
+    data: Path | None,
+    given: Mapping[str, Any],
+    settings: Sequence[str],
+    task: Mapping[str, Any],
 ) -> Any:
     """Settings of the workload of a space's kind of network.
 
@@ -110,6 +119,7 @@ def workload_config(
         data: a folder whose dictionaries say the sizes of vocabularies.
         given: option -> value, None where it is not given; ``vocab`` stands for both vocabularies.
         settings: ``NAME=VALUE``.
+        task: :attr:`nas_core.supernet.host.Supernet.task`, which gives what is not given here.
 
     Raises:
         ConfigError: an option that this kind's workload does not have, or two that say the same.
@@ -136,4 +146,10 @@ def workload_config(
             example = next(iter(own_options), "x")
             raise ConfigError(f"--set {text}: expected NAME=VALUE, each name once, such as {example}=2")
         options[name] = own_options[name].read(value) if name in own_options else value
-    return kind.config(options)
+    return kind.config({**task_settings(kind, task), **options})
+
+
+def task_settings(kind: ModelKind, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the workload of a kind of network that a supernet's task gives."""
+    names = {option.name for option in options_of(kind.workload_config)}
+    return {name: value for name, value in task.items() if name in names}

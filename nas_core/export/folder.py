@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import re
 import shutil
@@ -18,7 +19,7 @@ from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.export.check import check_onnx, check_program
 from nas_core.export.parts import Exportable, ExportError, Part
 from nas_core.export.program import OPSET, trace, write_onnx
-from nas_core.files import os_errors, read_json, write_json
+from nas_core.files import os_errors, read_json, real_path, write_json
 from nas_core.locks import only_process
 from nas_core.optional import require
 
@@ -90,10 +91,12 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
                 f"the adapter of this model calls a file {name!r}; expected letters, digits and _ for a part, dict.txt"
                 " or dict.NAME.txt for a text"
             )
-    out = out.resolve()
+    out = real_path(out)
     lock = out.with_name(f".{out.name}.lock")
     with os_errors("write", out), only_process(lock, f"exports into {out}", "give another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
+        for left in out.parent.glob(f".{glob.escape(out.name)}.{'?' * 8}.part"):  # by an export that was killed
+            shutil.rmtree(left, ignore_errors=True)
         beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
         try:
             beside.chmod(0o755)

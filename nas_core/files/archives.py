@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import lzma
 import struct
 import tokenize
@@ -31,11 +32,16 @@ _PICKLE = 2**26
 _SLACK = 2**26
 
 
-def check_archive(path: str | Path) -> None:
-    """Refuse a checkpoint in a zip archive that declares far more than the file can hold: torch packs nothing.
+def check_archive(path: str | Path, whole: bool = True) -> None:
+    """Reject a checkpoint in a zip archive that declares far more than the file can hold (torch packs nothing), or
+    whose records do not fit their checksums, which torch does not look at.
+
+    Args:
+        whole: read all records for their checksums; False where no tensor is used. A file that did not change is read
+            once per process.
 
     Raises:
-        ValueError: it does, or is damaged. DataError: no such file, or a pipe.
+        ValueError: it is one of these, or damaged. DataError: no such file, or a pipe.
     """
     if not zipfile.is_zipfile(check_regular(path)):
         return
@@ -44,6 +50,16 @@ def check_archive(path: str | Path) -> None:
         pickled = max((record.file_size for record in archive.infolist() if _is_pickle(record)), default=0)
     if declared > 2 * Path(path).stat().st_size + _SLACK or pickled > _PICKLE:
         raise ValueError(f"its records declare {declared} bytes, more than a checkpoint of this size can hold")
+    state = Path(path).stat()
+    if whole and (record := _damaged_record(str(path), state.st_ino, state.st_size, state.st_mtime_ns)) is not None:
+        raise ValueError(f"its record {record} does not fit its checksum; copy the file again")
+
+
+@functools.lru_cache(maxsize=16)
+def _damaged_record(path: str, *_: int) -> str | None:
+    """Return the name of the first record that does not fit its checksum."""
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip()
 
 
 def archive_pickle(path: str | Path) -> bytes:

@@ -11,9 +11,9 @@ from typing import Any
 
 from nas_core.errors import DataError
 from nas_core.files.reading import parse_json, read_bytes
-from nas_core.files.writing import os_errors, plain_json
+from nas_core.files.writing import check_replaceable, os_errors, plain_json
 
-__all__ = ["append_jsonl", "read_jsonl"]
+__all__ = ["append_jsonl", "read_jsonl", "repair_jsonl"]
 
 _log = logging.getLogger(__name__)
 
@@ -24,11 +24,13 @@ def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
     A half-written last line, left by a process killed while writing, is removed first. One writer at a time.
 
     Raises:
-        DataError: the file ends in something that is no part of a journal; it is left as it is.
+        DataError: the file is a pipe or a device, or ends in something that is no part of a journal; it is left as it
+            is.
         NasExtError: it cannot be written; a partly written record is taken back.
     """
     line = json.dumps(record, ensure_ascii=False, default=plain_json).encode("utf-8") + b"\n"
     journal = Path(path)
+    check_replaceable(journal)
     with os_errors("write", path):
         journal.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(journal, os.O_RDWR | os.O_CREAT, 0o666)
@@ -68,6 +70,17 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
                 "or move it away to start anew"
             ) from error
     return records
+
+
+def repair_jsonl(path: str | Path) -> None:
+    """Remove a half-written last line of a journal that others append to; nobody else may write meanwhile.
+
+    Raises:
+        DataError: the file ends in something that is no part of a journal; it is left as it is. OSError: it cannot be
+            read or written.
+    """
+    with open(path, "a+b", buffering=0) as file:
+        _mend(file.fileno(), path)
 
 
 def _record(line: bytes) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 
-__all__ = ["DIGITS", "check_regular", "parse_json", "read_bytes", "read_json"]
+__all__ = ["DIGITS", "check_regular", "file_digest", "parse_json", "read_bytes", "read_json", "real_path"]
 
 MOST_BYTES = 2**30
 """How large a file may be that is read whole; JSON takes many times its size once it is read."""
@@ -38,6 +40,25 @@ def check_regular(path: str | Path) -> Path:
     if not stat.S_ISREG(mode):
         raise DataError(f"{path} is a pipe, a socket or a device; write what it gives to a file, and give that")
     return Path(path)
+
+
+def real_path(path: str | Path) -> Path:
+    """Return the absolute path with all links followed. `Path.resolve` raises where links form a loop; here the loop
+    stays in the path, and whoever opens it gets an error of one line."""
+    return Path(os.path.realpath(path))
+
+
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file's content.
+
+    Raises:
+        DataError: see `check_regular`. NasExtError: it cannot be read.
+    """
+    try:
+        with check_regular(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:

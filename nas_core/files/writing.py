@@ -9,21 +9,23 @@ import glob
 import json
 import os
 import re
+import socket
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import NasExtError
+from nas_core.errors import DataError, NasExtError
 
-__all__ = ["atomic_output", "make_folder", "os_errors", "plain_json", "write_atomic", "write_json"]
+__all__ = ["atomic_output", "check_replaceable", "make_folder", "os_errors", "plain_json", "write_atomic", "write_json"]
 
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
 """In what torch (RuntimeError) and safetensors (SafetensorError) say where a file cannot be written."""
 _YOUNG_S = 60.0
-"""A new file may have no lock yet."""
+"""A new file may have no lock yet, unless its writer has ended."""
 
 
 @contextlib.contextmanager
@@ -47,6 +49,17 @@ def make_folder(path: str | Path) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)
 
 
+def check_replaceable(path: str | Path) -> None:
+    """Reject a path that is a pipe, a socket or a device: only a regular file is replaced or appended to.
+
+    Raises:
+        DataError: it is one of these.
+    """
+    with os_errors("write", path):
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise DataError(f"cannot write {path}: it is a pipe, a socket or a device; give the name of a file")
+
+
 @contextlib.contextmanager
 def atomic_output(path: str | Path) -> Iterator[Path]:
     """A temporary path beside `path` to write to; it becomes `path` when the block ends without an exception.
@@ -54,13 +67,16 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
     For writers that want a file name (``torch.save``, ``safetensors``). Missing folders are made.
 
     Raises:
-        NasExtError: the file cannot be written (disk full, read-only, a folder in the way); the old file is untouched.
+        NasExtError: the file cannot be written (disk full, read-only, a folder in the way, a device or a pipe); the old
+            file is untouched.
     """
+    check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link keeps pointing at the file it names
     with os_errors("write", path):
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left(target)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        writer = f"{os.getpid()}-{_host()}"
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{writer}.", suffix=".part")
         beside = Path(name)
         try:
             with contextlib.suppress(OSError):  # not every file system has locks
@@ -94,11 +110,28 @@ def _remove_left(target: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left; who writes now holds a lock."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError):
-            if left.is_dir() or time.time() - left.stat().st_mtime < _YOUNG_S:
+            young = time.time() - left.stat().st_mtime < _YOUNG_S
+            if left.is_dir() or (young and not _has_ended(left.name.split(".")[-3])):
                 continue
             with left.open("rb") as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 left.unlink()
+
+
+def _host() -> str:
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def _has_ended(writer: str) -> bool:
+    """Whether a writer, as the name of its file tells it, was a process of this machine and is gone."""
+    process, _, host = writer.partition("-")
+    if host != _host() or not process.isdecimal():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    return False
 
 
 def write_atomic(path: str | Path, data: bytes | str) -> None:

@@ -16,6 +16,7 @@ from nas_core.settings import Configured
 __all__ = ["Floats", "LatencyModel"]
 
 Floats = NDArray[np.float64]
+UNNAMED = "an unnamed machine"
 
 
 class LatencyModel(Configured, ABC):
@@ -33,6 +34,12 @@ class LatencyModel(Configured, ABC):
     config: Any
     info: dict[str, Any]
     """Where the model comes from, such as its ``machine``; kept in its file."""
+
+    @property
+    def machine(self) -> str:
+        """Name of the device whose milliseconds these are."""
+        machine = self.info.get("machine")
+        return str(machine.get("device_name", UNNAMED)) if isinstance(machine, dict) else UNNAMED
 
     device: torch.device = torch.device("cpu")
     """Where it learns and predicts, if it does so with torch."""

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.linear import ElasticLinear
 from nas_core.layers.mos import NONE, MoSConfig, MoSLinear
 from nas_core.layers.routers import ROUTERS
@@ -42,14 +42,28 @@ class FeedForwardWeights(NamedTuple):
 class ElasticFeedForward(nn.Module):
     """``fc2(activation(fc1(x)))`` of elastic width; with experts, both linears are mixed for the architecture.
 
+    Args:
+        embed_dim: largest width of inputs and outputs.
+        ffn_dim: largest number of hidden units.
+        features: numbers of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
+        mos: the experts; ``MoSConfig()`` has none.
+        activation: one of :data:`ACTIVATIONS`.
+
     Raises:
         UnknownChoiceError: no such activation.
+        ConfigError: a size below 1.
     """
 
     def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig, activation: str = "relu") -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
             raise unknown_choice("activation", activation, ACTIVATIONS)
+        if min(embed_dim, ffn_dim, features if mos.kind != NONE else 1) < 1:
+            raise ConfigError(
+                f"a feed-forward layer of embed_dim {embed_dim}, ffn_dim {ffn_dim} and {features} features of an"
+                " encoding; expected at least 1 of each"
+            )
+        self.embed_dim, self.ffn_dim = embed_dim, ffn_dim
         self.activation = activation
         self.fc1: ElasticLinear | MoSLinear
         self.fc2: ElasticLinear | MoSLinear
@@ -67,11 +81,20 @@ class ElasticFeedForward(nn.Module):
         """Coefficients of fc1 and of fc2 (the same tensor if the router is shared); empty without experts."""
         if not len(self.routers):
             return ()
-        assert encoding is not None, "routers need the architecture's encoding"
         first = self.routers[0](encoding, ffn_dim)
         return first, self.routers[1](encoding, embed_dim) if len(self.routers) == 2 else first
 
-    def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> FeedForwardWeights:
+    def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None = None) -> FeedForwardWeights:
+        """Return the weights of these sizes, with experts as they are mixed for an encoding (F,).
+
+        Raises:
+            ConfigError: sizes that the layer does not have, or experts without an encoding of the right shape.
+        """
+        if embed_dim not in range(1, self.embed_dim + 1) or ffn_dim not in range(1, self.ffn_dim + 1):
+            raise ConfigError(
+                f"embed_dim {embed_dim} and ffn_dim {ffn_dim} of a feed-forward layer; expected 1 to {self.embed_dim}"
+                f" and 1 to {self.ffn_dim}, the sizes that it was built with"
+            )
         if isinstance(self.fc1, MoSLinear) and isinstance(self.fc2, MoSLinear):
             mixtures = self.routing(embed_dim, ffn_dim, encoding)
             return FeedForwardWeights(
@@ -82,6 +105,10 @@ class ElasticFeedForward(nn.Module):
         assert isinstance(self.fc1, ElasticLinear) and isinstance(self.fc2, ElasticLinear)
         first, second = self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim)
         return FeedForwardWeights(first, second, self.activation)
+
+    def forward(self, x: Tensor, weights: FeedForwardWeights) -> Tensor:
+        """Return the output (.., C) for inputs (.., C), with weights of :meth:`select`."""
+        return feed_forward(x, weights)
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
+from nas_core.errors import ConfigError
 from nas_core.layers.linear import prefix
 from nas_core.layers.modes import without_autocast
 from nas_core.registry import Registry
@@ -32,6 +33,7 @@ class Router(nn.Module):
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
         super().__init__()
+        self.features = features
         self.experts = config.experts
         widths = [features] + [config.router_hidden] * (config.router_layers - 1)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
@@ -53,7 +55,16 @@ class Router(nn.Module):
         Always in float32 (float64 in a float64 network), also under autocast and where parameters are halves: the
         gradient of a coefficient is a sum over a whole matrix and does not fit into float16. Of halves, only the
         parameters' own gradients are rounded to them.
+
+        Raises:
+            ConfigError: the encoding has another shape, or is no tensor.
         """
+        if not isinstance(encoding, Tensor) or encoding.shape != (self.features,):
+            shape = f"of shape {tuple(encoding.shape)}" if hasattr(encoding, "shape") else repr(encoding)
+            raise ConfigError(
+                f"the encoding of an architecture is a {type(encoding).__name__} {shape}, expected a tensor of shape"
+                f" ({self.features},); 'torch.from_numpy(space.encode(architecture)[0])' is one"
+            )
         exact = torch.promote_types(self.out.weight.dtype, torch.float32)
         used = self.experts * rows
         with without_autocast(encoding):

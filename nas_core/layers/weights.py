@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
-__all__ = ["Affine", "NormWeights", "named_tensors"]
+from nas_core.errors import CheckpointError
+
+__all__ = ["Affine", "NormWeights", "check_finite", "named_tensors"]
 
 
 class Affine(NamedTuple):
@@ -23,6 +27,23 @@ class NormWeights(NamedTuple):
     weight: Tensor
     bias: Tensor
     eps: float = 1e-5
+
+
+def check_finite(weights: Mapping[str, Any], path: str | Path) -> None:
+    """Reject weights that hold NaN or an infinite number.
+
+    Args:
+        path: of their checkpoint, for the message.
+
+    Raises:
+        CheckpointError: they do.
+    """
+    for name, tensor in weights.items():
+        if isinstance(tensor, Tensor) and tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise CheckpointError(
+                f"{path} holds NaN or infinite numbers in {name}; its training diverged or the file is damaged, give an"
+                " earlier checkpoint"
+            )
 
 
 def named_tensors(value: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import csv_cell, read_jsonl, write_atomic
+from nas_core.files import check_replaceable, csv_cell, read_jsonl, real_path, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
@@ -152,13 +152,14 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
 
     Raises:
         ConfigError: it exists and ``force`` is not given, it is one of the inputs or a folder, or ends in none of the
-            suffixes.
+            suffixes. DataError: it is a pipe, a socket or a device.
     """
     if suffixes and path.suffix not in suffixes:
         raise ConfigError(f"output {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise ConfigError(f"output {path} is a folder; give the name of a file")
-    if any(path.resolve() == given.resolve() for given in inputs):
+    check_replaceable(path)
+    if any(real_path(path) == real_path(given) for given in inputs):
         raise ConfigError(f"output {path} is also an input, which is kept; give another name")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists; give another name, or --force to replace it")

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import os_errors, write_atomic
+from nas_core.files import os_errors, real_path, write_atomic
 from nas_core.optional import require
 
 __all__ = ["Quickstart"]
+
+_UNFINISHED = ".quickstart-unfinished"
+"""A file that is in the folder while it is written; with it, the folder is ours and is written anew."""
 
 
 class Quickstart(abc.ABC):
@@ -64,25 +67,30 @@ class Quickstart(abc.ABC):
         """Write the folder and return its files.
 
         Args:
-            force: write into a folder that holds something, over files of the same names; others are left alone.
+            force: write into a folder that holds something, over files of the same names; others are left alone. So is
+                done with a folder whose writing was interrupted.
 
         Raises:
             MissingHostError: the script could not run here. ConfigError: the folder holds something, or is a file.
-            DataError: a file lies outside it. NasExtError: the system refuses; only then may some files be there.
+            DataError: a file lies outside it. NasExtError: the system refuses; only then may some files be there, and
+                the same call writes the others.
         """
         self.check()
         target = Path(folder)
         if target.exists() and not target.is_dir():
             raise ConfigError(f"{target} is a file; give a folder that is new or empty")
         with os_errors("read", target):
-            if target.is_dir() and not force and any(target.iterdir()):
+            if target.is_dir() and not force and any(target.iterdir()) and not (target / _UNFINISHED).exists():
                 raise ConfigError(
                     f"{target} is not empty; give another folder, or --force to write over files of the same names"
                 )
         contents = {target / name: content for name, content in self.contents().items()}
         for path in contents:
-            if not path.resolve().is_relative_to(target.resolve()):
+            if not real_path(path).is_relative_to(real_path(target)):
                 raise DataError(f"quickstart {self.name!r} names a file outside its folder: {path}")
+        write_atomic(target / _UNFINISHED, "")
         for path, content in contents.items():
             write_atomic(path, content)
+        with os_errors("write", target):
+            (target / _UNFINISHED).unlink()
         return list(contents)

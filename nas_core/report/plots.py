@@ -21,6 +21,8 @@ __all__ = [
     "curves",
     "figure_of",
     "fronts",
+    "limit_lines",
+    "name_places",
     "pareto",
     "pareto_front",
     "png",
@@ -50,6 +52,11 @@ _STYLE = {
     "figure.dpi": 160,
 }
 _WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
+_NUMBER, _LETTER, _LINE = 0.07, 0.011, 0.06
+"""Parts of a picture's width that the number of a limit and a letter take at most, and of its height a line of text."""
+_PLACES = (("bottom", "left"), ("top", "right"), ("bottom", "right"), ("top", "left"))
+"""Places of a name next to its point. The first one is preferred: a front of two minimised values leaves room there."""
+_BOX = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
 _BAR, _AROUND = 0.17, 1.0
 """Inches of a bar, and of all that is above and below the bars."""
 
@@ -80,13 +87,14 @@ def pareto(
             _cloud(axes, evaluated, _DOTS, f"evaluated ({len(evaluated)})")
             front = pareto_front(evaluated, maximised)
             _steps(axes, front, COLOURS[0], f"Pareto front ({len(front)})")
-        for index, limit in enumerate(limits):
+        lines = limit_lines(limits, [*(x for x, _ in evaluated), *limits])
+        for index, (limit, line) in enumerate(lines):
             axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1, label=None if index else "limit")
             axes.annotate(
-                f"{limit:g}", (limit, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
-                color=COLOURS[1], fontsize=8, va="top",
+                f"{limit:g}", (limit, 1), (3, -2 - 10 * line), xycoords=("data", "axes fraction"),
+                textcoords="offset points", color=COLOURS[1], fontsize=8, va="top", bbox=_BOX,
             )  # fmt: skip
-        _label(axes, marks, legend="finalists")
+        _label(axes, marks, evaluated, legend="finalists")
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.13, y=0.12)
         if axes.get_legend_handles_labels()[0]:
@@ -216,18 +224,75 @@ def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_labe
         return png(figure)
 
 
-def _label(axes: Axes, marks: Sequence[Mark], below: bool = False, legend: str | None = None) -> None:
-    """Points with their names, to the lower left where a front of two minimised values leaves room, or straight
-    below."""
+def limit_lines(limits: Sequence[float], costs: Sequence[float]) -> list[tuple[float, int]]:
+    """Return the limits, ascending, each with the line below the upper edge in which its number covers no other one.
+
+    Args:
+        costs: what the axis shows.
+    """
+    width = _NUMBER * (max(costs) - min(costs)) if costs else 0.0
+    ends: list[float] = []
+    lines = []
+    for limit in sorted(limits):
+        line = next((line for line, end in enumerate(ends) if end <= limit), len(ends))
+        ends[line : line + 1] = [limit + width]
+        lines.append((limit, line))
+    return lines
+
+
+def name_places(
+    marks: Sequence[tuple[str, float, float]], points: Sequence[tuple[float, float]]
+) -> list[tuple[str, str] | None]:
+    """Return where the name of each mark stands, such as ``("bottom", "left")``.
+
+    A name stays in the picture and covers no other name. Where there is no such place, or no name, it is None.
+
+    Args:
+        marks: ``(name, x, y)`` of each.
+        points: what the picture shows.
+    """
+    corner = np.min(points, axis=0) if len(points) else np.zeros(2)
+    size = np.ptp(points, axis=0) if len(points) else np.ones(2)
+    size[size == 0] = 1.0
+    taken: list[tuple[float, float, float, float]] = []
+    places: list[tuple[str, str] | None] = []
+    for name, *at in marks:
+        x, y = (np.array(at) - corner) / size
+        places.append(None)
+        for place in _PLACES if name else ():
+            left = x - _LETTER * len(name) if place[1] == "left" else x
+            low = y - _LINE if place[0] == "bottom" else y
+            box = left, left + _LETTER * len(name), low, low + _LINE
+            free = all(box[1] <= a or b <= box[0] or box[3] <= c or d <= box[2] for a, b, c, d in taken)
+            if free and box[0] >= -_LINE and box[1] <= 1 + _LINE and box[3] <= 1:
+                taken.append(box)
+                places[-1] = place
+                break
+    return places
+
+
+def _label(
+    axes: Axes,
+    marks: Sequence[Mark],
+    points: Sequence[tuple[float, float]] = (),
+    below: bool = False,
+    legend: str | None = None,
+) -> None:
+    """Points with their names, straight ``below`` or where they cover no other name."""
     if not marks:
         return
     x, y = [m.x for m in marks], [m.y for m in marks]
     axes.scatter(x, y, s=60, facecolor="white", edgecolor=COLOURS[1], linewidth=1.8, zorder=5, label=legend)
-    box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
-    for mark in filter(lambda mark: mark.name, marks):
-        place = {"xytext": (0, -9), "ha": "center"} if below else {"xytext": (-6, -6), "ha": "right"}
-        where = {**place, "va": "top", "textcoords": "offset points"}
-        axes.annotate(mark.name, (mark.x, mark.y), **where, fontsize=9, zorder=6, bbox=box)  # type: ignore[arg-type]
+    places = name_places([(mark.name, mark.x, mark.y) for mark in marks], points)
+    for mark, place in zip(marks, places, strict=True):
+        if not (mark.name if below else place):
+            continue
+        up, right = (False, False) if below or place is None else (place[0] == "top", place[1] == "right")
+        axes.annotate(
+            mark.name, (mark.x, mark.y), (0, -9) if below else (6 if right else -6, 6 if up else -6),
+            ha="center" if below else "left" if right else "right", va="bottom" if up else "top",
+            textcoords="offset points", fontsize=9, zorder=6, bbox=_BOX,
+        )  # fmt: skip
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:

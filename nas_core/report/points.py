@@ -29,7 +29,7 @@ __all__ = ["ARCHITECTURE_FILE", "Field", "Points", "Row"]
 
 Value = float | str | None
 Sides = Mapping[str, Mapping[str, Sequence[Any]]]
-ARCHITECTURE_FILE = {"summary": "As a file, for nas-ext extract --arch", "head": {"format": FORMAT, "version": VERSION}}
+ARCHITECTURE_FILE = {"summary": "As an architecture file", "head": {"format": FORMAT, "version": VERSION}}
 """:attr:`Points.file` of architectures."""
 
 

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from nas_core.files import csv_cell
@@ -69,11 +70,17 @@ class Table:
 
 
 def describe(architecture: Architecture) -> str:
-    """All genes in one line, grouped by what stands before the dot: ``encoder: embed_dim 128, ffn_dim 512/384; ..``."""
+    """All genes in one line, grouped by what stands before the dot: ``encoder: embed_dim 128, ffn_dim 512/384; ..``.
+
+    Three or more equal layers in a row are written once: ``512x6``.
+    """
     groups: dict[str, list[str]] = {}
     for name, gene in architecture.items():
         side, _, what = name.rpartition(".")
-        value = "/".join(map(str, gene)) if isinstance(gene, tuple) else str(gene)
+        layers = [
+            (str(option), len(list(same))) for option, same in groupby(gene if isinstance(gene, tuple) else [gene])
+        ]
+        value = "/".join(f"{text}x{count}" if count > 2 else "/".join([text] * count) for text, count in layers)
         groups.setdefault(side, []).append(f"{what} {value}")
     order = sorted(groups, key=lambda side: (not side, side != "encoder", side))
     return "; ".join(f"{side}: {', '.join(groups[side])}" if side else ", ".join(groups[side]) for side in order)

@@ -53,19 +53,31 @@ class ParetoArchive:
             raise ConfigError(f"objectives are {list(objectives)}; expected at least one name, none twice")
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
-        self._vectors = np.zeros((0, len(self.objectives)))
+        self._order: list[Architecture] = []
+        """The architectures of the columns"""
+        self._values = np.empty((len(self.objectives), 64))
+        """The objectives' values in the first columns; the others are room for more"""
 
     def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
         """Whether the architecture enters. One with a missing or non-finite objective, or known already, does not."""
         vector = np.array(self.vector(metrics))
         if architecture in self._entries or not np.isfinite(vector).all():
             return False
-        if bool(((self._vectors <= vector).all(1) & (self._vectors < vector).any(1)).any()):
+        kept = self._values[:, : len(self._order)]
+        at_most, at_least = (kept <= vector[:, None]).all(0), (kept >= vector[:, None]).all(0)
+        if bool((at_most & ~at_least).any()):
             return False
-        beaten = np.atleast_1d((self._vectors >= vector).all(1) & (self._vectors > vector).any(1))
-        kept = [entry for entry, out in zip(self._entries.values(), beaten, strict=True) if not out]
-        self._entries = {entry.architecture: entry for entry in [*kept, Entry(architecture, dict(metrics))]}
-        self._vectors = np.concatenate([self._vectors[~beaten], vector[None]])
+        for place in np.flatnonzero(at_least & ~at_most)[::-1].tolist():
+            del self._entries[self._order[place]]
+            last = self._order.pop()
+            if place < len(self._order):  # the last one takes its column
+                self._order[place], self._values[:, place] = last, self._values[:, len(self._order)]
+        count = len(self._order)
+        if count == self._values.shape[1]:
+            self._values = np.concatenate([self._values, np.empty_like(self._values)], 1)
+        self._values[:, count] = vector
+        self._order.append(architecture)
+        self._entries[architecture] = Entry(architecture, dict(metrics))
         return True
 
     def vector(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
@@ -75,9 +87,9 @@ class ParetoArchive:
     @property
     def entries(self) -> list[Entry]:
         """The front, sorted."""
-        return sorted(self._entries.values(), key=self._order)
+        return sorted(self._entries.values(), key=self._sort_key)
 
-    def _order(self, entry: Entry) -> tuple[tuple[float, ...], str]:
+    def _sort_key(self, entry: Entry) -> tuple[tuple[float, ...], str]:
         return self.vector(entry.metrics), entry.architecture.key
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConstraintError
+from nas_core.search.progress import SlowWork
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
@@ -38,8 +39,7 @@ class Constraint:
     predict_rows: PredictRows
     """Vectorised predictor: rows ``(n, slots)`` -> values ``(n,)``."""
     together: int = 0
-    """Rows to predict at once, so that a slow predictor is not asked for more than are needed; 0: as many as there
-    are. What is found does not depend on it."""
+    """Rows to predict at once by a slow predictor, which is asked for no more than are needed; 0: it is fast."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit > 0):
@@ -76,7 +76,12 @@ class Constraint:
         """The predicted metric ``(n,)``."""
         if not len(rows):
             return np.zeros(0)
-        values = np.asarray(self.predict_rows(rows), np.float64)
+        step = self.together or len(rows)
+        work, parts = SlowWork(f"predicting {self.name} of architectures", len(rows)), list[Any]()
+        for start in range(0, len(rows), step):
+            parts.append(self.predict_rows(rows[start : start + step]))
+            work.advance(min(start + step, len(rows)))
+        values = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), np.float64)
         if values.shape != (len(rows),):
             raise ConstraintError(
                 f"the predictor of {self.name} returned shape {values.shape} for {len(rows)} rows;"

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from nas_core.files import real_path
 from nas_core.jobs import Failure
 from nas_core.search.executor import open_checkpoint
 from nas_core.space import Architecture
@@ -49,7 +50,7 @@ class DeviceExecutor:
         from nas_core.device import usable_devices  # with torch, which takes long to import
 
         names = usable_devices(devices)
-        path = str(Path(checkpoint).resolve())
+        path = str(real_path(checkpoint))
         arguments = [{"checkpoint": path, "options": {**(options or {}), "device": name}} for name in names]
         self._pool = WorkerPool(open_on_device, arguments, names)
         self._on_paper = on_paper

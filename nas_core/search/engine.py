@@ -123,6 +123,7 @@ class SearchEngine:
                     left -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
+                self.progress.round_ended()
                 if not self.journal.replaying:  # whether this run may be continued shows at its last line
                     self._write_progress(name)
         self.progress.drop(left)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nas_core.files import real_path
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.space import Architecture
 
@@ -36,7 +37,7 @@ class SubmititExecutor:
     ) -> None:
         self._pool = JobPool(jobs, folder)
         self._arguments = {
-            "checkpoint": str(Path(checkpoint).resolve()),
+            "checkpoint": str(real_path(checkpoint)),
             "options": dict(options),
             "threads": jobs.cpus,
         }

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from nas_core.errors import NasExtError
+from nas_core.files import read_bytes
+
 __all__ = ["Logged", "read_log"]
 
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
@@ -30,8 +33,8 @@ class Logged:
 def read_log(path: Path) -> Logged | None:
     """The last run that the log tells of; None without one, or where the file is missing or not readable."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = read_bytes(path).decode("utf-8").splitlines()
+    except (NasExtError, UnicodeDecodeError):
         return None
     found: Logged | None = None
     for line in lines:

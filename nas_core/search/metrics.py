@@ -44,6 +44,7 @@ _KNOWN = {
         Metric("top5", "top-5", "%", True, ".2f"),
         Metric("accuracy", "accuracy", "", True),
         Metric("acc", "accuracy", "", True),
+        Metric("default", "trial metric"),
         Metric("bleu", "BLEU", "", True, ".2f"),
     )
 }

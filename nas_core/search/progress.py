@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,14 +14,16 @@ from typing import Any
 from tqdm import tqdm
 
 from nas_core.errors import NasExtError
-from nas_core.files import os_errors
+from nas_core.files import check_replaceable, os_errors
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress", "SlowWork", "duration", "slow_training"]
 
 LOG_EVERY_S = 60.0
 """Seconds between lines of the log."""
 FIRST, FIRST_S = 5, 20.0
 """The time that a search takes is said after so many evaluations, or after so many seconds and one."""
+SAY_AGAIN = 1.5
+"""It is said again when evaluations take so many times as long as was said."""
 
 clock = time.monotonic
 
@@ -32,9 +35,51 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+class SlowWork:
+    """Reports on standard error how far work is, once it has taken :data:`FIRST_S` seconds and then every minute.
+
+    Args:
+        what: is done, in words.
+        total: its units.
+    """
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total = what, total
+        self._began = clock()
+        self._next = self._began + FIRST_S
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Report, where it is time to, that so many units are done; the last one ends the work without a line."""
+        now = clock()
+        if now < self._next or done >= self._total:
+            return
+        self._next = now + LOG_EVERY_S
+        took = now - self._began
+        left = f", about {duration(took / done * (self._total - done))} left" if done else ""
+        tqdm.write(f"{self._what}: {done} of {self._total}{note} after {duration(took)}{left}", file=sys.stderr)
+
+
+def slow_training(what: str) -> Callable[[int, int, float], None]:
+    """Return a progress of a predictor's training that reports as :class:`SlowWork` does, each of several fits anew."""
+    work, last = SlowWork(what, 0), 0
+
+    def progress(step: int, steps: int, loss: float) -> None:
+        nonlocal work, last
+        if step <= last or last == 0:
+            work = SlowWork(what, steps)
+        last = step
+        work.advance(step, f" steps, loss {loss:.3g},")
+
+    return progress
+
+
 class Progress:
-    """Counts what a search is told, and times what it evaluates; results that were known cost nothing and are left out
-    of all times.
+    """Counts what a search is told, and times its rounds; results that were known cost nothing and are left out of all
+    times.
+
+    A round is a generation of the strategy: what it proposes, the evaluations, and what it learns from them. The time
+    left follows the last whole round, as a strategy may spend more time on its own work than on evaluations; before the
+    first one ends, it follows the evaluations alone, and says so.
 
     Nothing is logged before the first evaluation: a finished run that is read again leaves its log as it is. Without a
     terminal the lines of the log are printed as well.
@@ -49,8 +94,10 @@ class Progress:
         self._how = "Ctrl-C stops, the same command continues" if kept else "Ctrl-C ends it, without a result"
         self._told = self._evaluated = 0
         self._began = self._logged = 0.0
-        self._seconds = 0.0  # that an evaluation takes, of several at once its share
-        self._said = False
+        self._seconds = 0.0  # that an evaluation takes, of several at once its share, and its share of the own work
+        self._round_s = 0.0  # the same in the last whole round
+        self._mark, self._evaluated_before = 0.0, 0  # when the round began, and evaluations before it
+        self._said_s = 0.0  # the seconds that were said
         self._where, self._best = "", ""
         layout = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
         self._bar: tqdm[Any] = tqdm(
@@ -79,18 +126,29 @@ class Progress:
         """Something is about to be evaluated; the clock starts with the first."""
         self._settle()
         if not self._began:
-            self._began = self._logged = clock()
+            self._began = self._logged = self._mark = clock()
             known = f", {self._told} results were known" if self._told else ""
             self._line(f"at most {self._total - self._told:,} evaluations to come{known}")
+        if self._said_s and self._round_s > SAY_AGAIN * self._said_s:
+            self._said_s = self._round_s
+            self._say(f"{self._each()} with the search's own work: {self._left()}")
 
     def evaluated(self) -> None:
         """One evaluation has ended; the first ones tell how long a search takes."""
         self._evaluated += 1
         if self._evaluated % self._together == 0:
             self._settle()
-        if not self._said and self._seconds and (self._evaluated >= FIRST or clock() - self._began > FIRST_S):
-            self._said = True
-            self._say(f"{self._each()}: {self._left()}; {self._how}")
+        if not self._said_s and self._seconds and (self._evaluated >= FIRST or clock() - self._began > FIRST_S):
+            self._said_s = self._seconds
+            more = "" if self._round_s else ", and the search's own work"
+            self._say(f"{self._each()}: {self._left()}{more}; {self._how}")
+
+    def round_ended(self) -> None:
+        """The strategy has learned from a whole generation and proposed the next one."""
+        count = self._evaluated - self._evaluated_before
+        if count:
+            self._seconds = self._round_s = (clock() - self._mark) / count
+            self._mark, self._evaluated_before = clock(), self._evaluated
 
     def told(self) -> None:
         """The search has one result more, evaluated or known."""
@@ -118,9 +176,12 @@ class Progress:
         return ", ".join(filter(None, (f"{self._where or 'search'}: {counts}", self._best, *times)))
 
     def _settle(self) -> None:
-        """All that were evaluated together are done: so long each of them took."""
-        if self._evaluated:
-            self._seconds = (clock() - self._began) / self._evaluated
+        """All that were evaluated together are done: so long each of them took in this round."""
+        count, took = self._evaluated - self._evaluated_before, clock() - self._mark
+        if self._round_s:
+            self._seconds = max(self._round_s, took / max(count, FIRST))  # the machine may have become slower
+        elif count:
+            self._seconds = took / count
 
     def _each(self) -> str:
         return (f"{self._seconds:.2g} s" if self._seconds < 10 else duration(self._seconds)) + " each"
@@ -143,5 +204,6 @@ class Progress:
 
     def _write(self, text: str) -> None:
         now = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        check_replaceable(self._log)
         with os_errors("write", self._log), open(self._log, "a", encoding="utf-8") as file:
             file.write(f"{now} {text}\n")

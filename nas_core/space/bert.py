@@ -124,11 +124,11 @@ def supershaper_bert() -> SearchSpace:
 
 
 @register_space
-def mos_bert_homogeneous() -> SearchSpace:
+def bert_base() -> SearchSpace:
     """BERT encoders of 12 equal layers (Mixture-of-Supernets, section 4.3): 550 architectures, each encoded by the four
     numbers of appendix A.3.1."""
     return bert_space(
-        "mos_bert_homogeneous",
+        "bert_base",
         layers=(12,),
         hidden_dims=tuple(range(768, 119, -12)),
         heads=(12, 6),
@@ -152,10 +152,10 @@ def supershaper_bert_small() -> SearchSpace:
 
 
 @register_space
-def mos_bert_homogeneous_small() -> SearchSpace:
+def bert_small() -> SearchSpace:
     """Four equal layers of 48 to 128 channels, for two processor cores."""
     return bert_space(
-        "mos_bert_homogeneous_small",
+        "bert_small",
         layers=(4,),
         hidden_dims=tuple(range(128, 47, -16)),
         heads=(4, 2),

@@ -11,7 +11,7 @@ from nas_core.space.architecture import Option
 
 __all__ = ["MOST_LAYERS", "Choice"]
 
-MOST_LAYERS = 10_000
+MOST_LAYERS = 1_000
 """Layers of a gene at most; more is a slip of the pen, which would take memory without end."""
 MOST_OPTIONS = 32_767
 """Options of a layer at most: rows hold their indices as numbers of 16 bits."""

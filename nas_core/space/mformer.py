@@ -144,6 +144,6 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 
 
 @register_space
-def mformer_small() -> SearchSpace:
+def mformer_translation_small() -> SearchSpace:
     """``hat_small`` with a choice for every attention: for CPUs and short trials."""
-    return with_attention(hat_small(), "mformer_small", _SEARCHED, _SEARCHED, _SEARCHED)
+    return with_attention(hat_small(), "mformer_translation_small", _SEARCHED, _SEARCHED, _SEARCHED)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nas_core.errors import ConfigError, DataError
+from nas_core.files import real_path
 from nas_core.space import SearchSpace
 from nas_core.studies.result import StudyResult
 from nas_core.supernet.host import Differentiable, Supernet, open_supernet
@@ -71,11 +72,11 @@ def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
     Raises:
         ConfigError: a checkpoint is given twice. Others as of that function.
     """
-    if len({path.resolve() for path in checkpoints}) < len(checkpoints):
+    if len({real_path(path) for path in checkpoints}) < len(checkpoints):
         raise ConfigError("a checkpoint is given twice; give each supernet once")
     names = [path.stem for path in checkpoints]
     if len(set(names)) < len(names):
-        names = [path.resolve().parent.name for path in checkpoints]
+        names = [real_path(path).parent.name for path in checkpoints]
     if len(set(names)) < len(names):
         names = [str(path) for path in checkpoints]
     return [Subject(name, path, open_supernet(path, **options)) for name, path in zip(names, checkpoints, strict=True)]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import file_digest
 from nas_core.latency import load_latency_model
 from nas_core.search import STRATEGIES, Strategy, search
 from nas_core.search.constraints import Constraint
@@ -18,7 +19,6 @@ from nas_core.search.registry import config_of, strategy_options
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import Study, Subject, examples_of, one_space, same_examples
 from nas_core.studies.result import Measure, Pairs, StudyResult
-from nas_core.studies.trainings import digest_of
 
 __all__ = ["STABILITY", "StabilityStudyConfig"]
 
@@ -152,7 +152,7 @@ def _searched(
         subject.supernet.evaluate,
         folder,
         objectives=["loss"],
-        settings={"checkpoint_sha256": digest_of(subject.path), "evaluated_on": examples_of(subject)},
+        settings={"checkpoint_sha256": file_digest(subject.path), "evaluated_on": examples_of(subject)},
         progress=False,
     )
     found = {}

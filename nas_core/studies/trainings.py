@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -20,10 +19,10 @@ from typing import Any, NoReturn, TypeVar
 from tqdm import tqdm
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import os_errors, read_json
+from nas_core.files import check_replaceable, os_errors, read_json
 from nas_core.locks import only_process
 
-__all__ = ["LOG", "Training", "check_settings", "digest_of", "train_all"]
+__all__ = ["LOG", "Training", "check_settings", "train_all"]
 
 Key = TypeVar("Key")
 LOG = "train.log"
@@ -111,6 +110,7 @@ def _run(training: Training, jobs: int, started: _Processes) -> float:
     log = folder / LOG
     if started.ended:
         return 0.0
+    check_replaceable(log)
     lock = only_process(folder / "train.lock", f"is training, or has left a training in {folder}", "end it")
     with lock as descriptor, os_errors("write", log), log.open("ab") as output:
         process = subprocess.Popen(
@@ -149,12 +149,6 @@ def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     said = [line for line in lines if "rror" in line]
     return (said or lines or ["it said nothing"])[-1][-300:]
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with os_errors("read", path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_settings(path: Path, wanted: Mapping[str, Any], what: str) -> None:

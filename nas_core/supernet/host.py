@@ -156,7 +156,7 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
         except MissingHostError as error:
             yield entry.name, error
         except Exception as error:  # what another distribution does at its import is not ours
-            message = f"host {entry.name!r} does not import: {first_line(error)}; see 'nas-ext doctor'"
+            message = f"host {entry.name!r} does not import: {first_line(error)}; see 'nas-ext doctor --import'"
             yield entry.name, MissingHostError(message)
         else:
             yield entry.name, host if isinstance(host, Host) else _no_host(entry.name, host)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.search.constraints import Constraint
-from nas_core.search.limits import cost_limits, latency_limit
+from nas_core.search.limits import cost_limits
 from nas_core.space import SearchSpace
+
+if TYPE_CHECKING:
+    from nas_core.latency import GeneLatencyModel
 
 __all__ = ["LIMITS", "expanded", "make_constraints"]
 
@@ -32,7 +36,7 @@ def make_constraints(
 
     Raises:
         ConfigError: a limit that is no number, a workload that is none, without ``space`` or, for latency, without a
-            model. DataError: the model cannot be read. ConstraintError: a limit that is not above 0.
+            model. DataError: the model's file is missing. ConstraintError: a limit that is not above 0.
     """
     for name, limit in limits.items():
         if isinstance(limit, bool) or not isinstance(limit, int | float):
@@ -49,16 +53,22 @@ def make_constraints(
     if space is None:
         raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
-    # Formulas come later: NNI gives a tuner ten seconds to start.
+    # Formulas and the latency model come with the first architecture: they need torch, which takes seconds to import,
+    # and NNI gives a tuner ten seconds to start.
     constraints = cost_limits(space, costs, formulas_later=True, workload=workload)
     if latency_model is not None:
-        from nas_core.latency import load_latency_model
-
         if not Path(latency_model).is_file():
             raise DataError(
                 f"no file {latency_model}, seen from {Path.cwd()}; NNI starts tuners in a folder of its own: give the"
                 " whole path, or one that begins with $PWD"
             )
-        model = load_latency_model(latency_model, "genes", space)
-        constraints.insert(0, latency_limit(model, limits["max_latency_ms"]))
+        model = cache(lambda: _opened(latency_model, space))
+        limit_ms = limits["max_latency_ms"]
+        constraints.insert(0, Constraint("latency_ms", limit_ms, lambda rows: model().predict_rows(rows)))
     return constraints
+
+
+def _opened(path: str, space: SearchSpace) -> GeneLatencyModel:
+    from nas_core.latency import load_latency_model
+
+    return load_latency_model(path, "genes", space)

@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from nas_core.graph import GraphError
 from nas_core.latency.by_graph import GraphLatencyModel
-from nas_core.latency.by_graph.predict import opened, predict_read, read_module
+from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict_read, read_module
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample
 
@@ -22,8 +23,8 @@ _Profiler: Any = host_class("nni.nas.profiler", "Profiler", _FEATURE)
 
 class NetworkLatencyProfiler(_Profiler):
     """Milliseconds of any sample of any model space that torch can export: the sample's network is built, exported to
-    ONNX in memory and predicted. Takes 0.1 to 1 s for each new sample; each is computed once, and as a limit of a
-    search of ours no more samples are asked for than are needed.
+    ONNX in memory and predicted. Takes 0.1 to 1 s for each new sample; each is computed once. As a limit of a search of
+    ours it is asked for few more samples than are evaluated: RankNAS asks it for the best-ranked ones alone.
 
     Example:
         >>> profiler = NetworkLatencyProfiler(MobileNetV3Space(), torch.zeros(1, 3, 224, 224), "cpu.safetensors")
@@ -51,13 +52,14 @@ class NetworkLatencyProfiler(_Profiler):
         self.space = model_space
         self.example_input = example_input
         self.model = opened(model)
-        self._known: dict[str, float] = {}
+        self._known: dict[str, NetworkPrediction] = {}
 
     def profile(self, sample: Sample) -> float:
         """Milliseconds of one sample.
 
         Raises:
-            GraphError: torch cannot export its network. nni.mutable.SampleValidationError: it is none of the space.
+            GraphError: torch cannot export its network, or the network is so far from those of the model's training
+                that the prediction cannot be a limit. nni.mutable.SampleValidationError: it is none of the space.
         """
         return self.profile_many([sample])[0]
 
@@ -68,9 +70,16 @@ class NetworkLatencyProfiler(_Profiler):
         networks = [
             read_module(self._network(sample), self.example_input, self.model.features) for sample in fresh.values()
         ]
-        found = [prediction.latency_ms for prediction in predict_read(networks, self.model)]
-        self._known |= dict(zip(fresh, found, strict=True))
-        return [self._known[key] for key in keys]
+        self._known |= dict(zip(fresh, predict_read(networks, self.model) if networks else (), strict=True))
+        predictions = [self._known[key] for key in keys]
+        for prediction in predictions:
+            if prediction.out_of_range:
+                raise GraphError(
+                    f"{prediction.latency_ms:.3g} ms are predicted for a network with {prediction.out_of_range}: too"
+                    f" far to hold a limit; give a model of such networks ('nas-ext latency train'), this one is of"
+                    f" {prediction.machine}"
+                )
+        return [prediction.latency_ms for prediction in predictions]
 
     def _network(self, sample: Sample) -> nn.Module:
         frozen = self.space.freeze(sample)

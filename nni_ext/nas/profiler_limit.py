@@ -169,6 +169,8 @@ def _probe(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> None:
             continue
         if not math.isnan(value):
             return
+    if valid and isinstance(problem, NasExtError):
+        raise ConfigError(f"the profiler of {limit.name!r} judges no sample of this model space: {problem}")
     if valid:
         raise ConfigError(
             f"the profiler of {limit.name!r} returns no number for samples of this model space"

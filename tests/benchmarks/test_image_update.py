@@ -33,4 +33,4 @@ def test_rows_are_kept_until_all_are_measured(tmp_path: Path, monkeypatch: pytes
     assert [(row["what"], row["network"]) for row in content["rows"][::2]] == list(image_update.CASES)
     assert all(row["ms"] > 0 and row["images_per_s"] > 0 for row in content["rows"] if row["precision"] == "fp32")
     assert all("NVIDIA" in row["note"] for row in content["rows"] if row["precision"] == "tf32")
-    assert content["machine"]["device_name"] and content["model"] == "mformer_small_supernet"
+    assert content["machine"]["device_name"] and content["model"] == "mformer_cifar10_small_supernet"

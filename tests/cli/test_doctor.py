@@ -50,7 +50,7 @@ def fake_hosts(tmp_path):
 
 
 def test_json_of_hosts_that_fail_in_every_way(fake_hosts):
-    done = nas_ext("doctor", "--json", path=[fake_hosts], cwd=fake_hosts)
+    done = nas_ext("doctor", "--import", "--json", path=[fake_hosts], cwd=fake_hosts)
     assert (done.returncode, done.stderr) == (0, "")
     findings = json.loads(done.stdout)
     assert findings["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -64,20 +64,61 @@ def test_json_of_hosts_that_fail_in_every_way(fake_hosts):
     assert hosts["timm"]["install"] is None
     assert hosts["fairseq"]["installed"] is True
     assert hosts["fairseq"]["importable"] is False
-    assert hosts["fairseq"]["error"] == "ValueError: mutable default"
+    assert hosts["fairseq"]["problems"][0] == "does not import: ValueError: mutable default"
     assert "--no-build-isolation" in hosts["fairseq"]["install"]
-    assert hosts["naslib"]["error"] == "SystemExit: 3"
-    assert "exit code 7" in hosts["onnx"]["error"]
+    assert hosts["naslib"]["problems"][0] == "does not import: SystemExit: 3"
+    assert "exit code 7" in hosts["onnx"]["problems"][0]
     assert hosts["onnx"]["install"] == "pip install 'nas-ext[onnx]'"
 
 
 def test_table_says_the_same(fake_hosts):
-    done = nas_ext("doctor", path=[fake_hosts], cwd=fake_hosts)
+    done = nas_ext("doctor", "--import", path=[fake_hosts], cwd=fake_hosts)
     assert done.returncode == 0
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert "does not import: ValueError: mutable default" in lines["fairseq"]
     assert "does not import" not in lines["timm"]
     assert "-> pip install 'nas-ext[onnx]'" in done.stdout
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """Packages whose import is an error, beside metadata and version files: torch for the CPU, torchaudio for CUDA."""
+    versions = {"torch": "2.13.0+cpu", "torchaudio": "2.11.0", "torchvision": "0.27.0", "timm": "1.0.31", "nni": "3.0",
+                "setuptools": "82.0"}  # fmt: skip
+    for name, version in versions.items():
+        info = tmp_path / f"{name}-{version}.dist-info"
+        info.mkdir()
+        needs = "Requires-Dist: torch==2.12.0\n" if name == "torchvision" else ""
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"open('imported', 'a').write('{name} ')")
+        build = version if name == "torch" else f"{version}+cu130"
+        (tmp_path / name / "version.py").write_text(f"__version__ = '{build}'\n")
+    return tmp_path
+
+
+def test_versions_that_do_not_fit_are_told_without_an_import(packages):
+    done = nas_ext("doctor", path=[packages], cwd=packages)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (packages / "imported").exists()
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "a CUDA build beside a CPU torch" in lines["torchaudio"]
+    assert "-> pip uninstall torchaudio" in done.stdout
+    assert "torchvision needs torch==2.12.0, but 2.13.0+cpu is installed" in lines["timm"]
+    assert "repaired on import" in lines["timm"]
+    assert "needs setuptools<81,>=65.5, but 82.0 is installed" in lines["nni"]
+    assert "doctor --import" in lines["imports"]
+
+
+def test_torchaudio_is_told_of_only_where_it_is_broken(packages):
+    (packages / "torchaudio" / "version.py").write_text("__version__ = '2.11.0+cpu'\n")
+    assert "torchaudio" not in nas_ext("doctor", path=[packages], cwd=packages).stdout
+
+
+def test_torch_that_may_have_an_accelerator_is_imported(packages):
+    (packages / "torch-2.13.0+cpu.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.13.0\n")
+    nas_ext("doctor", path=[packages], cwd=packages)
+    assert (packages / "imported").read_text() == "torch "
 
 
 def test_absent_host(monkeypatch):
@@ -88,7 +129,7 @@ def test_absent_host(monkeypatch):
         "installed": False,
         "importable": False,
         "version": None,
-        "error": None,
+        "problems": [],
         "install": "pip install 'nas-ext[nni]'",
     }
 
@@ -131,7 +172,7 @@ def test_version_and_help_start_without_torch():
     ],
 )
 def test_errors_are_one_line(monkeypatch, capsys, error, message, code):
-    monkeypatch.setattr(doctor, "diagnose", lambda: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(doctor, "diagnose", lambda imports: (_ for _ in ()).throw(error))
     assert cli.main(["doctor"]) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"nas-ext: error: {message}")
@@ -143,13 +184,13 @@ def test_errors_are_one_line(monkeypatch, capsys, error, message, code):
 
 
 def test_our_own_defect_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr(doctor, "diagnose", lambda: 1 // 0)
+    monkeypatch.setattr(doctor, "diagnose", lambda imports: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         cli.main(["doctor"])
 
 
 def test_interruption(monkeypatch, capsys):
-    def interrupt():
+    def interrupt(imports):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(doctor, "diagnose", interrupt)
@@ -192,19 +233,21 @@ def test_cuda_devices_say_what_they_are_and_compute_in(monkeypatch):
         "precisions": ["fp32", "tf32", "bf16", "fp16"],
     }
     assert (found[1]["device"], found[1]["precisions"]) == ("cuda:1", ["fp32", "fp16"])
-    usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
-    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": found[:2], "torch": usable}
+    usable = {"installed": True, "importable": True, "version": "1", "problems": [], "install": None}
+    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": found[:2]}
     packages = {"triton": "3.2", "onnxruntime-gpu": None}
+    findings |= {"torch": usable, "torchaudio": usable}
     shown = doctor.findings_table({**findings, "cuda_packages": packages, "hosts": {}, "plug_ins": []})
     assert "cuda:0 (H200, 150 GiB, compute capability 9.0): fp32, tf32, bf16, fp16" in shown
     assert "triton 3.2, onnxruntime-gpu not installed" in shown
 
 
-@pytest.mark.parametrize("everywhere", [True, False])
-def test_repair_of_torchvision_is_told(everywhere):
-    usable = {"installed": True, "importable": True, "version": "1", "error": None, "install": None}
-    timm = {**usable, "torchvision_fix": True, "torchvision_fix_everywhere": everywhere}
-    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": [], "torch": usable}
+@pytest.mark.parametrize("startup", [True, False])
+def test_what_starts_with_every_python_is_told(startup):
+    usable = {"installed": True, "importable": True, "version": "1", "problems": [], "install": None}
+    timm = {**usable, "torchvision_fix": True}
+    findings = {"nas_ext": "1", "startup": startup, "python": "3", "platform": "x", "accelerators": [], "torch": usable}
+    findings["torchaudio"] = usable
     shown = doctor.findings_table({**findings, "hosts": {"timm": timm, "onnx": usable}, "plug_ins": []})
     assert "CUDA build beside a CPU torch: repaired on import" in shown
-    assert ("python -m nas_core.torchvision_fix" in shown) == (not everywhere)
+    assert ("fairseq needs --user-dir" in shown) == (not startup)

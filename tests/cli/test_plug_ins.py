@@ -58,7 +58,7 @@ def test_every_kind_of_defect_is_one_line(
         )
     ):
         plug_in(tmp_path / str(number), monkeypatch, *each)
-    found = {one["name"]: one for one in json.loads(told(capsys, "--json"))["plug_ins"]}
+    found = {one["name"]: one for one in json.loads(told(capsys, "--plug-ins", "--json"))["plug_ins"]}
     assert found["blocks"] == {
         **PlugIn(*ROUTER, "plugged-blocks", "1.0")._asdict(), "usable": True, "error": None,
     }  # fmt: skip
@@ -78,6 +78,7 @@ def test_every_kind_of_defect_is_one_line(
         assert said in str(errors[name]) and "\n" not in str(errors[name])
     shown = told(capsys, "--plug-ins")
     assert "plug-in      routers: blocks, of plugged-blocks 1.0: usable\n" in shown
+    assert "plug-in      routers: blocks, of plugged-blocks 1.0\n" in told(capsys), "listed, but not imported"
     assert "plug-in      strategies: leaves, of plugged-leaves 1.0: not usable\n             -> its import" in shown
 
 

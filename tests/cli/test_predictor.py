@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nas_core.cli import main
+from nas_core.cli import predictor as commands
 from nas_core.graph import Graph
 from nas_core.locks import only_process
 from nas_core.models.translation import translation_graph
@@ -60,6 +61,25 @@ def test_two_do_not_train_one_predictor(data: Path, tmp_path: Path, capsys: pyte
         code, _, err = run(capsys, "train", "--data", data, "--out", out, *TINY)
     assert code == 2 and f"is training {out}; wait for it to end, or give another name" in err
     assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]
+
+
+@pytest.mark.parametrize("killed_in", ["_draw", "save"])
+def test_killed_between_its_files_the_same_command_writes_both(
+    killed_in: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, curve = tmp_path / "p.safetensors", tmp_path / "curve.json"
+    words = ("train", "--data", data, "--out", out, "--curve", curve, *TINY)
+
+    def killed(*arguments: object) -> None:
+        raise SystemExit(137)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(commands if killed_in == "_draw" else NNFormerPredictor, killed_in, killed)
+        assert run(capsys, *words)[0] == 137
+    assert not out.exists()
+    assert run(capsys, *words)[::2] == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"d.jsonl", "p.safetensors", "curve.json"}
+    assert run(capsys, *words)[0] == 2  # both are whole, and kept
 
 
 def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,9 @@ def test_two_limits_end_in_measured_finalists(
         assert finalist["measured"]["same_machine"]
         assert {"loss", "nll_loss", "latency_ms", "params_m", "flops_g"} <= set(finalist["metrics"])
         assert Architecture.load(tmp_path / "run" / finalist["file"]) in SPACE
+    lines = [line for line in output.splitlines() if line.startswith(str(tmp_path / "run" / "finalists"))]
+    assert {line.split()[0] for line in lines} == {str(tmp_path / "run" / finalist["file"]) for finalist in finalists}
+    assert len({line.partition("  ")[2] for line in lines}) == len(lines) > 1, "the genes of each differ"
     assert "predicted (ms)" in output
     assert "measured (ms)" in output
     assert f"{len(supernet.evaluated)} architectures evaluated (0 of them before)" in output

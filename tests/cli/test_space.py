@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from nas_core.cli import main
+from nas_core.cli.space import MODELS
+from nas_core.models.kind import kind_of
 from nas_core.space import Choice, SearchSpace, get_space, list_spaces, save_space, space_from_dict
 
 PRESETS = ("hat_wmt14_en_de", "hat_wmt14_en_fr", "hat_wmt19_en_de", "hat_iwslt14_de_en")
 
 
-def test_list_shows_every_space_and_its_size(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_every_space_with_its_task_size_and_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["space", "list"]) == 0
-    lines = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    _, *rows, _ = capsys.readouterr().out.splitlines()
+    lines = {line.split()[0]: line.split(maxsplit=3)[1:] for line in rows}
     assert list(lines) == list_spaces()
-    assert {*PRESETS, "hat_small"} <= set(lines)
-    assert {lines[name] for name in PRESETS} == {"417,846,678,672,384"}
+    assert {(lines[name][0], lines[name][1]) for name in PRESETS} == {("translation", "4.2e+14")}
+    assert lines["hat_small"] == ["translation", "41,461,632", "hat_transformer_small, mos_transformer_small"]
+    assert lines["mformer_cifar10_small"][0] == "image" and lines["hat_wmt19_en_de"][2] == "-"
+
+
+def stem(name: str) -> str:
+    """A name without what says how its networks are trained, or which of them it is."""
+    return re.sub(r"^(mos|hat)_|_found|_(base|linear|softmax|supernet)$", "", name)
+
+
+def test_names_that_belong_together_share_a_stem_which_means_one_task() -> None:
+    """Names of HAT's and of language models' spaces in fairseq are like fairseq's own, ``transformer``."""
+    assert MODELS.keys() <= set(list_spaces())
+    tasks: dict[str, set[str]] = {}
+    for space in list_spaces():
+        for name in (space, *MODELS.get(space, ())):
+            assert "transformer" in name or stem(name) == stem(space)
+            tasks.setdefault(stem(name), set()).add(kind_of(get_space(space)).name)
+    assert [name for name, its_tasks in tasks.items() if len(its_tasks) > 1] == []
 
 
 def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:

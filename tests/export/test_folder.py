@@ -179,3 +179,11 @@ def test_names_that_a_later_export_would_not_replace_are_not_written(tmp_path: P
     with pytest.raises(ExportError, match="calls a file"):
         write_export(Exportable(made.parts, made.info, {name: ""}), tmp_path / "out", "torch-export")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_export_left_is_removed_and_what_is_of_another_folder_is_not(tmp_path: Path) -> None:
+    left, other = tmp_path / ".model.abcd_123.part", tmp_path / ".model.two.abcd_123.part"
+    for path in (left, other):
+        path.mkdir()
+    write_export(model(), tmp_path / "model", "torch-export")
+    assert not left.exists() and other.exists()

@@ -23,13 +23,15 @@ LINEAR = ["linear"] * 3
 
 
 def everywhere_linear() -> Architecture:
-    return Architecture({**get_space("mformer_small").largest().to_dict(), **dict.fromkeys(ATTENTION_GENES, LINEAR)})
+    return Architecture(
+        {**get_space("mformer_translation_small").largest().to_dict(), **dict.fromkeys(ATTENTION_GENES, LINEAR)}
+    )
 
 
 @pytest.fixture(scope="module")
 def command(corpus):
     return [
-        corpus, "--user-dir", USER_DIR, "--arch", "mformer_small", "--task", "supernet_translation",
+        corpus, "--user-dir", USER_DIR, "--arch", "mformer_translation_small", "--task", "supernet_translation",
         "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--optimizer", "adam",
         "--lr", 0.002, "--batch-size", 50, "--cpu", "--num-workers", 0, "--log-format", "json",
         "--no-epoch-checkpoints", "--max-update", 3, "--max-source-positions", 64, "--max-target-positions", 64,
@@ -45,7 +47,10 @@ def test_a_supernet_trains_and_every_kind_decodes(command, corpus, tmp_path, sam
     checkpoint = tmp_path / "checkpoint_last.pt"
     state = read_checkpoint(checkpoint)["model"]
     assert {"softmax", "linear"} <= {part for name in state for part in name.split(".")}
-    for name, architecture in (("softmax", get_space("mformer_small").largest()), ("linear", everywhere_linear())):
+    for name, architecture in (
+        ("softmax", get_space("mformer_translation_small").largest()),
+        ("linear", everywhere_linear()),
+    ):
         file = tmp_path / f"{name}.json"
         architecture.save(file)
         overrides = repr({"eval_subnet": str(file)})
@@ -62,7 +67,7 @@ def test_a_supernet_trains_and_every_kind_decodes(command, corpus, tmp_path, sam
 
 def test_a_found_network_is_static(corpus, tmp_path):
     args = Namespace(max_source_positions=32, max_target_positions=32)
-    ARCH_CONFIG_REGISTRY["mformer_found_wmt_en_de"](args)
+    ARCH_CONFIG_REGISTRY["mformer_found_wmt14_en_de"](args)
     assert args.max_relative_length == 8
     from fairseq_ext.options import resolve_space, resolve_subnet
 
@@ -71,7 +76,7 @@ def test_a_found_network_is_static(corpus, tmp_path):
 
 def test_wrong_options_are_one_line(command, tmp_path):
     for options, message in (
-        (["--linear-max-length", 0], "linear attention is 0"),
+        (["--linear-max-length", 0], "--linear-max-length is 0"),
         (["--max-relative-length", -1], "--max-relative-length is -1"),
     ):
         done = run("train", *command, "--save-dir", tmp_path, *options)
@@ -125,7 +130,9 @@ def test_a_sentence_beyond_the_longest_is_one_line(command, tmp_path):
 
 
 def test_where_only_the_encoder_is_linear_nothing_is_cut(command, corpus, checkpoint, tmp_path):
-    encoder_alone = Architecture({**get_space("mformer_small").largest().to_dict(), "encoder.self_attention": LINEAR})
+    encoder_alone = Architecture(
+        {**get_space("mformer_translation_small").largest().to_dict(), "encoder.self_attention": LINEAR}
+    )
     encoder_alone.save(tmp_path / "encoder.json")
     done = run(
         "train", *command[:5], *command[7:], "--task", "translation", "--subnet", tmp_path / "encoder.json",
@@ -179,7 +186,7 @@ def test_a_training_that_goes_on_keeps_its_scales(command, checkpoint, tmp_path)
 
 def test_references_and_evaluation_beyond_the_scale(command, corpus, tmp_path, caplog):
     """A reference is not read while decoding; a search leaves out what the network cannot read, and says so."""
-    genes = {**get_space("mformer_small").largest().to_dict(), "decoder.self_attention": LINEAR}
+    genes = {**get_space("mformer_translation_small").largest().to_dict(), "decoder.self_attention": LINEAR}
     Architecture(genes).save(tmp_path / "decoder.json")
     done = run(
         "train", *command[:5], *command[7:], "--task", "translation", "--subnet", tmp_path / "decoder.json",
@@ -200,7 +207,7 @@ def test_a_scale_far_above_most_sentences_is_told(monkeypatch, caplog):
     args = Namespace(linear_max_length=None, max_source_positions=512, max_target_positions=512)
     task = SimpleNamespace(cfg=SimpleNamespace(source_lang="a", target_lang="b"))
     monkeypatch.setattr(lengths, "sentence_lengths", lambda *_: np.array([15] * 9 + [400]))
-    resolve_linear_lengths(args, get_space("mformer_small"), task)
+    resolve_linear_lengths(args, get_space("mformer_translation_small"), task)
     assert args.linear_max_length == 400 and "far above most sentences" in caplog.text
 
 
@@ -208,16 +215,16 @@ def test_without_data_the_scale_has_to_be_given():
     args = Namespace(linear_max_length=None, max_source_positions=32, max_target_positions=48, train_subset="train")
     nothing = SimpleNamespace(cfg=SimpleNamespace(data=None, source_lang="a", target_lang="b", dataset_impl=None))
     with pytest.raises(ConfigError, match="--linear-max-length M"):
-        resolve_linear_lengths(args, get_space("mformer_small"), nothing)
+        resolve_linear_lengths(args, get_space("mformer_translation_small"), nothing)
     resolve_linear_lengths(args, get_space("mformer_wmt14_en_de"), nothing)  # linear in the encoder alone
     assert args.linear_max_length == 48
 
 
 @pytest.mark.slow
 def test_the_architecture_of_the_readme(corpus, tmp_path):
-    """``--arch mformer`` as a new user types it, in full size."""
+    """``--arch mformer_wmt14_en_de`` as a new user types it, in full size."""
     done = run(
-        "train", corpus, "--user-dir", USER_DIR, "--arch", "mformer", "--task", "supernet_translation",
+        "train", corpus, "--user-dir", USER_DIR, "--arch", "mformer_wmt14_en_de", "--task", "supernet_translation",
         "--optimizer", "adam", "--max-source-positions", 64, "--max-target-positions", 64, "--lr", 1e-4,
         "--batch-size", 4, "--cpu", "--criterion", "label_smoothed_cross_entropy", "--max-update", 1,
         "--disable-validation", "--no-save", "--num-workers", 0, "--log-format", "json", "--log-interval", 1,

@@ -13,6 +13,8 @@ from torch.multiprocessing import ProcessExitedException
 from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.options import model_config, resolve_space, resolve_subnet
+from fairseq_ext.training.supernet_model import SupernetModel
+from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
 from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, build, run, subnet
@@ -26,21 +28,32 @@ ARCHITECTURES = {
     "hat_transformer_wmt_en_de": ("none", "hat_wmt14_en_de"),
     "hat_transformer_iwslt_de_en": ("none", "hat_iwslt14_de_en"),
     "hat_transformer_small": ("none", "hat_small"),
-    "mformer": ("none", "mformer_wmt14_en_de"),
-    "mformer_wmt_en_de": ("none", "mformer_wmt14_en_de"),
-    "mformer_small": ("none", "mformer_small"),
-    "mos_mformer": ("neuron", "mformer_wmt14_en_de"),
-    "mos_mformer_wmt_en_de": ("neuron", "mformer_wmt14_en_de"),
-    "mos_mformer_small": ("neuron", "mformer_small"),
-    "cosformer_wmt_en_de": ("none", "cosformer_wmt14_en_de"),
-    "mformer_found_wmt_en_de": ("none", "mformer_wmt14_en_de"),
-    "cosformer_found_wmt_en_de": ("none", "cosformer_wmt14_en_de"),
-    "transformer_found_wmt_en_de": ("none", "mformer_wmt14_en_de"),
+    "mformer_wmt14_en_de": ("none", "mformer_wmt14_en_de"),
+    "mformer_translation_small": ("none", "mformer_translation_small"),
+    "mos_mformer_wmt14_en_de": ("neuron", "mformer_wmt14_en_de"),
+    "mos_mformer_translation_small": ("neuron", "mformer_translation_small"),
+    "cosformer_wmt14_en_de": ("none", "cosformer_wmt14_en_de"),
+    "mformer_found_wmt14_en_de": ("none", "mformer_wmt14_en_de"),
+    "cosformer_found_wmt14_en_de": ("none", "cosformer_wmt14_en_de"),
+    "transformer_found_wmt14_en_de": ("none", "mformer_wmt14_en_de"),
 }
 
 
 def test_all_architectures_are_registered():
     assert {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TranslationModel} == set(ARCHITECTURES)
+
+
+def test_space_list_has_every_architecture_at_its_space():
+    listed = {
+        name: space for space, names in MODELS.items() for name in names if "image_size" not in get_space(space).fixed
+    }
+    spaces = {}
+    for name, model in ARCH_MODEL_REGISTRY.items():
+        if issubclass(model, SupernetModel):
+            args = Namespace()
+            ARCH_CONFIG_REGISTRY[name](args)
+            spaces[name] = args.search_space
+    assert listed == spaces
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

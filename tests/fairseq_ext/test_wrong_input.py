@@ -69,6 +69,17 @@ def test_spaces_that_are_none(arguments, tmp_path):
         assert_one_line(done, *parts)
 
 
+def test_numbers_that_nothing_can_be_trained_with(arguments, tmp_path):
+    supernet = ["--task", "supernet_translation"]
+    for options, said in [
+        (["--dropout", 1], "--dropout is 1.0; expected a number from 0 to below 1"),
+        (["--attention-dropout", -0.1], "--attention-dropout is -0.1"),
+        (["--max-source-positions", 0], "--max-source-positions is 0; expected a whole number from 1 on"),
+        ([*supernet, "--valid-random", -1], "--valid-random is -1; expected a whole number from 0 on"),
+    ]:
+        assert_one_line(run("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path / "c"), said)
+
+
 def test_subnets_that_are_none(arguments, tmp_path):
     (tmp_path / "text.json").write_text("encoder")
     (tmp_path / "other.json").write_text('{"encoder": 1}')

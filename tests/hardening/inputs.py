@@ -114,8 +114,8 @@ def _images(folder: Path) -> None:
 
     torch.manual_seed(0)
     space = space_file(folder / "images")
-    model = timm.create_model("mformer_small_supernet", search_space=str(space), num_classes=2)
-    save_checkpoint(folder / "images.pt", model, arch="mformer_small_supernet", epoch=1)
+    model = timm.create_model("mformer_cifar10_small_supernet", search_space=str(space), num_classes=2)
+    save_checkpoint(folder / "images.pt", model, arch="mformer_cifar10_small_supernet", epoch=1)
     save(vit(), folder / "vit.pt")
     table(folder / "published.csv", "i7,test_vit,160,1,1.1,0.4,0.04,0.37", "i7,test_resnet,160,1,1.5,0.5,0.04,0.47")
 

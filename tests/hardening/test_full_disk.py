@@ -69,3 +69,17 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
         write_atomic(path, "by another")
         assert beside.exists()
     assert path.read_bytes() == b"new" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_process_left_that_was_killed_just_now_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    killed = os.fork()
+    if not killed:
+        with atomic_output(path) as beside:
+            beside.write_bytes(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(killed, 0)
+    assert len(list(tmp_path.iterdir())) == 1 and not path.exists()
+    (tmp_path / ".model.abc.part").write_bytes(b"nobody knows whose")
+    write_atomic(path, "new")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".model.abc.part", "model"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 import zipfile
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from nas_core.errors import CheckpointError
+from nas_core.errors import CheckpointError, NasExtError
 
 SIGNS = {"cfg": {}, "args": None, "optimizer_history": [], "model": {}, "state_dict": {"net.patch_embed.weight": 1}}
 """By which both hosts know a file"""
@@ -88,6 +89,58 @@ def test_hosts_recognise_no_odd_archive_and_raise_nothing(fault: str, tmp_path: 
         assert not pytest.importorskip(host).HOST.recognises(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("vit_tiny_patch16_224", {"pretrained": True, "pretrained_cfg": {"url": "http://localhost/w"}}, "'pretrained'"),
+        ("vit_tiny_patch16_224", {"pretrained_cfg": {"url": "http://localhost/w"}}, "'pretrained_cfg'"),
+        ("vit_tiny_patch16_224", {"checkpoint_path": "/etc/passwd"}, "'checkpoint_path'"),
+        ("mformer_small_supernet", {"pretrained_cfg_overlay": {"file": "/etc/passwd"}}, "'pretrained_cfg_overlay'"),
+        ("elastic_vit", {"elastic": "other.pt"}, "'elastic'"),
+        ("hf-hub:timm/vit_tiny_patch16_224", {}, "timm does not know"),
+        ("local-dir:/tmp/vit_tiny_patch16_224", {}, "timm does not know"),
+        ("vit_tiny_patch16_224", {"depth": 6000}, "depth=6000; expected 1000 at most"),
+        ("vit_tiny_patch16_224", {"embed_dim": 2**40}, "at most"),
+        ("vit_tiny_patch16_224", {"img_size": [2**40, 16]}, "at most"),
+    ],
+)
+@pytest.mark.parametrize("read", ["supernet", "trained", "config.json"])
+def test_a_file_does_not_say_what_timm_reads(
+    name: str, arguments: dict[str, Any], message: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timm = pytest.importorskip("timm")
+    checkpoint, reading = (pytest.importorskip(f"timm_ext.{module}") for module in ("checkpoint", "trained.reading"))
+
+    def reached(*_: Any, **__: Any) -> None:
+        raise AssertionError("such arguments reach timm")
+
+    monkeypatch.setattr(timm, "create_model", reached)
+    monkeypatch.setattr("socket.socket.connect", reached)
+    weights, path = {"net.patch_embed.weight": torch.ones(1)}, tmp_path / "weights.pt"
+    options = argparse.Namespace(model=name, model_kwargs=arguments)
+    torch.save(weights if read == "config.json" else {"state_dict": weights, "args": options, "arch": name}, path)
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": name, "model_args": arguments}))
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.read_checkpoint(path) if read == "supernet" else reading.read_source(path, elastic=False)
+
+
+def test_no_network_takes_memory_that_its_weights_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each size may be an honest one, and the network not fit into memory."""
+    timm = pytest.importorskip("timm")
+    checkpoint, reading = (pytest.importorskip(f"timm_ext.{module}") for module in ("checkpoint", "trained.reading"))
+    own, trained = tmp_path / "own.pt", tmp_path / "trained.pt"
+    checkpoint.save_checkpoint(own, timm.create_model("mformer_small_supernet", num_classes=3))
+    state = torch.load(own, weights_only=True)
+    state["nas_ext_image"]["space"]["choices"]["ffn_dim"]["options"] = [[2**18, 2**19]] * 6
+    torch.save(state, own)
+    sizes = {"depth": 24, "embed_dim": 2**16, "num_heads": 64}
+    vit = timm.create_model("vit_tiny_patch16_224", depth=1)
+    torch.save({"state_dict": vit.state_dict(), "arch": "vit_tiny_patch16_224", "model_kwargs": sizes}, trained)
+    for read, path in ((checkpoint.load_model, own), (reading.read_source, trained)):
+        with pytest.raises(CheckpointError, match="does not fit"):
+            read(path)
+
+
 def in_itself() -> list[Any]:
     found: list[Any] = []
     found.append(found)
@@ -130,3 +183,70 @@ def test_settings_that_ask_or_grow(
         with pytest.raises(CheckpointError, match=message) as raised:
             checkpoint.read_state(path, mmap=mmap)
         assert "a password" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"args": argparse.Namespace(arch="transformer")},
+        {"args": argparse.Namespace(arch="transformer"), "optimizer_history": "text"},
+        {"args": argparse.Namespace(arch="transformer", encoder_embed_dim="x", lr={}), "optimizer_history": [{}]},
+        {"args": argparse.Namespace(arch=[1], task=7), "optimizer_history": [{"best_loss": 1}], "extra_state": 1},
+        {"args": "text"},
+        {"cfg": "text"},
+        {"cfg": {"model": [1]}},
+        {"cfg": {"model": {"_name": ["x"]}, "task": 3}},
+        {"cfg": {"model": argparse.Namespace(search_space_json=1)}},
+        {"cfg": {"model": argparse.Namespace(search_space_json="{}", arch=[1])}},
+    ],
+)
+def test_odd_settings_of_fairseq_are_one_line(settings: dict[str, Any], tmp_path: Path) -> None:
+    """Also of before 2021, when they were under ``args``."""
+    host, path = pytest.importorskip("fairseq_ext.host").HOST, tmp_path / "c.pt"
+    torch.save({**SIGNS, "cfg": None, "args": None, "model": {"weight": torch.ones(3)}, **settings}, path)
+    for read in (host.open, host.open_exportable, host.open_trained):
+        with pytest.raises(NasExtError):
+            read(path)
+
+
+def flipped(path: Path) -> None:
+    """Flip a bit in the last record of a tensor."""
+    with zipfile.ZipFile(path) as archive:
+        record = next(each for each in archive.infolist() if "/data/" in each.filename and each.file_size)
+        content = archive.read(record)
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(content, record.header_offset)] ^= 1
+    path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("fault", ["a flipped bit", "NaN"])
+def test_damaged_weights_are_rejected_by_each_host(fault: str, tmp_path: Path) -> None:
+    """torch reads both without a word."""
+    timm, fairseq = pytest.importorskip("timm_ext.checkpoint"), pytest.importorskip("fairseq_ext.checkpoint")
+    path, weight = tmp_path / "c.pt", torch.arange(1000.0)
+    if fault == "NaN":
+        weight[7] = float("nan")
+    torch.save({**SIGNS, "model": {"weight": weight}, "state_dict": {"weight": weight}}, path)
+    if fault == "a flipped bit":
+        flipped(path)
+    message = "does not fit its checksum" if fault == "a flipped bit" else "holds NaN or infinite numbers in weight"
+    reads: list[Callable[[], object]] = [
+        lambda: timm.load_weights(torch.nn.Linear(1, 1), timm.read_file(path)[0], path),
+        lambda: pytest.importorskip("timm_ext.trained.reading").read_source(path),
+        lambda: fairseq.load_network(path, fairseq.read_state(path, mmap=True), str(tmp_path)),
+    ]
+    for read in reads:
+        with pytest.raises(CheckpointError, match=message):
+            read()
+
+
+def test_fairseq_does_not_go_on_with_damaged_weights(tmp_path: Path) -> None:
+    compat = pytest.importorskip("fairseq_ext.compat")
+    compat.prepare_fairseq()
+    from fairseq import checkpoint_utils
+
+    torch.save({**SIGNS, "model": {"weight": torch.arange(1000.0)}}, tmp_path / "checkpoint_last.pt")
+    flipped(tmp_path / "checkpoint_last.pt")
+    with pytest.raises(ValueError, match="does not fit its checksum") as caught:
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
+    assert "cannot be read as a checkpoint" in compat.wrong_input(caught.value)

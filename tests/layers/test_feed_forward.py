@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
-from nas_core.layers import MoSConfig, MoSLinear
-from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
+from nas_core.errors import ConfigError
+from nas_core.layers import ElasticFeedForward, MoSConfig, MoSLinear
+from nas_core.layers.feed_forward import feed_forward
 from nas_core.layers.mos import naive_mix
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, nested_prefix
 
@@ -125,3 +128,24 @@ def test_input_survives_without_gradients() -> None:
     with torch.no_grad():
         torch.testing.assert_close(feed_forward(x, layer.select(6, 9, None)), expected)
     assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize(
+    ("embed_dim", "ffn_dim", "encoding", "said"),
+    [
+        (7, 9, ENCODING, "embed_dim 7 and ffn_dim 9 .* expected 1 to 6 and 1 to 9"),
+        (6, 0, ENCODING, "ffn_dim 0 .* expected 1 to 6"),
+        (6, 9, None, r"NoneType None, expected a tensor of shape \(10,\)"),
+        (6, 9, ENCODING[None], r"Tensor of shape \(1, 10\), expected a tensor of shape \(10,\)"),
+        (6, 9, ENCODING.numpy(), r"ndarray of shape \(10,\), expected a tensor of shape \(10,\)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_wrong_sizes_and_encodings_are_one_line(
+    kind: str, embed_dim: int, ffn_dim: int, encoding: Any, said: str
+) -> None:
+    layer = ElasticFeedForward(6, 9, FEATURES, MoSConfig(kind=kind, router_hidden=8))
+    with pytest.raises(ConfigError, match=said):
+        layer.select(embed_dim, ffn_dim, encoding)
+    with pytest.raises(ConfigError, match="expected at least 1 of each"):
+        ElasticFeedForward(6, 9, 0, MoSConfig(kind=kind))

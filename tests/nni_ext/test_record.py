@@ -85,7 +85,7 @@ def test_a_report_names_the_metric_and_the_experiment(experiment: Path, monkeypa
     assert (found.name, found.metric, found.maximised) == ("wide <or> deep (abc)", "loss", False)
     text = write_report(experiment).read_text(encoding="utf-8")
     assert "<h1>Architecture search: wide &lt;or&gt; deep (abc)</h1>" in text
-    assert "default" not in ReadPage(text).text and "least loss" in text
+    assert "default" not in ReadPage(text).text and "minimise loss" in text
     assert found.sessions and "default" not in (experiment / "evaluations.csv").read_text(encoding="utf-8")
 
 

@@ -12,10 +12,10 @@ import pytest
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
+from nas_core.files import file_digest  # noqa: E402
 from nas_core.search.calibration import (  # noqa: E402
     Calibration,
     evaluation_settings,
-    fingerprint,
     save_calibration,
 )
 from nas_core.space import get_space  # noqa: E402
@@ -78,7 +78,7 @@ def test_a_calibration_is_what_a_trial_reports(
     (tmp_path / "net.pt").write_bytes(b"weights")
     some = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 5))
     settings = evaluation_settings(None, "valid", None)
-    info = {"supernets": [fingerprint(tmp_path / "net.pt")], "settings": settings}
+    info = {"supernets": [file_digest(tmp_path / "net.pt")], "settings": settings}
     calibration = Calibration(SPACE, "test_bleu", info=info).fit(some, [1, 2, 3, 4, 5], [25, 24, 23, 22, 21.5])
     save_calibration(calibration, tmp_path / "model.safetensors")
     SPACE.smallest().save(tmp_path / "a.json")
@@ -93,7 +93,7 @@ def test_a_calibration_is_what_a_trial_reports(
     monkeypatch.setattr(ToySupernet, "evaluate", lambda *_: {"loss": math.nan})
     assert main(options) == 0
     assert math.isnan(json.loads(capsys.readouterr().out)["default"])
-    info = {"supernets": [fingerprint(tmp_path / "net.pt"), "another"], "settings": settings}
+    info = {"supernets": [file_digest(tmp_path / "net.pt"), "another"], "settings": settings}
     inherited = [[1, 2], [2, 3], [3, 4], [4, 5], [5, 7]]
     two = Calibration(SPACE, "test_bleu", info=info).fit(some, inherited, [5, 4, 3, 2, 1])
     save_calibration(two, tmp_path / "model.safetensors")

@@ -1,14 +1,24 @@
-"""Storages that cannot be opened."""
+"""Storages that cannot be opened, or hold what no search has written."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from nas_core.errors import ConfigError
-from optuna_ext.storage import open_storage
+from nas_core.errors import ConfigError, DataError
+from nas_core.space import Architecture
+from optuna_ext.history import CLAIM, OPENED, History
+from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, without_password
+from optuna_ext.worker import SharedEvaluations
+from tests.optuna_ext.study import EVERY, NAME, SPACE, quality
 
 
-@pytest.mark.parametrize("who", ["user:secret", ":secret", "user:hidden@secret"])
+@pytest.mark.parametrize(
+    "who", ["user:secret", ":secret", "user:hidden@secret", "user:a secret", "user:hi@dden:secret"]
+)
 def test_a_message_tells_no_password(who: str) -> None:
     with pytest.raises(ConfigError, match=r"cannot open storage nosuch://(user)?:\*\*\*@host/name") as caught:
         open_storage(f"nosuch://{who}@host/name")
@@ -20,3 +30,75 @@ def test_a_database_without_its_driver_says_which_it_is() -> None:
     with pytest.raises(ConfigError, match=missing) as caught:
         open_storage("mssql+pyodbc://user:secret@host/name")
     assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://user:secret@host:5432/name", "postgresql://user:***@host:5432/name"),
+        ("postgresql://user:a secret, with @@ in it@host/name", "postgresql://user:***@host/name"),
+        ("postgresql://user@corp:secret@host/name", "postgresql://user@corp:***@host/name"),
+        ("postgresql://host/name?user=me&password=secret", "postgresql://host/name?user=me&password=***"),
+        ("postgresql://host/name?password=a secret&sslmode=no", "postgresql://host/name?password=***&sslmode=no"),
+        ("mysql://user:secret@host/name?ssl_passphrase=secret", "mysql://user:***@host/name?ssl_passphrase=***"),
+        ("mssql+pyodbc:///?odbc_connect=DRIVER%3Dx%3BPWD%3Dsecret%3B&a=b", "mssql+pyodbc:///?odbc_connect=***&a=b"),
+        ("mssql+pyodbc:///?odbc_connect=DRIVER={x};PWD={a;secret}", "mssql+pyodbc:///?odbc_connect=***"),
+        ("mssql+pyodbc://host/name?Pwd=secret;Trusted=no", "mssql+pyodbc://host/name?Pwd=***;Trusted=no"),
+        ("login failed: UID%3Dsa%3BPWD%3Dsecret%3BAPP%3Dx", "login failed: UID%3Dsa%3BPWD%3D***%3BAPP%3Dx"),
+        ("sqlite:///search.db", "sqlite:///search.db"),
+        ("postgresql://user@host:5432/name", "postgresql://user@host:5432/name"),
+        ('password authentication failed for user "me"', 'password authentication failed for user "me"'),
+    ],
+)
+def test_passwords_are_hidden_wherever_a_url_has_them(text: str, shown: str) -> None:
+    assert without_password(text) == shown
+
+
+def shared(path: Path) -> SharedEvaluations:
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        return {"loss": quality(architecture)}
+
+    return SharedEvaluations(str(path), NAME, SPACE, evaluate, ["loss"], {}, stale_s=0.5, poll_s=0.02)
+
+
+def test_a_journal_whose_last_line_is_half_written_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Also where its writer is killed while others are at work."""
+    whole, torn = tmp_path / "whole.log", tmp_path / "torn.log"
+    assert len(list(shared(whole)(EVERY[:3]))) == 3
+    content = whole.read_bytes()
+    for length in (1, 30, 100):
+        torn.write_bytes(content[:-length])
+        worker = shared(torn)
+        with torn.open("ab") as file:
+            file.write(b'{"op_code": 8, "work')
+        caplog.clear()
+        assert len(list(worker(EVERY[:4]))) == 4
+        assert "torn.log: removed its last line, which was only half written" in caplog.text
+        assert len(list(shared(torn)(EVERY[:4]))) == 4
+        assert all(json.loads(line) for line in torn.read_text().splitlines())
+
+
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("the last line has no break")
+    with pytest.raises(DataError, match="it was left as it is, give another file name"):
+        shared(thesis)
+    assert thesis.read_text() == "the last line has no break" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_settings_that_no_search_has_written_are_one_line(tmp_path: Path) -> None:
+    arguments = (f"sqlite:///{tmp_path}/search.db", "study", ["loss"], {"seed": 1})
+    open_study(*arguments).set_user_attr(SETTINGS, "text")
+    with pytest.raises(ConfigError, match="holds what no search has written"):
+        patiently(open_study, *arguments)
+
+
+@pytest.mark.parametrize(
+    "attribute", [{OPENED: "text"}, {OPENED: {"x": []}}, {OPENED: {"1": 2}}, {CLAIM: ["x"]}, {CLAIM: [10**9] * 3}]
+)
+def test_trials_that_no_search_has_written_are_one_line(attribute: dict[str, Any], tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    study = open_study(f"sqlite:///{tmp_path}/search.db", "study", ["loss"], {"seed": 1})
+    study.add_trial(optuna.create_trial(state=optuna.trial.TrialState.RUNNING, system_attrs=attribute))
+    with pytest.raises(ConfigError, match="holds what no search has written"):
+        patiently(lambda: History(SPACE).read(study.get_trials(), ["loss"], [1]))

@@ -58,7 +58,7 @@ def test_networks_larger_than_any_it_learned_from_have_scores() -> None:
     ("space", "operations"),
     [
         (get_space("hat_small"), 11),  # as before there were further kinds: searches of before go on
-        (get_space("mformer_small"), 11),
+        (get_space("mformer_translation_small"), 11),
         (with_attention(SPACE, "local", encoder=("softmax", "local")), 12),
         (get_space("vit_cifar10_small"), 5),
         (get_space("mformer_cifar10_small"), 6),
@@ -69,7 +69,7 @@ def test_the_network_is_made_for_what_the_space_chooses(space: SearchSpace, oper
     assert kind_of(space).operations_of(space) == operations
 
 
-@pytest.mark.parametrize("name", ["mformer_small", "mformer_cifar10_small"])
+@pytest.mark.parametrize("name", ["mformer_translation_small", "mformer_cifar10_small"])
 def test_kinds_of_attention_are_seen(name: str) -> None:
     space = get_space(name)
     rows = space.sample_rows(np.random.default_rng(0), 40)

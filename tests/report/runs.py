@@ -10,7 +10,7 @@ from nas_core.space import Architecture, get_space
 
 __all__ = ["made_run", "unfinished"]
 
-SPACE = get_space("mformer_small")
+SPACE = get_space("mformer_translation_small")
 
 
 def _size(architecture: Architecture) -> float:

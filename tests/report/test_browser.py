@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nas_core.locks import only_process
-from nas_core.report import read_run, write_comparison, write_report
+from nas_core.report import Column, Page, Table, read_run, write_comparison, write_report
 from tests.report.browser import CONTRAST, opened_browser, point_of, unnamed, visited
 from tests.report.runs import made_run, unfinished
 
@@ -153,6 +153,16 @@ def test_on_a_phone_in_the_dark(browser: Any, run: Path) -> None:
         left = sum(evaluation["metrics"]["loss"] <= 5.7 for evaluation in read_run(run).evaluations)
         page.wait_for_function(f"document.querySelectorAll('{ROWS}').length === {left}")
         assert overflow(page) == 0
+
+
+def test_a_wide_table_wraps(browser: Any, tmp_path: Path) -> None:
+    names = ["predicted latency (ms)", "peak memory of decoding (MB)", "best without a limit"] * 3
+    wide = Page("Wide")
+    wide.table(Table([Column("a", name, ".2f") for name in names], [{"a": 1.0}]))
+    wide.save(tmp_path / "wide.html")
+    with visited(browser, tmp_path / "wide.html", viewport={"width": 1200, "height": 800}) as page:
+        assert page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
+                             "(document.querySelector('.scroll'))") == 0  # fmt: skip
 
 
 def test_a_running_search(browser: Any, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_page_is_one_file_with_every_architecture_behind_its_point(run: Run)
     points = page.data["points"]
     assert [row["genes"] for row in points["rows"]] == [entry["genes"] for entry in journal]
     titles, units = ([field[part] for field in points["fields"]] for part in ("title", "unit"))
-    assert titles == ["loss", "predicted latency", "top-1", "parameters", "evaluated by", "best of"]
+    assert titles == ["loss", "predicted latency", "top-1", "parameters", "search", "best"]
     assert units == ["bits per token", "ms", "%", "M", "", ""]
     assert points["rows"][3]["values"][:2] == [journal[3]["metrics"]["loss"], journal[3]["metrics"]["latency_ms"]]
     assert set(points["shown"]) == set(NAMES) - {"encoder.layers"}  # it has one option
@@ -93,7 +93,7 @@ def test_facts_come_before_fingerprints(run: Run) -> None:
     facts, _, details = text.partition("<details><summary>Fingerprints")
     for name, value in {
         "run folder": str(folder), "checkpoint": "/models/supernet.pt", "data": "/corpora/x", "of it, evaluated": "60",
-        "searched for": "least loss",
+        "objective": "minimise loss",
     }.items():  # fmt: skip
         assert f"<dt>{name}</dt><dd>{value}</dd>" in facts
     assert re.search(r"<dt>started</dt><dd>20\d\d-\d\d-\d\d \d\d:\d\d UTC</dd>", facts)
@@ -101,6 +101,29 @@ def test_facts_come_before_fingerprints(run: Run) -> None:
     assert re.search(r"<dt>machine</dt><dd>.*\d+ cores</dd>", facts)
     assert "ab" * 32 not in facts and f"<dt>checkpoint (SHA-256)</dt><dd>{'ab' * 32}</dd>" in details
     assert ">None<" not in text and "latency model" not in facts
+
+
+@pytest.mark.parametrize(
+    ("settings", "notes", "source", "extracted"),
+    [
+        ({}, {}, "with the value that the evaluation function of the search returned", False),
+        ({}, {"engine": "NNI"}, "with the result of its NNI trial", False),
+        ({"checkpoint_sha256": "ab"}, {}, "evaluated with inherited weights of the supernet", True),
+        (
+            {"checkpoint_sha256": "ab", "calibration_sha256": "cd"},
+            {"checkpoint": "/models/supernet.pt"},
+            "with the value that a calibration estimates from inherited weights of the supernet",
+            True,
+        ),
+    ],
+)
+def test_values_are_called_what_they_are(
+    run: Run, settings: dict[str, Any], notes: dict[str, Any], source: str, extracted: bool
+) -> None:
+    page = ReadPage(write_report(run(evaluations=3, settings=settings, notes=notes)).read_text(encoding="utf-8"))
+    assert f"Each dot is an architecture {source}: " in page.text
+    assert ("inherited weights" in page.text) == extracted
+    assert ("extract" in page.data["points"]["file"]["summary"]) == extracted
 
 
 @pytest.mark.parametrize(
@@ -139,7 +162,7 @@ def test_what_is_maximised_is_shown_as_it_is(run: Run) -> None:
     page = ReadPage(write_report(folder).read_text(encoding="utf-8"))
     front = next(trace for name, trace in page.traces(0).items() if name.startswith("Pareto front"))
     assert front["y"] == sorted(front["y"]) and len(front["y"]) > 1 and min(front["y"]) > 0
-    assert "-top1" not in page.text and "most top-1 (%)" in page.text
+    assert "-top1" not in page.text and "maximise top-1 (%)" in page.text
     best = [value for value in page.figures[-1]["data"][0]["y"] if value is not None]
     assert best == sorted(best)
     assert (folder / "evaluations.csv").read_text().splitlines()[0].startswith("index,search,key,error,top1,latency_ms")
@@ -238,7 +261,7 @@ def test_runs_that_cannot_be_compared(run: Run, tmp_path: Path, capsys: pytest.C
     (tmp_path / "x.html").touch()
     capsys.readouterr()
     for arguments, message in (
-        ([one, top1], "searched for least loss"),
+        ([one, top1], "is to minimise loss"),
         ([one, one], "is given twice"),
         ([one, other, "--out", tmp_path / "x.html"], "--force"),
         ([one, other, "--out", tmp_path / "x.png"], "ends in .html"),

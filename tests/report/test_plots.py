@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from nas_core.report import architecture, architecture_picture, plots
+from nas_core.report.page import interactive
 from nas_core.space import Architecture
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -95,3 +96,17 @@ def test_bars_are_ordered_by_the_first_series(monkeypatch):
     assert axes.yaxis_inverted() and len(axes.patches) == 30
     boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
     assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))  # no name covers another
+
+
+def test_numbers_of_near_limits_stand_in_different_lines() -> None:
+    assert plots.limit_lines([2.05, 1.9, 1.91, 1.92], [1.7, 2.05]) == [(1.9, 0), (1.91, 1), (1.92, 2), (2.05, 0)]
+    assert plots.limit_lines([8.0], [8.0]) == [(8.0, 0)]
+    shown = interactive.fronts([interactive.Cloud("a", [1.7, 2.05], [3.0, 2.0], [0, 1])], "x", "y", [1.9, 1.91])
+    assert [note.get("yshift", 0) for note in shown["layout"]["annotations"]] == [0, -16]
+
+
+def test_names_of_points_cover_no_other_name_and_stay_in_the_picture() -> None:
+    points = [(0.0, 0.0), (10.0, 10.0)]
+    left = [("≤ 1.8 ms", 0.0, 5.0), ("≤ 1.9 ms", 0.0, 5.0), ("≤ 2 ms", 0.0, 5.0)]
+    assert plots.name_places(left, points) == [("top", "right"), ("bottom", "right"), None]
+    assert plots.name_places([("≤ 8 ms", 5.0, 5.0), ("", 5.0, 5.0)], points) == [("bottom", "left"), None]

@@ -179,9 +179,10 @@ def test_words_for_people():
     assert limit_label("latency_ms<=8.25") == "≤ 8.25 ms"
     assert limit_label("params_m<=2") == "≤ 2 M parameters"
     assert limit_label("latency_ms<=8 params_m<=2") == "≤ 8 ms, ≤ 2 M parameters"
-    assert limit_label("unlimited") == "unlimited"
+    assert limit_label("unlimited") == "without a limit"
     text = describe(Architecture({**GENES, "qkv_dim": 128}))
     assert text == "encoder: ffn_dim 256/512, layers 2; decoder: ffn_dim 256, layers 1; qkv_dim 128"
+    assert describe(Architecture({"a": [8, 8, 8, 4, 4]})) == "a 8x3/4/4"
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf")])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,70 @@ def test_it_is_the_front_whatever_the_order(seed: int) -> None:
     assert forwards.entries == backwards.entries
     vectors = [forwards.vector(entry.metrics) for entry in forwards]
     assert vectors == sorted(vectors)
+
+
+@dataclass
+class NaiveArchive:
+    """The plain twin: every pair is compared, one objective at a time."""
+
+    objectives: Sequence[str]
+    kept: dict[Architecture, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, architecture: Architecture, metrics: dict[str, float]) -> bool:
+        def dominates(one: dict[str, float], other: dict[str, float]) -> bool:
+            pairs = [(one[name], other[name]) for name in self.objectives]
+            return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+        finite = all(math.isfinite(metrics.get(name, math.nan)) for name in self.objectives)
+        if architecture in self.kept or not finite or any(dominates(there, metrics) for there in self.kept.values()):
+            return False
+        self.kept = {one: there for one, there in self.kept.items() if not dominates(metrics, there)}
+        self.kept[architecture] = metrics
+        return True
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_it_is_its_plain_twin(count: int, seed: int, tmp_path: Path) -> None:
+    """With ties, architectures that come twice, and values that are missing or not finite; on fronts of many points."""
+    rng = np.random.default_rng(seed)
+    objectives = OBJECTIVES[:count]
+    archive, naive = ParetoArchive(objectives), NaiveArchive(objectives)
+    for _ in range(400):
+        values = rng.integers(0, 60, count) - 60.0 * rng.integers(0, 2)
+        values[-1] = rng.integers(0, 4) - values[:-1].sum()  # most stand on or near one front
+        metrics = dict(zip(objectives, values.tolist(), strict=True)) | {"other": float(rng.random())}
+        if rng.random() < 0.05:
+            metrics[objectives[0]] = float(rng.choice([np.nan, np.inf, -np.inf]))
+        if rng.random() < 0.02:
+            del metrics[objectives[-1]]
+        architecture = Architecture({"n": int(rng.integers(0, 350))})
+        assert archive.add(architecture, metrics) == naive.add(architecture, metrics)
+        assert (architecture in archive) == (architecture in naive.kept)
+    wanted = sorted(
+        (Entry(one, metrics) for one, metrics in naive.kept.items()),
+        key=lambda entry: (tuple(entry.metrics[name] for name in objectives), entry.architecture.key),
+    )
+    assert archive.entries == wanted and len(archive) == len(wanted)
+    archive.save(tmp_path / "pareto.json")
+    saved = json.loads((tmp_path / "pareto.json").read_text())["entries"]
+    assert saved == [entry.to_dict() for entry in wanted]
+
+
+def test_what_enters_a_front_touches_no_other_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time of an entry would grow with all that the interpreter does for each of the others."""
+    hashed: list[Architecture] = []
+    plain_hash = Architecture.__hash__
+
+    def counted(architecture: Architecture) -> int:
+        hashed.append(architecture)
+        return plain_hash(architecture)
+
+    monkeypatch.setattr(Architecture, "__hash__", counted)
+    archive = ParetoArchive(["loss", "latency_ms"])
+    for n in range(300):
+        assert archive.add(Architecture({"n": n}), {"loss": n, "latency_ms": -n})
+    assert len(hashed) <= 3 * 300
 
 
 def test_add_tells_whether_it_entered() -> None:

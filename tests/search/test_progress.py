@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nas_core.search import progress
+from nas_core.search import Constraint, HATEvolution, InfeasibleError, RandomConfig, RandomSearch, progress, search
 from nas_core.search.progress import Progress, duration
 from nas_core.space import Architecture
-from tests.contracts.strategy import quality
-from tests.search.runs import journal, run
+from nas_core.space.slots import Rows
+from tests.contracts.strategy import SPACE, limit, quality
+from tests.search.runs import CONFIG, journal, run
 
 
 class Clock:
@@ -51,7 +53,9 @@ def test_it_is_said_after_the_first_evaluations_and_once_a_minute(
     evaluations = len(journal(tmp_path))
     first, estimate, *minutes, last = log(tmp_path)
     assert first == "at most 65 evaluations to come"
-    assert estimate == "3 s each: about 3 min for at most 60 more; Ctrl-C stops, the same command continues"
+    assert estimate == (
+        "3 s each: about 3 min for at most 60 more, and the search's own work; Ctrl-C stops, the same command continues"
+    )
     assert last == f"ended: {evaluations} evaluated in {duration(3 * evaluations)}"
     assert len(minutes) == 3 * evaluations // 60
     assert minutes[1].startswith("latency_ms<=3000: 40 of at most 65 known, 40 of them evaluated now, best loss ")
@@ -76,9 +80,35 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     assert (tmp_path / "search.log").read_bytes() == before
 
 
+class Pondering(HATEvolution):
+    """Evolution that takes half a minute to propose a generation, as one does that fits a predictor."""
+
+    clock: Clock
+
+    def _propose(self) -> Rows | None:
+        if self.generation:
+            self.clock.now += 30.0
+        return super()._propose()
+
+
+def test_the_own_work_of_a_strategy_counts(tmp_path: Path, clock: Clock) -> None:
+    """An evaluation takes 0.1 s, so that the search takes 30 s for each generation and next to nothing else."""
+    strategy = Pondering(SPACE, [limit(3000.0)], CONFIG, seed=3)
+    strategy.clock = clock
+    began = clock.now
+    search(strategy, taking(clock, 0.1), tmp_path, progress=False)
+    (first, place), (again, later) = (
+        (line, at) for at, line in enumerate(log(tmp_path)) if re.match(r"\S+ s each", line)
+    )
+    assert first.startswith("0.1 s each: about 6 s for at most 60 more, and the search's own work;") and place == 1
+    said = re.match(r"1.6 s each with the search's own work: about (\d+) s for at most 45 more$", again)
+    assert said is not None and later == 2
+    assert float(said[1]) == pytest.approx(clock.now - began - 32.0, rel=0.3)  # 20 evaluations, 30 s before them
+
+
 def test_slow_evaluations_are_not_waited_for(tmp_path: Path, clock: Clock) -> None:
     run(tmp_path, taking(clock, 600.0), limits=(3000.0,))
-    assert log(tmp_path)[1] == "10 min each: about 10.7 h for at most 64 more; Ctrl-C stops, the same command continues"
+    assert log(tmp_path)[1].startswith("10 min each: about 10.7 h for at most 64 more, and the search's own work; Ctrl")
 
 
 def test_several_at_once_are_timed_together(tmp_path: Path, clock: Clock) -> None:
@@ -136,3 +166,27 @@ def test_without_a_terminal_the_lines_are_printed(
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_strategy_says_what_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    def predict(rows: np.ndarray) -> np.ndarray:
+        clock.now += 2.0 * len(rows)
+        return limit(3000.0).predict_rows(rows)
+
+    slow = Constraint("latency_ms", 3000.0, predict, together=4)
+    RandomSearch(SPACE, [slow], RandomConfig(evaluations=40, batch=40)).start()
+    first, *_ = capsys.readouterr().err.splitlines()
+    found = r"looking for architectures within latency_ms<=3000: \d+ of 40 among 12 after 2\d s, about \d+ (s|min) left"
+    assert re.fullmatch(found, first)
+
+
+def test_a_slow_predictor_gives_up_early() -> None:
+    asked: list[int] = []
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return np.full(len(rows), 2.0)
+
+    with pytest.raises(InfeasibleError, match="lowest values reached: latency_ms 2"):
+        RandomSearch(SPACE, [Constraint("latency_ms", 1.0, predict, together=8)], RandomConfig(batch=10)).start()
+    assert sum(asked) < 1000

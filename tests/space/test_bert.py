@@ -20,7 +20,7 @@ class TestSuperShaper(SpaceContract):
 
 class TestHomogeneous(SpaceContract):
     def make(self) -> SearchSpace:
-        return get_space("mos_bert_homogeneous")
+        return get_space("bert_base")
 
 
 class TestSuperShaperSmall(SpaceContract):
@@ -30,7 +30,7 @@ class TestSuperShaperSmall(SpaceContract):
 
 class TestHomogeneousSmall(SpaceContract):
     def make(self) -> SearchSpace:
-        return get_space("mos_bert_homogeneous_small")
+        return get_space("bert_small")
 
 
 class TestElasticDepth(SpaceContract):
@@ -43,7 +43,7 @@ class TestElasticDepth(SpaceContract):
 
 
 def test_sizes_are_those_of_the_paper() -> None:
-    shaped, homogeneous = get_space("supershaper_bert"), get_space("mos_bert_homogeneous")
+    shaped, homogeneous = get_space("supershaper_bert"), get_space("bert_base")
     assert shaped.cardinality() == 13_841_287_201 == 7**12 and homogeneous.cardinality() == 550
     assert homogeneous.feature_names("layers") == ["layers", "hidden_dim", "ffn_ratio", "heads"]
     assert len(shaped.feature_names("layers")) == 1 + 12, "the constant depth and each layer's width"
@@ -59,12 +59,10 @@ def test_widths_and_what_lies_between() -> None:
     assert joint_sizes(architecture) == ((128, 32), (32, 64), (64, 64), (64, 128), (128, 128))
     assert [layer.qkv_dim for layer in encoder_layers(architecture)] == [32, 64, 64, 128]
     assert {layer.ffn_dim for layer in encoder_layers(architecture)} == {512}
-    plain = get_space("mos_bert_homogeneous").smallest()
+    plain = get_space("bert_base").smallest()
     assert joint_sizes(plain) == () and network_width(plain) == 120
     assert encoder_layers(plain) == (TransformerLayer(240, 6, 120, "softmax"),) * 12
-    odd = get_space("mos_bert_homogeneous_small").validate(
-        Architecture({"layers": 4, "hidden_dim": 112, "ffn_ratio": 3.0, "heads": 4})
-    )
+    odd = get_space("bert_small").validate(Architecture({"layers": 4, "hidden_dim": 112, "ffn_ratio": 3.0, "heads": 4}))
     assert encoder_layers(odd)[0].ffn_dim == 336
     roberta = get_space("roberta_small").largest()
     assert network_width(roberta) == 128 and layer_widths(roberta) == (128,) * 4 and joint_sizes(roberta) == ()

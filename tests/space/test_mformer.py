@@ -12,7 +12,7 @@ from tests.contracts.space import SpaceContract
 
 class TestMFormer(SpaceContract):
     def make(self) -> SearchSpace:
-        return get_space("mformer_small")
+        return get_space("mformer_translation_small")
 
 
 def test_sizes_of_table_1() -> None:
@@ -50,7 +50,7 @@ def test_the_kind_of_attention_changes_no_size() -> None:
 
 def test_any_kinds_of_attention_have_codes_of_their_own_between_the_published_ones() -> None:
     """So that smallest and largest stay what they were, and no two kinds look alike to a router or a latency model."""
-    published = get_space("mformer_small").choice("encoder.self_attention")
+    published = get_space("mformer_translation_small").choice("encoder.self_attention")
     assert published.options[0] == ("softmax", "linear")
     assert published.codes == (("linear", 0.0), ("softmax", 1.0))
     space = with_attention(get_space("hat_small"), "more", ("softmax", "linear", "local", "theirs"))

@@ -34,7 +34,7 @@ def config(data: Path, output: Path, **changes: Any) -> TrainConfig:
     values = {
         "data": str(data),
         "output": str(output),
-        "model": "mformer_small_supernet",
+        "model": "mformer_cifar10_small_supernet",
         "search_space": str(space_file(output.parent)),
         "val_count": 24,
         "batch_size": 16,

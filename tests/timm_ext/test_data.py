@@ -126,3 +126,25 @@ def test_wrong_input_is_explained(npz: Path, folder: Path, tmp_path: Path) -> No
         open_splits(npz, None, 72, 1)
     with pytest.raises(ConfigError, match="--train-count 60, but there are 52"):
         open_splits(npz, None, 20, 1, train_count=60)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": np.full(72, 7)}, "labels outside its 2 classes"),
+        ({"label": np.full(72, -1)}, "labels outside its 2 classes"),
+        ({"label": np.zeros((72, 1))}, "arrays of arrays"),
+        ({"label": np.array(["red"] * 72)}, "no npz with"),
+        ({"offset": "falls"}, "offsets that fall"),
+        ({"offset": np.array(3)}, "arrays of arrays"),
+        ({"data": np.zeros(9, np.float32)}, "data of float32"),
+    ],
+)
+def test_arrays_of_others_are_checked(change: dict[str, Any], message: str, npz: Path, tmp_path: Path) -> None:
+    with np.load(npz) as table:
+        arrays = dict(table)
+    if change.get("offset") is not None and isinstance(change["offset"], str):
+        change = {"offset": np.concatenate([[10**6], arrays["offset"][1:]])}
+    np.savez(tmp_path / "odd.npz", **{**arrays, **change})
+    with pytest.raises(DataError, match=message):
+        JpegFile(tmp_path / "odd.npz")

@@ -26,8 +26,8 @@ def supernet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("supernet")
     torch.manual_seed(0)
     options = {"search_space": str(space_file(folder)), "mos": "neuron"}
-    model = timm.create_model("mformer_small_supernet", num_classes=3, **options)
-    save_checkpoint(folder / "supernet.pt", model, arch="mformer_small_supernet", epoch=0)
+    model = timm.create_model("mformer_cifar10_small_supernet", num_classes=3, **options)
+    save_checkpoint(folder / "supernet.pt", model, arch="mformer_cifar10_small_supernet", epoch=0)
     return folder / "supernet.pt"
 
 

@@ -150,14 +150,16 @@ def test_extracted_subnets_compute_what_the_supernet_does(run: Path, tmp_path: P
     with supernet.using(architecture):
         expected = supernet(images())
     torch.testing.assert_close(static(images()), expected, atol=1e-5, rtol=1e-5)
-    named = timm.create_model("mos_vit_small", num_classes=2, subnet=architecture, checkpoint_path=str(out)).eval()
+    named = timm.create_model("vit_cifar10_small", num_classes=2, subnet=architecture, checkpoint_path=str(out)).eval()
     torch.testing.assert_close(named(images()), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_checkpoints_of_timms_trainer(tmp_path: Path) -> None:
     options = {"search_space": str(space_file(tmp_path)), "mos": "layer"}
-    model = timm.create_model("mformer_small_supernet", num_classes=3, **options)
-    args = argparse.Namespace(model="mformer_small_supernet", model_kwargs=options, gp=None, img_size=None, lr=0.1)
+    model = timm.create_model("mformer_cifar10_small_supernet", num_classes=3, **options)
+    args = argparse.Namespace(
+        model="mformer_cifar10_small_supernet", model_kwargs=options, gp=None, img_size=None, lr=0.1
+    )
     saver = CheckpointSaver(model, torch.optim.SGD(model.parameters(), 0.1), args, checkpoint_dir=str(tmp_path))
     saver.save_checkpoint(0, metric=50.0)
     (checkpoint,) = tmp_path.glob("checkpoint-0*")

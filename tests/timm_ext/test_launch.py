@@ -58,7 +58,7 @@ space, out, updates = sys.argv[1], sys.argv[2], int(sys.argv[3])
 args = SimpleNamespace(device="cpu")
 device = init_distributed_device(args)
 torch.manual_seed(args.rank)  # timm seeds workers differently; the wrapper shares the first one's weights
-model = timm.create_model("mformer_small_supernet", search_space=space, num_classes=2)
+model = timm.create_model("mformer_cifar10_small_supernet", search_space=space, num_classes=2)
 task = ClassificationTask(model, device=device, verbose=False)
 if args.distributed:
     task.prepare_distributed(device_ids=[device], broadcast_buffers=True)
@@ -109,7 +109,7 @@ def test_the_wrapper_is_changed_inside_the_block_alone(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(DistributedDataParallel, "__init__", noted)
     wrapper: Any = DistributedDataParallel
-    models = [timm.create_model(name) for name in ("mos_vit_small_supernet", "mos_vit_small", "resnet18")]
+    models = [timm.create_model(name) for name in ("mos_vit_cifar10_small_supernet", "vit_cifar10_small", "resnet18")]
     with wrapping_subnets():
         for model in (*models, torch.nn.Sequential(models[0])):
             wrapper.__init__(object(), model, device_ids=[torch.device("cpu")], broadcast_buffers=False)
@@ -123,7 +123,16 @@ def test_timms_own_trainer_on_two_workers(folder: Path, tmp_path: Path) -> None:
     checkout = os.environ.get("NAS_EXT_TIMM", "")
     if not checkout:
         pytest.skip("NAS_EXT_TIMM names no checkout of timm")
-    options = ["--data-dir", str(folder), "--model", "mformer_small_supernet", "--num-classes", "2", "--device", "cpu"]
+    options = [
+        "--data-dir",
+        str(folder),
+        "--model",
+        "mformer_cifar10_small_supernet",
+        "--num-classes",
+        "2",
+        "--device",
+        "cpu",
+    ]
     short = ["--epochs", "2", "--warmup-epochs", "0", "-b", "4", "--grad-accum-steps", "2", "--lr", "0.01"]
     files = ["--opt", "adamw", "--workers", "0", "--no-prefetcher", "--output", str(tmp_path), "--experiment", "run"]
     for code, _, said in start(2, "-m", "timm_ext.launch", f"{checkout}/train.py", *options, *short, *files):

@@ -12,6 +12,7 @@ from timm.data import resolve_model_data_config
 from timm.models import group_parameters
 from timm.optim import create_optimizer_v2
 
+from nas_core.cli import space as cli
 from nas_core.errors import ArchitectureError, ConfigError, UnknownChoiceError
 from nas_core.layers import MoSLinear
 from nas_core.models.image.costs import parameters
@@ -39,6 +40,15 @@ def test_names_are_found_and_configured(name: str) -> None:
     assert model.is_supernet == name.endswith("supernet")
     assert dict(model.named_modules())[model.pretrained_cfg["classifier"]] is model.get_classifier()
     assert model.pretrained_cfg["first_conv"] + ".weight" in dict(model.named_parameters())
+
+
+def test_space_list_has_every_model_at_its_space() -> None:
+    listed = {name: space for space, names in cli.MODELS.items() for name in names if name in MODELS}
+    assert set(MODELS) - set(listed) == {"cosformer_star_cifar10", "vanilla_linear_cifar10", "vanilla_softmax_cifar10"}
+    for name, space in listed.items():
+        with torch.device("meta"):
+            model = timm.create_model(name)
+        assert model.space.name == space if model.is_supernet else model.space.largest() in get_space(space)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,7 @@ def test_features_head_and_classifier(name: str) -> None:
 
 
 def test_intermediate_features() -> None:
-    model = timm.create_model("mformer_small_cifar10").eval()
+    model = timm.create_model("mformer_cifar10_small").eval()
     final, outputs = model.forward_intermediates(images())
     assert [tuple(output.shape) for output in outputs] == [(2, 128, 8, 8)] * 6
     assert torch.allclose(final, model.forward_features(images()))
@@ -86,14 +96,14 @@ def test_intermediate_features() -> None:
 
 
 def test_features_only() -> None:
-    backbone = timm.create_model("mformer_small_cifar10", features_only=True, out_indices=(1, 3))
+    backbone = timm.create_model("mformer_cifar10_small", features_only=True, out_indices=(1, 3))
     assert [tuple(output.shape) for output in backbone(images())] == [(2, 128, 8, 8)] * 2
     assert backbone.feature_info.channels() == [128, 128]
     assert backbone.feature_info.reduction() == [4, 4]
     assert len(backbone.model.net.layers) == 4
 
 
-@pytest.mark.parametrize("name", ["mformer_small_cifar10", "mos_vit_small_supernet"])
+@pytest.mark.parametrize("name", ["mformer_cifar10_small", "mos_vit_cifar10_small_supernet"])
 def test_groups_of_parameters(name: str) -> None:
     model = timm.create_model(name)
     names = {parameter for parameter, _ in model.named_parameters()}
@@ -109,22 +119,22 @@ def test_groups_of_parameters(name: str) -> None:
 
 
 def test_image_sizes_and_channels(tmp_path: Path) -> None:
-    model = timm.create_model("mformer_small_cifar10").eval()
+    model = timm.create_model("mformer_cifar10_small").eval()
     free = model(images(48))
     torch.save(model.state_dict(), tmp_path / "model.pt")
-    fixed = timm.create_model("mformer_small_cifar10", img_size=48, checkpoint_path=str(tmp_path / "model.pt")).eval()
+    fixed = timm.create_model("mformer_cifar10_small", img_size=48, checkpoint_path=str(tmp_path / "model.pt")).eval()
     assert fixed.net.positions.shape[0] == 12 * 12 + 1
     assert resolve_model_data_config(fixed)["input_size"] == (3, 48, 48)
     assert torch.allclose(fixed(images(48)), free, atol=1e-5)
     model.set_input_size(48)
     assert torch.allclose(model(images(48)), free, atol=1e-5)
     assert resolve_model_data_config(model)["input_size"] == (3, 48, 48)
-    gray = timm.create_model("mformer_small_cifar10", in_chans=1)
+    gray = timm.create_model("mformer_cifar10_small", in_chans=1)
     assert gray(images(channels=1)).shape == (2, 10)
     with pytest.raises(ConfigError, match="30 x 30 pixels do not divide"):
         model(images(30))
     with pytest.raises(ConfigError, match="img_size"):
-        timm.create_model("mformer_small_cifar10", img_size=(32, 32, 3))
+        timm.create_model("mformer_cifar10_small", img_size=(32, 32, 3))
 
 
 def test_the_size_that_positions_are_stored_for() -> None:
@@ -138,7 +148,7 @@ def test_the_size_that_positions_are_stored_for() -> None:
 
 
 def test_gradient_checkpointing() -> None:
-    model = timm.create_model("mformer_small_cifar10")
+    model = timm.create_model("mformer_cifar10_small")
     gradients = []
     for enable in (False, True):
         model.set_grad_checkpointing(enable)
@@ -154,29 +164,29 @@ def test_subnets_and_spaces_by_argument(tmp_path: Path) -> None:
     file = space_file(tmp_path)
     given: list[Any] = [tmp_path / "A.json", str(tmp_path / "A.json"), architecture.to_dict(), architecture]
     for subnet in given:
-        model = timm.create_model("mformer_small_supernet", subnet=subnet)
+        model = timm.create_model("mformer_cifar10_small_supernet", subnet=subnet)
         assert (model.is_supernet, model.architecture) == (False, architecture)
-    assert timm.create_model("mos_vit_small", subnet=architecture).architecture == architecture
-    supernet = timm.create_model("mformer_small_supernet", search_space=file)
+    assert timm.create_model("vit_cifar10_small", subnet=architecture).architecture == architecture
+    supernet = timm.create_model("mformer_cifar10_small_supernet", search_space=file)
     assert supernet.space == SPACE
     bare = {name: gene for name, gene in architecture.items() if name not in SPACE.fixed}
-    model = timm.create_model("mformer_small_supernet", search_space=file, subnet=bare)
+    model = timm.create_model("mformer_cifar10_small_supernet", search_space=file, subnet=bare)
     assert model.architecture == architecture
     image = image_architecture("cosformer_star_cifar10")
     with pytest.raises(ArchitectureError, match=r"outside space|is fixed to"):
-        timm.create_model("mformer_small_supernet", search_space="mformer_cifar10_small", subnet=image)
+        timm.create_model("mformer_cifar10_small_supernet", search_space="mformer_cifar10_small", subnet=image)
     with pytest.raises(ConfigError, match="subnet is a int"):
-        timm.create_model("mformer_small_cifar10", subnet=3)
+        timm.create_model("mformer_cifar10_small", subnet=3)
     with pytest.raises(UnknownChoiceError, match="search space"):
-        timm.create_model("mformer_small_supernet", search_space="mformer_small_space")
+        timm.create_model("mformer_cifar10_small_supernet", search_space="mformer_small_space")
 
 
 def test_experts() -> None:
-    supernet = timm.create_model("mos_vit_small_supernet")
+    supernet = timm.create_model("mos_vit_cifar10_small_supernet")
     assert any(isinstance(module, MoSLinear) for module in supernet.modules())
-    static = timm.create_model("mos_vit_small_supernet", subnet=get_space("vit_cifar10_small").smallest())
+    static = timm.create_model("mos_vit_cifar10_small_supernet", subnet=get_space("vit_cifar10_small").smallest())
     assert not any(isinstance(module, MoSLinear) for module in static.modules())
-    mixed = timm.create_model("mformer_small_supernet", mos="layer", mos_experts=3, mos_router_hidden=16)
+    mixed = timm.create_model("mformer_cifar10_small_supernet", mos="layer", mos_experts=3, mos_router_hidden=16)
     assert {len(m.weight) for m in mixed.modules() if isinstance(m, MoSLinear)} == {3}
 
 
@@ -188,10 +198,10 @@ def test_supernets_draw_while_training_and_take_up_where_they_stopped() -> None:
             seen.append(model.architecture)
         return seen
 
-    model = timm.create_model("mformer_small_supernet", architecture_seed=3).train()
+    model = timm.create_model("mformer_cifar10_small_supernet", architecture_seed=3).train()
     seen = drawn(model, 4)
     assert seen == [model.draw(update) for update in range(4)]
-    other = timm.create_model("mformer_small_supernet", architecture_seed=3).train()
+    other = timm.create_model("mformer_cifar10_small_supernet", architecture_seed=3).train()
     other.load_state_dict(model.state_dict())
     assert drawn(other, 2) == [model.draw(4), model.draw(5)]
     model.eval()
@@ -204,4 +214,4 @@ def test_supernets_draw_while_training_and_take_up_where_they_stopped() -> None:
     with pytest.raises(ArchitectureError), model.using(image_architecture("cosformer_star_cifar10")):
         pass
     with pytest.raises(UnknownChoiceError, match="way to draw"):
-        timm.create_model("mformer_small_supernet", architecture_draw="hat")
+        timm.create_model("mformer_cifar10_small_supernet", architecture_draw="hat")

@@ -37,7 +37,7 @@ EXPORTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kinds", KINDS)
 def test_a_mixed_network_runs_in_onnxruntime(kinds: str, export: str, tmp_path: Path) -> None:
     architecture = Architecture({**SPACE.largest(), "attention": kinds.split()})
-    model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
+    model = timm.create_model("mformer_cifar10_small_supernet", subnet=architecture).eval()
     path, images = str(tmp_path / "model.onnx"), torch.randn(2, 3, 32, 32)
     torch.onnx.export(model, (images,), path, verbose=False, **EXPORTS[export])
     session = onnxruntime.InferenceSession(path)
@@ -49,7 +49,7 @@ def test_a_mixed_network_runs_in_onnxruntime(kinds: str, export: str, tmp_path: 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_a_mixed_network_can_be_traced(kinds: str) -> None:
     architecture = Architecture({**SPACE.largest(), "attention": kinds.split()})
-    model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
+    model = timm.create_model("mformer_cifar10_small_supernet", subnet=architecture).eval()
     with torch.no_grad():
         traced = torch.jit.trace(model, torch.randn(2, 3, 32, 32))
         images = torch.randn(2, 3, 32, 32)

@@ -18,7 +18,7 @@ pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 @pytest.mark.onnx
 def test_every_operator_of_a_mixed_network_is_known(tmp_path: Path) -> None:
     architecture = Architecture({**SPACE.largest(), "attention": ("softmax", "linear")})
-    model = timm.create_model("mformer_small_supernet", subnet=architecture).eval()
+    model = timm.create_model("mformer_cifar10_small_supernet", subnet=architecture).eval()
     path = str(tmp_path / "model.onnx")
     torch.onnx.export(
         model, (torch.randn(2, 3, 32, 32),), path, dynamo=True, dynamic_shapes=({0: "batch"},), verbose=False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.options import options_of
+from nas_core.options import Option, options_of
 from tests.timm_ext.running import SPACE, config, train
 from timm_ext.building import build_model
 from timm_ext.checkpoint import load_model
@@ -51,23 +51,38 @@ def test_the_compiler_may_be_left_unsaid() -> None:
     [
         ({"sampling": "greedy"}, UnknownChoiceError, "way of sampling"),
         ({"precision": "float16"}, UnknownChoiceError, "expected one of fp32, tf32, bf16, fp16"),
-        ({"updates": -1}, ConfigError, "--updates -1; expected 0 or more"),
-        ({"val_count": -3}, ConfigError, "--val-count -3; expected 0 or more"),
+        ({"updates": -1}, ConfigError, "--updates is -1; expected a whole number from 0 on"),
+        ({"val_count": -3}, ConfigError, "--val-count is -3; expected"),
         ({"opt_betas": (0.9,)}, ConfigError, "--opt-betas 0.9; expected two numbers"),
         ({"opt_betas": (0.9, 1.0)}, ConfigError, r"--opt-betas 0.9 1.0; expected two"),
         ({"warmup_updates": 3}, ConfigError, "--warmup-updates 3 without --updates"),
         ({"warmup_updates": 3, "updates": 3}, ConfigError, "--warmup-updates 3 of --updates 3"),
-        ({"epochs": 0}, ConfigError, "--epochs 0; expected at least 1"),
-        ({"grad_accum_steps": 0}, ConfigError, "--grad-accum-steps 0; expected at least 1"),
-        ({"log_interval": 0}, ConfigError, "--log-interval 0; expected at least 1"),
+        ({"epochs": 0}, ConfigError, "--epochs is 0; expected a whole number from 1 on"),
+        ({"grad_accum_steps": 0}, ConfigError, "--grad-accum-steps is 0; expected"),
+        ({"log_interval": 0}, ConfigError, "--log-interval is 0; expected"),
+        ({"clip_grad": -1.0}, ConfigError, "--clip-grad is -1.0; expected a number from 0 on"),
+        ({"lr": float("1e-400")}, ConfigError, "--lr is 0.0; expected a number above 0"),
         ({"mixup": 0.2, "batch_size": 9}, ConfigError, "--batch-size 9 with mixup"),
-        ({"ema": 1.0}, ConfigError, "--ema 1.0"),
-        ({"scale": 0.0}, ConfigError, "--scale 0.0"),
+        ({"ema": 1.0}, ConfigError, "--ema is 1.0; expected a number from 0 to below 1"),
+        ({"scale": 0.0}, ConfigError, "--scale is 0.0; expected a number above 0 to 1"),
     ],
 )
 def test_settings_that_cannot_work(changes: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         TrainConfig(data="d", model="m", output="o", **changes)
+
+
+CHECKED_ELSEWHERE = ("mos_experts", "mos_router", "mos_rank", "stability_tau", "stability_patience")
+"""With the other settings of what is built of them."""
+NUMBERS = [option for option in options_of(TrainConfig) if option.kind in (int, float)]
+
+
+@pytest.mark.parametrize("option", [option for option in NUMBERS if not option.name.startswith(CHECKED_ELSEWHERE)])
+def test_no_number_may_be_negative(option: Option) -> None:
+    for wrong in (-1, float("nan"), float("inf")):
+        value = (wrong,) if option.many else wrong
+        with pytest.raises(ConfigError, match=option.flag):
+            TrainConfig(**{"data": "d", "model": "m", "output": "o", option.name: value})
 
 
 def test_experts_are_kept_by_checkpoints_and_bind_a_run(npz: Path, tmp_path: Path) -> None:

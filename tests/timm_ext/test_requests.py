@@ -16,14 +16,14 @@ from nas_core.errors import CheckpointError, ConfigError, NasExtError, UnknownCh
 from nas_core.layers.vision import _attention, attention_weights  # private: what a layer itself computes
 from timm_ext.model import VisionModel
 
-NAME = "mformer_small_cifar10"
+NAME = "mformer_cifar10_small"
 
 
 def images(size: int = 32) -> torch.Tensor:
     return torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("name", [NAME, "mos_vit_small_supernet"])
+@pytest.mark.parametrize("name", [NAME, "mos_vit_cifar10_small_supernet"])
 def test_attention_is_extracted_by_hooks(name: str) -> None:
     model = timm.create_model(name).eval()
     before = model(images())

@@ -255,6 +255,31 @@ def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None
         train(npz, tmp_path / "run", epochs=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epoch", "one"),
+        ("epoch", 3),
+        ("history", 5),
+        ("history", [{"epoch": 0}]),
+        ("optimizer", {"state": 1}),
+        ("optimizer", None),
+        ("scaler", [1]),
+        ("train", {"data": 3}),
+    ],
+)
+def test_damaged_fields_of_the_last_checkpoint_are_one_line(name: str, value: Any, npz: Path, tmp_path: Path) -> None:
+    trainer = Trainer(config(npz, tmp_path / "run", epochs=1))
+    trainer.history = [{"epoch": 0, "train_loss": 1.0, "loss": 1.0, "top1": 50.0}]
+    trainer.epoch = 1
+    trainer.save(tmp_path / "run" / "last.pt")
+    trainer.resume()
+    state = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
+    torch.save({**state, name: value}, tmp_path / "run" / "last.pt")
+    with pytest.raises(CheckpointError, match=r"cannot be continued|damaged settings of its training"):
+        trainer.resume()
+
+
 def test_wrong_input_is_explained(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UnknownChoiceError, match=r"unknown model \(--model\) 'mformer_smal'"):
         build_model(config(npz, tmp_path / "run", model="mformer_smal"), 2)
@@ -265,7 +290,14 @@ def test_wrong_input_is_explained(npz: Path, tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(NasExtError, match="the loss became nan at update"):
         train(npz, tmp_path / "diverged", lr=1e30)
     capsys.readouterr()
-    arguments = ["--data", str(tmp_path / "none.npz"), "--model", "mos_vit_small", "--output", str(tmp_path / "run")]
+    arguments = [
+        "--data",
+        str(tmp_path / "none.npz"),
+        "--model",
+        "vit_cifar10_small",
+        "--output",
+        str(tmp_path / "run"),
+    ]
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith("no file ")
     assert not (tmp_path / "run").exists()
@@ -279,7 +311,7 @@ def test_the_command(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         "--val-count",
         "24",
         "--model",
-        "mos_vit_small",
+        "vit_cifar10_small",
         "--subnet",
         str(tmp_path / "A.json"),
     ]

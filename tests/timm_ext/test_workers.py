@@ -81,7 +81,7 @@ def test_the_first_worker_writes(runs: Path) -> None:
 def command(npz: Path, output: Path, **changes: Any) -> list[str]:
     given = {"lr": 0.01, "warmup_epochs": 0, "search_space": settings(npz, output)["search_space"], **changes}
     options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    base = ["--data", str(npz), "--output", str(output), "--model", "mformer_small_supernet"]
+    base = ["--data", str(npz), "--output", str(output), "--model", "mformer_cifar10_small_supernet"]
     return ["-m", "timm_ext.train", *base, "--val-count", "23", "--batch-size", "8", *options]
 
 

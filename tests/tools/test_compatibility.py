@@ -104,7 +104,7 @@ def test_nothing_but_what_is_named_needs_more_than_wheels() -> None:
 
 
 def words(*, python: str = "3.12.1", **told: str) -> str:
-    """What ``nas-ext doctor`` prints, with some lines otherwise."""
+    """What ``nas-ext doctor --import`` prints, with some lines otherwise."""
     lines = ["nas-ext      0.1.0", f"python       {python} on Linux", "accelerator  none: the CPU is used"]
     for name in ("torch", "fairseq", "timm", "nni", "naslib", "optuna", "onnx"):
         said = told.get(name, "2.13.0+cpu" if name == "torch" else "not installed")

@@ -1,4 +1,5 @@
-"""tools/setup.sh: torchvision comes from torch's package index where one is given; nothing is installed here."""
+"""tools/setup.sh: torchvision comes from torch's package index where one is given, a torchaudio that does not import is
+removed; nothing is installed here."""
 
 import os
 import shutil
@@ -16,6 +17,7 @@ case "$*" in
     *get_path*) echo "$PWD" ;;
     *"m.version"*" torch") echo cpu ;;
     *"m.version"*" torchvision") echo "$FAKE_TORCHVISION" ;;
+    *"import torchaudio") [ -z "$BROKEN_TORCHAUDIO" ] ;;
 esac
 """
 
@@ -25,7 +27,7 @@ def folder(tmp_path):
     """A clone with an environment whose Python only writes down what it is asked for."""
     if not shutil.which("bash"):
         pytest.skip("no bash here")
-    for name in ("pyproject.toml", "tools/setup.sh", "nas_core/torchvision_hook.py", "nas_core/__init__.py"):
+    for name in ("pyproject.toml", "setup.py", "tools/setup.sh", "nas_core/startup.py", "nas_core/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     python = tmp_path / ".venv" / "bin" / "python"
@@ -36,10 +38,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def setup(folder, index="", torchvision=""):
+def setup(folder, index="", torchvision="", broken_torchaudio=""):
     """Run the script; returns its calls of pip and of our own modules."""
     (folder / "calls").write_text("")
-    environment = {"PATH": os.environ["PATH"], "CXX": "true", "TORCH_INDEX": index, "FAKE_TORCHVISION": torchvision}
+    environment = {
+        "PATH": os.environ["PATH"], "CXX": "true", "TORCH_INDEX": index, "FAKE_TORCHVISION": torchvision,
+        "BROKEN_TORCHAUDIO": broken_torchaudio,
+    }  # fmt: skip
     done = subprocess.run(
         ["bash", "tools/setup.sh"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -57,7 +62,6 @@ def test_torch_and_torchvision_come_from_one_index(folder):
     assert installs_of(calls, "torch==") == [INDEX]
     assert installs_of(calls, "torchvision>=") == [INDEX]
     assert any("uninstall -y torchvision" in call for call in calls)  # the one that PyPI gave an earlier setup
-    assert calls[-1].endswith("-m nas_core.torchvision_fix")
     assert [call for call in setup(folder) if " install " in call] == []  # the index was given once, and stays
 
 
@@ -65,16 +69,26 @@ def test_matching_torchvision_stays(folder):
     assert installs_of(setup(folder, INDEX, torchvision="cpu"), "torchvision>=") == []
 
 
-def test_without_an_index_the_environment_is_repaired(folder):
+def test_without_an_index_torchvision_stays(folder):
     calls = setup(folder)
     assert installs_of(calls, "torch==") == ["default"] and installs_of(calls, "torchvision>=") == []
-    assert calls[-1].endswith("-m nas_core.torchvision_fix")
     assert [call for call in setup(folder) if " install " in call] == []
     assert installs_of(setup(folder, INDEX), "torchvision>=") == [INDEX]  # an index given later is used
 
 
-def test_changed_repair_is_installed_again(folder):
+def test_changed_start_up_file_is_installed_again(folder):
     setup(folder)
-    with open(folder / "nas_core" / "torchvision_hook.py", "a", encoding="utf-8") as file:
+    with open(folder / "nas_core" / "startup.py", "a", encoding="utf-8") as file:
         file.write("# changed\n")
-    assert setup(folder)[-1].endswith("-m nas_core.torchvision_fix")
+    assert any(" -e ." in call for call in setup(folder))
+
+
+def test_torchaudio_that_does_not_import_is_removed_after_the_check(folder):
+    calls = setup(folder, broken_torchaudio="1")
+    removed, checked = (next(i for i, call in enumerate(calls) if call.endswith(end)) for end in
+                         ("pip uninstall -y torchaudio", "pip check"))  # fmt: skip
+    assert checked < removed
+
+
+def test_torchaudio_that_imports_stays(folder):
+    assert not any("torchaudio" in call for call in setup(folder))

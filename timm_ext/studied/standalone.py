@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nas_core.errors import CheckpointError, ConfigError
+from nas_core.files import real_path
 from nas_core.layers import MoSConfig
 from nas_core.options import arguments_of, config_from, options_of
 from nas_core.space import Architecture, SearchSpace, save_space
@@ -210,7 +211,7 @@ def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:
                 f"{data} has no images to train standalone networks on, only such to evaluate; expected what the"
                 f" supernet was trained on, {trained_on}, or a folder with train/ in it"
             )
-        return str(Path(data or trained_on).resolve()), ""
+        return str(real_path(data or trained_on)), ""
     validation = Path(data or config.val_data)
     moved = not trained_on.exists() and has_training_images(validation)
-    return str((validation if moved else trained_on).resolve()), str(validation.resolve())
+    return str(real_path(validation if moved else trained_on)), str(real_path(validation))

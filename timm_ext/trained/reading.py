@@ -6,7 +6,6 @@ import argparse
 import copy
 import math
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ import torch
 from timm.data import resolve_data_config
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.errors import CheckpointError, DataError
 from nas_core.files import parse_json, read_bytes
-from timm_ext.checkpoint import KEY, read_file
-from timm_ext.requests import MISFITS
+from nas_core.layers.weights import check_finite
+from timm_ext.checkpoint import KEY, create, read_file
 from timm_ext.trained.support import check_supported
 
 __all__ = ["PREPARED", "Source", "prepared_by", "read_source", "source_of"]
@@ -87,26 +86,31 @@ def read_source(path: Path, elastic: bool = True) -> Source:
     if KEY in content or KEY in metadata:
         raise CheckpointError(f"{path} is of timm_ext already; expected a model that timm has trained")
     weights = _weights(content, path)
+    check_finite(weights, path)
     try:
         name, arguments, options = _description(content, metadata, path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} has damaged settings of its model ({error}); write it again") from None
-    if not timm.is_model(name):
-        raise CheckpointError(f"{path} is of model {name!r}, which timm does not know; see timm.list_models()")
-    if (head := weights.get("head.weight")) is not None:
-        arguments.setdefault("num_classes", len(head))
-    with torch.device("meta") if elastic else nullcontext():
-        arguments = _with_sizes(arguments, weights, _built(name, arguments, path))
-    where = f"{path} ({name})"
-    if elastic:
-        with torch.device("meta"):
-            check_supported(_built(name, arguments, path), where)
-    model = _built(name, arguments, path)
     try:
-        model.load_state_dict({key: tensor.float() for key, tensor in weights.items()})
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} does not fit timm's {name} ({reason}); it may be of other settings") from None
+        if (head := weights.get("head.weight")) is not None:
+            arguments.setdefault("num_classes", len(head))
+        with torch.device("meta"):
+            arguments = _with_sizes(arguments, weights, create(name, arguments, path))
+    except (LookupError, TypeError) as error:
+        raise CheckpointError(f"{path} holds weights of odd shapes ({error}); it may be of another model") from None
+    where = f"{path} ({name})"
+    for device in ("meta", "cpu"):  # no network takes memory that its weights do not fit
+        with torch.device(device):
+            model = create(name, arguments, path)
+        if elastic:
+            check_supported(model, where)
+        try:
+            model.load_state_dict({key: tensor.to(device).float() for key, tensor in weights.items()})
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CheckpointError(
+                f"{path} does not fit timm's {name} ({reason}); it may be of other settings"
+            ) from None
     data = str(options.get("data_dir") or options.get("data") or "")
     return Source(model.eval(), name, arguments, prepared_by(model, _stated(options)), data, where)
 
@@ -134,16 +138,6 @@ def _is_square(number: int) -> bool:
 
 def _stated(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in PREPARED if options.get(name) is not None}
-
-
-def _built(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
-    try:
-        model: nn.Module = timm.create_model(name, **arguments)
-    except NasExtError:
-        raise
-    except MISFITS as error:
-        raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
-    return model
 
 
 def _weights(content: Mapping[str, Any], path: Path) -> dict[str, Tensor]:

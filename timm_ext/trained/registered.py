@@ -14,7 +14,7 @@ from timm.models import register_model
 from torch import Tensor
 
 from nas_core.errors import CheckpointError, ConfigError, DataError
-from timm_ext.checkpoint import KEY, SETTINGS, build, read_checkpoint, settings_buffer, settings_in
+from timm_ext.checkpoint import KEY, SETTINGS, build, check_fits, read_checkpoint, settings_buffer, settings_in
 from timm_ext.model import VisionModel
 from timm_ext.models import prepared_for, stored_size
 from timm_ext.trained.reading import PREPARED
@@ -124,6 +124,7 @@ def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
         ConfigError: it is for another number of classes.
     """
     state = read_checkpoint(path)
+    check_fits(state, path)
     model = VisionModel.from_settings(with_arguments(state[KEY], **changes))
     if model.num_classes != classes:
         raise ConfigError(f"{path} is a network for {model.num_classes} classes, the images have {classes}")

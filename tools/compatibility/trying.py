@@ -41,11 +41,11 @@ def try_one(
         step = "check"
         environment.check()
         step = "doctor"
-        words = environment.run(["nas-ext", "doctor"])
+        words = environment.run(["nas-ext", "doctor", "--import"])
         found["doctor"] = doctor_says(words)
         wrong = doctor_is_wrong(words, one)
         if wrong:
-            raise Failed(["nas-ext", "doctor"], f"{words}\n{wrong}")
+            raise Failed(["nas-ext", "doctor", "--import"], f"{words}\n{wrong}")
         step = "use"
         program = PROGRAMS / f"{one.extra}.py"
         if not program.is_file():  # what the extra brings needs a GPU: the rest has to work beside it
@@ -89,13 +89,13 @@ def _install(
 
 
 def doctor_says(words: str) -> list[str]:
-    """The lines of ``nas-ext doctor`` about what is there, without the machine."""
+    """The lines of ``nas-ext doctor --import`` about what is there, without the machine."""
     lines = [re.sub(r"\s{2,}", " ", line) for line in words.splitlines()]
     return [line for line in lines if line.startswith(("torch ", *ALL_HOSTS)) and not line.endswith("not installed")]
 
 
 def doctor_is_wrong(words: str, one: Combination) -> str:
-    """What ``nas-ext doctor`` says that is not so in that environment; empty where all is right."""
+    """What ``nas-ext doctor --import`` says that is not so in that environment; empty where all is right."""
     lines = words.splitlines()
     its_own = any(re.match(rf"python +{re.escape(one.python)}\.", line) for line in lines)
     wrong = [] if its_own else ["its Python is another"]

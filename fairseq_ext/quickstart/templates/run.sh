@@ -6,14 +6,13 @@ SAMPLES=${SAMPLES:-24}           # architectures whose latency is measured
 EVALUATIONS=${EVALUATIONS:-30}   # architectures that the search tries
 LIMIT=${LIMIT:-}                 # milliseconds a sentence; empty: the median of what was measured
 export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
-plugin=$(nas-ext user-dir)
 rm -rf out && mkdir out
 step() {
     echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
 }
 step "1/6 words to numbers" fairseq-preprocess -s $SOURCE -t $TARGET --joined-dictionary --workers 1 \
     --trainpref corpus/train --validpref corpus/valid --testpref corpus/test --destdir out/bin
-step "2/6 one supernet for all networks of hat_small: $UPDATES updates" fairseq-train out/bin --user-dir "$plugin" \
+step "2/6 one supernet for all networks of hat_small: $UPDATES updates" fairseq-train out/bin \
     --task supernet_translation --arch mos_transformer_small --search-space hat_small --mos neuron --normalize-before \
     --share-all-embeddings --criterion fused_label_smoothed_cross_entropy --dropout 0 --optimizer adam --lr 5e-3 \
     --lr-scheduler polynomial_decay --warmup-updates 30 --total-num-update $UPDATES --max-update $UPDATES \
@@ -33,7 +32,7 @@ one = next((one for one in found if one["best_of"]), found[0])
 print(one["file"], round(one["measured"]["latency_ms"], 1))')"
 step "5/6 that network alone: out/subnet.pt" nas-ext extract --checkpoint out/supernet/checkpoint_last.pt \
     --arch "out/run/$file" --out out/subnet.pt
-step "6/6 translations of corpus/test" fairseq-generate out/bin --user-dir "$plugin" --path out/subnet.pt --beam 4 \
+step "6/6 translations of corpus/test" fairseq-generate out/bin --path out/subnet.pt --beam 4 \
     --max-len-b 20 --cpu
 sed -n 's/^[STD]-[0-9]*\t\(-[0-9.]*\t\)\{0,1\}/    /p' out/log.txt | head -n 6 || true
 bleu=$(grep -o 'BLEU4 = [0-9.]*' out/log.txt | cut -c 9-)

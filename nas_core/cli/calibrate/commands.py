@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nas_core.errors import ConfigError
+from nas_core.files import file_digest
+from nas_core.locks import only_process
 from nas_core.predictor.files import new_file
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ def command(
     from nas_core.search.calibration import (
         Calibration,
         evaluation_settings,
-        fingerprint,
         inherited_metrics,
         read_trained,
         save_calibration,
@@ -62,7 +63,7 @@ def command(
     if valid_subset.startswith("test"):
         raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
     settings = evaluation_settings(data, valid_subset, valid_sentences)
-    fingerprints = [fingerprint(path) for path in supernet]
+    fingerprints = [file_digest(path) for path in supernet]
     if len(set(fingerprints)) < len(fingerprints):
         raise ConfigError("a supernet is given twice; give each checkpoint once")
     opened = [open_supernet(path, **settings, device=device) for path in supernet]
@@ -78,17 +79,19 @@ def command(
     calibration = Calibration(space, metric, larger_is_better, inherited, inherited_larger_is_better, info)
     if results is not None:
         calibration.require_enough(len(results.architectures))  # before anything is evaluated
-        journal = out.with_name("inherited.jsonl")
-        known = inherited_metrics(
-            dict(zip(fingerprints, opened, strict=True)),
-            results.architectures,
-            inherited,
-            journal,
-            settings,
-            lambda line: typer.echo(line, err=True),
-        )
-        calibration.fit(results.architectures, known, results.standalone)
-    save_calibration(calibration, out)
+    with only_process(out.with_name(f"{out.name}.lock"), f"is calibrating into {out}", "give another file"):
+        new_file(out, force)  # another process may have written it since
+        if results is not None:
+            known = inherited_metrics(
+                dict(zip(fingerprints, opened, strict=True)),
+                results.architectures,
+                inherited,
+                out.with_name("inherited.jsonl"),
+                settings,
+                lambda line: typer.echo(line, err=True),
+            )
+            calibration.fit(results.architectures, known, results.standalone)
+        save_calibration(calibration, out)
     typer.echo("\n".join([*_told(calibration), str(out)]))
 
 

@@ -30,6 +30,7 @@ from nas_core.cli.workload import (
     workload_config,
 )
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.latency import (
     TimingConfig,
     described_latency_models,
@@ -67,9 +68,13 @@ _TIMING = [option.name for option in options_of(TimingConfig)]
 
 
 def _collect(
-    space: Annotated[str, typer.Option(help="Name of a search space, or a YAML file.")],
     out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
     samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
+    space: Annotated[str | None, typer.Option(help="Name of a search space, or a YAML file.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Instead of --space: a supernet, whose space and sizes are taken, such as vocabularies."),
+    ] = None,
     data: Data = None,
     vocab: Vocab = None,
     source_vocab: SourceVocab = None,
@@ -101,7 +106,7 @@ def _collect(
         timing = config_from(TimingConfig, timing_options, "option of the timing")
     threads = {"cpus": timing.threads} if executor != "local" else {}
     shared_out = jobs_config(executor, timing.device, **{**threads, **jobs_options})
-    searched = get_space(space)
+    searched, task = _searched(space, checkpoint, data)
     kind = kind_of(searched)
     given = {
         "vocab": vocab,
@@ -116,7 +121,7 @@ def _collect(
         "classes": classes,
         "channels": channels,
     }
-    workload = workload_config(kind, searched, data, given, settings or [])
+    workload = workload_config(kind, searched, None if checkpoint else data, given, settings or [], task)
     elsewhere: MeasureMany | None = None
     if shared_out:
         elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
@@ -135,6 +140,18 @@ def _collect(
     )
     if told := dataset.told_clock_states():
         typer.echo(f"note: {told}", err=True)
+
+
+def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
+    """Return the space to measure, and what a supernet's networks are for."""
+    if checkpoint is not None and space is None:
+        from nas_core.supernet.host import open_supernet
+
+        supernet = open_supernet(checkpoint, data=None if data is None else str(data))
+        return supernet.space, supernet.task
+    if space is None or checkpoint is not None:
+        raise ConfigError("expected either --space (a name of 'space list', a YAML file) or --checkpoint (a supernet)")
+    return get_space(space), {}
 
 
 _COLLECT = """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
@@ -162,7 +179,7 @@ def fit_(
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
 ) -> None:
     """Fit a latency model and print its quality on measurements it has not seen, with warnings where it is poor."""
-    if out.resolve() == data.resolve() or out.suffix not in (".json", ".npz"):
+    if real_path(out) == real_path(data) or out.suffix not in (".json", ".npz"):
         raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
     make = _maker(model, settings or [], seed)
     measured = load_latency_data(data, get_space(space) if space else None, table)
@@ -231,7 +248,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()
     now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
     if now != then:
-        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {_device(then)}", err=True)
+        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {model.machine}", err=True)
     predicted_ms = float(model.predict(architecture)[0])
     low, high = (predicted_ms * factor for factor in model.interval)
     measured = measure(
@@ -242,7 +259,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     corrected_ms = measured.corrected_ms(model.info["reference_ms"])
     off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
     lines = [
-        ("predicted", predicted_ms, f"({low:.2f} to {high:.2f} in nine of ten cases)"),
+        ("predicted", predicted_ms, f"for {model.machine} ({low:.2f} to {high:.2f} in nine of ten cases)"),
         ("measured, as in the fit", corrected_ms, f"prediction {off:+.1%}"),
         ("measured, as it is now", measured.raw_ms, spread),
         *((f"  {part}", value, "") for part, value in measured.parts_ms.items()),
@@ -257,10 +274,6 @@ def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, 
     drawn = {"seed": seed} if "seed" in model.setting_types() else {}
     config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
     return functools.partial(model, config=config)
-
-
-def _device(machine: Any) -> str:
-    return str(machine.get("device_name", "another machine")) if isinstance(machine, dict) else "another machine"
 
 
 def _expect_jsonl(path: Path) -> None:

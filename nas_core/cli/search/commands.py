@@ -18,12 +18,13 @@ from nas_core.cli.search.limits import limits_ms, workload_held_at
 from nas_core.cli.search.shared import Shared, check_shared, shared_evaluations
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.files import file_digest, real_path
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.options import flag_of
 from nas_core.precision import PRECISIONS, check_precision
 from nas_core.search import DeviceExecutor, Strategy, search
-from nas_core.search.calibration import evaluation_settings, fingerprint
+from nas_core.search.calibration import evaluation_settings
 from nas_core.search.finalists import save_finalists
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many, options_by_strategy, strategy_options
@@ -98,7 +99,8 @@ def _search(
     jobs_options: Mapping[str, Any],
     strategy_options: Mapping[str, Any],
 ) -> None:
-    from nas_core.report import finalists_table, limit_notes, read_run
+    from nas_core.report import read_run
+    from nas_core.report.search.genes import finalists_text
     from nas_core.search.executor import SubmititExecutor
     from nas_core.search.placements import placements as compared_placements
     from nas_core.search.remeasure import remeasure
@@ -124,12 +126,12 @@ def _search(
         config = _config(strategy, strategy_options)
     options = evaluation_settings(data, valid_subset, valid_sentences)
     settings: dict[str, Any] = {
-        "checkpoint_sha256": fingerprint(checkpoint),
-        "latency_model_sha256": fingerprint(latency_model) if latency_model else None,
+        "checkpoint_sha256": file_digest(checkpoint),
+        "latency_model_sha256": file_digest(latency_model) if latency_model else None,
         **options,
         "precision": precision,
     }
-    settings |= {"calibration_sha256": fingerprint(calibration)} if calibration else {}
+    settings |= {"calibration_sha256": file_digest(calibration)} if calibration else {}
     there = {**options, **({} if precision == "fp32" else {"precision": precision})}
     # Where others evaluate, this process only looks up the space; its machine may have no such device.
     here = {**options, "device": "cpu"} if shared_out or len(devices) > 1 else {**there, "device": device}
@@ -141,6 +143,8 @@ def _search(
         open_calibrated(calibration, checkpoint, further_supernet or [], space, here, alone) if calibration else None
     )
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
+    if model is not None:
+        typer.echo(f"latencies are predicted for {model.machine}", err=True)
     memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
     held_at = workload_held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
     settings |= {"workload": held_at} if held_at else {}
@@ -203,8 +207,8 @@ def _search(
                 given=given,
                 settings=settings,
                 notes={
-                    "checkpoint": str(checkpoint.resolve()),
-                    "latency_model": str(latency_model.resolve()) if latency_model else None,
+                    "checkpoint": str(real_path(checkpoint)),
+                    "latency_model": str(real_path(latency_model)) if latency_model else None,
                     "device": device,
                     **_device_name(devices, shared_out is None),
                     "units": dict(getattr(supernet, "units", {})),
@@ -213,8 +217,7 @@ def _search(
         if model is not None and measure:
             found = measure_finalists(result, goals(strategies), lambda some: remeasure(some, model, supernet.task))
             save_finalists(out, found)
-    run = read_run(out)
-    typer.echo("\n".join([finalists_table(run).text(), *limit_notes(run)]))
+    typer.echo(finalists_text(read_run(out)))
     if calibrated:
         paid = on_paper(space.smallest())
         weighed_cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import typer
 
-from nas_core.cli.workload import workload_settings
+from nas_core.cli.workload import task_settings, workload_settings
 from nas_core.errors import ConfigError
 from nas_core.latency.by_genes import GeneLatencyModel
 from nas_core.models.kind import kind_of, workload_of
@@ -45,6 +45,5 @@ def workload_held_at(
         return None
     kind = kind_of(supernet.space)
     measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
-    known = {field.name for field in fields(kind.workload_config)}
-    own = {name: value for name, value in supernet.task.items() if name in known}
-    return workload_settings(kind, typed, {**(asdict(measured[1]) if measured else {}), **own}, "--workload")
+    before = {**(asdict(measured[1]) if measured else {}), **task_settings(kind, supernet.task)}
+    return workload_settings(kind, typed, before, "--workload")

@@ -12,6 +12,7 @@ from nas_core.cli.options import flags_named, parameters_of, with_options
 from nas_core.cli.study.writing import table_of, write_study
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.options import config_from, options_of
 from nas_core.studies import STUDIES, Study, open_subjects
 
@@ -45,7 +46,7 @@ def command_of(study: Study) -> Callable[..., None]:
                 study.config, {name: known[name].read(value) for name, value in options.items()}, "option"
             )
         opened = {
-            "data": str(data.resolve()) if data else None,
+            "data": str(real_path(data)) if data else None,
             "valid_subset": valid_subset,
             "valid_sentences": valid_sentences,
             "device": device,

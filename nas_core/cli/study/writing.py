@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core import __version__
-from nas_core.files import make_folder, write_atomic, write_json
+from nas_core.files import make_folder, real_path, write_atomic, write_json
 from nas_core.report import Column, Page, Table
 from nas_core.report.compared import lines, pairs, squares
 from nas_core.report.plots import bars
@@ -39,7 +39,7 @@ def write_study(
         {
             "study": study.name,
             "nas_ext": __version__,
-            "checkpoints": {subject.name: str(subject.path.resolve()) for subject in subjects},
+            "checkpoints": {subject.name: str(real_path(subject.path)) for subject in subjects},
             "space": subjects[0].supernet.space.name,
             "opened": dict(settings),
             "settings": asdict(config),

@@ -30,6 +30,8 @@ SOURCES = ("rows", "summary")
 LEAST_RECORDS = 10
 """Fewer measurements than this are refused."""
 
+_BELOW_FASTEST = 3
+"""Times that a prediction may be below the fastest measurement."""
 _NORMAL_90 = 2 * 1.645
 """Standard deviations from the 5 % to the 95 % quantile of a normal distribution."""
 
@@ -55,6 +57,8 @@ class GeneLatencyModel(LatencyModel):
         self.config = self.config_class() if config is None else config
         self.interval = (0.0, float("inf"))
         """5 % and 95 % quantile of measured / predicted, on rows left out of the fit."""
+        self.floor_ms = 0.0
+        """No prediction is below: measurements say nothing of what is much faster than the fastest of them."""
         self.info: dict[str, Any] = {}
         """Where the model comes from: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
         self.fitted = False
@@ -69,6 +73,7 @@ class GeneLatencyModel(LatencyModel):
         """
         inputs, latency_ms = np.asarray(inputs), np.asarray(latency_ms, np.float64)
         self._check(inputs, latency_ms)
+        self.floor_ms = float(latency_ms.min() / _BELOW_FASTEST)
         ratios = self.learn(inputs, latency_ms)
         low, high = np.quantile(ratios, (0.05, 0.95))
         self.interval = (float(low), float(high))
@@ -149,6 +154,7 @@ class GeneLatencyModel(LatencyModel):
             "source": self.source,
             "space": space_to_dict(self.space),
             "interval": list(self.interval),
+            "floor_ms": self.floor_ms,
             "settings": settings,
             "info": self.info,
         }
@@ -181,6 +187,7 @@ class GeneLatencyModel(LatencyModel):
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
             model.interval = (float(header["interval"][0]), float(header["interval"][1]))
+            model.floor_ms = float(header["floor_ms"])
             model.info = _checked_info(header["info"])
         except NasExtError:
             raise

@@ -142,7 +142,7 @@ class MLPModel(GeneLatencyModel):
             x = np.maximum(x @ weight + bias, 0)
         weight, bias = self._weights[-1]
         value = (x @ weight + bias)[:, 0].astype(np.float64) * self._target[1] + self._target[0]
-        return np.exp(value) if self.config.logarithmic else np.maximum(value, 1e-3)
+        return np.maximum(np.exp(value) if self.config.logarithmic else value, self.floor_ms)
 
     def _summary(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
         summary = self.space.encode_rows(inputs, "summary") if self.source == "rows" else inputs

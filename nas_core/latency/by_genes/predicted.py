@@ -3,12 +3,11 @@ the space that is fitted to them then serves searches at full speed."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.files import os_errors
+from nas_core.files import file_digest
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.predict import predict_read, read_module
@@ -41,8 +40,7 @@ class PredictedMeasurements:
     def __init__(self, space: SearchSpace, config: Any, path: str | Path) -> None:
         self.space, self.config, self.kind = space, config, kind_of(space)
         self.model: GraphLatencyModel = load_latency_model(path, "graph")
-        with os_errors("read", path):
-            self._digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        self._digest = file_digest(path)[:16]
         machine = self.model.info.get("machine")
         self._machine = dict(machine) if isinstance(machine, dict) else describe_machine("cpu", 1)
         self._reference_ms: float | None = None

@@ -40,7 +40,6 @@ class LinearModel(GeneLatencyModel):
         super().__init__(space, source, config)
         self.features: FeatureMap = RowFeatures(space) if source == "rows" else SummaryFeatures(space)
         self._constant = 0.0
-        self._floor_ms = 0.0
         self._strength = 0.0
         self._linear: Floats = np.zeros(len(self.features.names))
         self._paired: Floats = np.zeros(len(self.features.pairs[0]))
@@ -49,15 +48,14 @@ class LinearModel(GeneLatencyModel):
         features = self.features(inputs)
         first, second = self.features.pairs
         design = np.concatenate([features, features[:, first] * features[:, second]], axis=1)
-        self._floor_ms = float(latency_ms.min() / 3)
         weights = 1 / latency_ms**2
         for _ in range(_ROUNDS):
             constant, slopes, left_out, self._strength = ridge(design, latency_ms, weights)
-            predicted = np.maximum(constant + design @ slopes, self._floor_ms)
+            predicted = np.maximum(constant + design @ slopes, self.floor_ms)
             weights = _huber(latency_ms / predicted - 1) / predicted**2
         self._constant = constant
         self._linear, self._paired = slopes[: features.shape[1]], slopes[features.shape[1] :]
-        return np.asarray(latency_ms / np.maximum(left_out, self._floor_ms))
+        return np.asarray(latency_ms / np.maximum(left_out, self.floor_ms))
 
     def estimate(self, inputs: NDArray[Any]) -> Floats:
         square = np.zeros((self.features.totals, self.features.totals))
@@ -67,12 +65,11 @@ class LinearModel(GeneLatencyModel):
             features = self.features(inputs[start : start + _CHUNK]).T
             totals = features[: self.features.totals]
             out[start : start + _CHUNK] = self._linear @ features + ((square.T @ totals) * totals).sum(0)
-        return np.maximum(out + self._constant, self._floor_ms)
+        return np.maximum(out + self._constant, self.floor_ms)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {
             "constant_ms": self._constant,
-            "floor_ms": self._floor_ms,
             "ridge_strength": self._strength,
             "features": self.features.names,
         }
@@ -85,7 +82,7 @@ class LinearModel(GeneLatencyModel):
         if linear.shape != self._linear.shape or paired.shape != self._paired.shape:
             raise ValueError("wrong number of weights")
         self._linear, self._paired = linear, paired
-        self._constant, self._floor_ms = float(settings["constant_ms"]), float(settings["floor_ms"])
+        self._constant = float(settings["constant_ms"])
         self._strength = float(settings["ridge_strength"])
 
 

@@ -18,6 +18,7 @@ from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.unseen import (
     ENCODINGS,
+    TRUSTED_SPREAD,
     beyond,
     check_ranges,
     extrapolation_spread,
@@ -128,6 +129,14 @@ class GraphLatencyModel(LatencyModel):
         predicted = np.maximum(predicted, LEAST_MS)
         relative = np.hypot(self.relative_spread, extrapolation_spread(data, self._ranges, self.features))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
+
+    def out_of_range(self, graph: Graph) -> str:
+        """Describe the sizes by which a network is so far beyond the training's that its prediction cannot be a limit;
+        empty where it can."""
+        graphs = Graphs.of([graph])
+        if extrapolation_spread(graphs, self._ranges, self.features)[0] <= TRUSTED_SPREAD:
+            return ""
+        return "; ".join(beyond(graphs, self._ranges, self.features).values())
 
     def described(self) -> dict[str, Any]:
         """All settings, as plain types: equal ones learn equal models from equal data."""

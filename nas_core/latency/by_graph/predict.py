@@ -38,6 +38,10 @@ class NetworkPrediction:
     """Memory access in million elements."""
     unknown: Mapping[str, int]
     """Operators that the encoding does not know, and how many there are."""
+    machine: str
+    """Name of the device that the model's networks were measured on: the milliseconds are that one's."""
+    out_of_range: str = ""
+    """Sizes that are so far from those of the training's networks that the prediction cannot be a limit, in words."""
 
 
 def opened(model: GraphLatencyModel | str | Path | None) -> GraphLatencyModel:
@@ -76,9 +80,12 @@ def predict_networks(
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
     """Predict the latency of networks that were read already, in the model's encoding."""
     predicted, spread = model.predict_with_spread(Graphs.of([network.graph for network in networks]))
+    far = [model.out_of_range(network.graph) for network in networks]
     return [
-        NetworkPrediction(n.name, float(ms), float(s), n.flops_g, n.params_m, n.access_m, n.unknown)
-        for n, ms, s in zip(networks, predicted, spread, strict=True)
+        NetworkPrediction(
+            n.name, float(ms), float(s), n.flops_g, n.params_m, n.access_m, n.unknown, model.machine, text
+        )
+        for n, ms, s, text in zip(networks, predicted, spread, far, strict=True)
     ]
 
 

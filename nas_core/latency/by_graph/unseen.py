@@ -15,6 +15,7 @@ from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 
 __all__ = [
     "ENCODINGS",
+    "TRUSTED_SPREAD",
     "Ranges",
     "beyond",
     "check_ranges",
@@ -49,6 +50,8 @@ _STATIC = {
 """In the order of the static features."""
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
+TRUSTED_SPREAD = 0.5
+"""Relative standard deviation, through sizes beyond the training's, up to which a prediction can be a limit."""
 _FARTHEST = math.log(1000.0)
 """Distance from which on a spread, as large as the prediction by then, says no more by growing."""
 

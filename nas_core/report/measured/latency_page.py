@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nas_core.files import real_path
 from nas_core.latency.by_genes.drift import running_median
 from nas_core.report import plots
 from nas_core.report.measured import figures
@@ -47,7 +48,7 @@ def write_latency_report(
         if runtime is None and own in collection.runtimes:
             collection = read_collection(data, str(own))
         against = against_model(collection, opened, model)
-    page = Page(f"Latency of {collection.what}: {collection.path.resolve().name}", _lead(collection))
+    page = Page(f"Latency of {collection.what}: {real_path(collection.path).name}", _lead(collection))
     for warning in collection.warnings:
         page.paragraph(warning)
     page.facts(collection.facts)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import DataError
+from nas_core.files import real_path
 from nas_core.graph.fingerprints import fingerprint, fingerprints, known_among
 from nas_core.latency import GeneLatencyModel, GraphLatencyModel, LatencyModel, load_latency_model
 from nas_core.latency.by_graph.dataset import read_dataset
@@ -58,7 +59,7 @@ def against_model(collection: Collection, model: LatencyModel, path: str | Path)
         assert isinstance(model, GraphLatencyModel)
         judged, places, learned_note = _by_graph(collection, model)
     facts = {
-        "model": str(Path(path).resolve()),
+        "model": str(real_path(path)),
         "kind": f"{model.name}, by {'genes of one space' if model.by == 'genes' else 'graphs of any networks'}",
         "learned": _learned(model),
         "its own test": _own_quality(model),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nas_core.files import real_path
 from nas_core.report import plots
 from nas_core.report.measured import figures
 from nas_core.report.measured.graph_drawing import graph_lines
@@ -105,13 +106,13 @@ def _facts(found: JudgedRecords) -> dict[str, Any]:
     own = [f"Kendall's tau {held_out['kendall_tau']:.3f}"] if "kendall_tau" in held_out else []
     own += [f"mean error {held_out['mape_percent']:.2f} %"] if "mape_percent" in held_out else []
     facts = {
-        "predictor": str(found.model_path.resolve()),
+        "predictor": str(real_path(found.model_path)),
         "kind": found.model.title
         if found.model.title == found.model.name
         else f"{found.model.name}, {found.model.title}",
         "learned": f"{info.get('graphs')} graphs of at most {info.get('largest')} operations",
         "its own test": f"{', '.join(own)} on {held_out.get('graphs')} held-out graphs" if own else None,
-        "data": str(found.data_path.resolve()),
+        "data": str(real_path(found.data_path)),
         "value": f"{found.target}, {'lower' if found.lower_is_better else 'higher'} is better",
         "reader": None if found.reader is None else found.reader.name,
         "grouped by": found.by,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import DataError
+from nas_core.files import real_path
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset import NetworkSet, second_measurements
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
@@ -74,7 +75,7 @@ def _of_networks(path: Path, runtime: str | None) -> Collection:
     timing = found.settings.get("timing") or {}
     others = [name for name in found.reference_ms if name != runtime]
     facts = {
-        "folder": str(path.resolve()),
+        "folder": str(real_path(path)),
         "networks": len(networks),
         "skipped": len(found.rows) - len(rows) or None,
         "measured": _period([one.when for one in networks]),
@@ -119,7 +120,7 @@ def _of_architectures(path: Path) -> Collection:
         for key, (architecture, record) in kept.items()
     ]  # fmt: skip
     facts = {
-        "file": str(path.resolve()),
+        "file": str(real_path(path)),
         "search space": found.space.name,
         "architectures": len(networks),
         "repeated, left out": len(found.records) - len(networks) or None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from nas_core.report.plots import COLOURS, pareto_front
+from nas_core.report.plots import COLOURS, limit_lines, name_places, pareto_front
 
 __all__ = ["Cloud", "Label", "agreement", "bars", "curves", "fronts", "page_layout", "parallel", "progress"]
 
@@ -69,6 +69,7 @@ def fronts(
 
     figure = go.Figure()
     groups = [[cloud] for cloud in clouds] if each else [list(clouds)]
+    points = [point for cloud in clouds for point in zip(cloud.x, cloud.y, strict=True)]
     shades = COLOURS if each or len(clouds) > 1 else (DOTS,)
     for index, cloud in enumerate(clouds):
         colour = shades[index % len(shades)]
@@ -94,24 +95,28 @@ def fronts(
         )
         labels = [label for cloud in group for label in cloud.labels]
         whose = f"{named} of {group[0].name}" if each else named
-        _add_labels(figure, labels, whose, colour if each else COLOURS[1])
-    dearest = max((x for cloud in clouds for x in cloud.x), default=0.0)
-    for limit in [limit for limit in limits if limit <= _NEAR * dearest]:
+        _add_labels(figure, labels, points, whose, colour if each else COLOURS[1])
+    costs = [x for x, _ in points]
+    near = [limit for limit in limits if limit <= _NEAR * max(costs, default=0.0)]
+    for limit, line in limit_lines(near, [*costs, *near]):
         figure.add_vline(x=limit, line={"dash": "dash", "width": 1.2, "color": COLOURS[1]})
-        figure.add_annotation(x=limit, y=1, yref="paper", text=f"{limit:g}", showarrow=False, xanchor="left",
-                              yanchor="top", font={"color": _NAMES})  # fmt: skip
+        figure.add_annotation(x=limit, y=1, yref="paper", yshift=-16 * line, text=f"{limit:g}", showarrow=False,
+                              xanchor="left", yanchor="top", font={"color": _NAMES}, bgcolor="white")  # fmt: skip
     return _made(figure, x, y, height=480)
 
 
-def _add_labels(figure: Any, labels: Sequence[Label], whose: str, colour: str) -> None:
+def _add_labels(
+    figure: Any, labels: Sequence[Label], points: Sequence[tuple[float, float]], whose: str, colour: str
+) -> None:
     if labels:
+        places = name_places([(label.name, label.x, label.y) for label in labels], points)
         figure.add_scatter(
             x=[label.x for label in labels],
             y=[label.y for label in labels],
             customdata=[label.number for label in labels],
             mode="markers+text",
-            text=[_escaped(label.name) for label in labels],
-            textposition="bottom left",
+            text=[_escaped(label.name) if place else "" for label, place in zip(labels, places, strict=True)],
+            textposition=[" ".join(place or ("bottom", "left")) for place in places],
             textfont={"color": INK},
             cliponaxis=False,
             marker={"size": 13, "color": "rgba(255,255,255,0)", "line": {"width": 2, "color": colour}},

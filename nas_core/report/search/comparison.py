@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError
+from nas_core.files import real_path
 from nas_core.report import plots
 from nas_core.report.page import interactive
 from nas_core.report.page.html import Page
@@ -59,7 +60,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
         for note in limit_notes(run):
             page.paragraph(f"{name}: {note}")
     page.heading("Pareto fronts")
-    y = axis_title(first, first.metric)
+    y, sources = axis_title(first, first.metric), ", or ".join(dict.fromkeys(run.source for run in runs))
     for cost in costs:
         clouds = [
             cloud_of(run, points, cost, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True))
@@ -74,8 +75,8 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
         page.plot(
             interactive.fronts(clouds, title, y, maximised=first.maximised, each=True),
             f"{y} against {title} of each run",
-            "Each dot is an architecture evaluated with inherited weights: point at it to read it, click to see it"
-            " below. Lines are the runs' fronts, circles their finalists; the buttons above show and hide them.",
+            f"Each dot is an architecture {sources}: point at it to read it, click to see it below. Lines are the runs'"
+            " fronts, circles their finalists; the buttons above show and hide them.",
             plots.fronts(shown, title, y, first.maximised),
         )
     page.points(points, _best_number(runs, points), "All evaluations")
@@ -151,7 +152,7 @@ def names_of(runs: Sequence[SearchRun]) -> list[str]:
     Raises:
         ConfigError: a folder is given twice.
     """
-    folders = [run.folder.resolve() for run in runs]
+    folders = [real_path(run.folder) for run in runs]
     if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
         raise ConfigError(f"{twice} is given twice; give each run once")
     names = [run.name for run in runs]
@@ -172,8 +173,8 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
     for run in runs[1:]:
         if (run.metric, run.maximised) != (first.metric, first.maximised):
             raise ConfigError(
-                f"{first.folder} searched for {_wanted(first)}, {run.folder} for {_wanted(run)}; expected runs with one"
-                " metric"
+                f"the objective of {first.folder} is to {first.objective}, that of {run.folder} to {run.objective};"
+                " expected runs with one metric"
             )
     told = [run.costs for run in runs]
     common = [
@@ -185,10 +186,6 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
             + "; ".join(f"{run.folder} has {', '.join(names) or 'none'}" for run, names in zip(runs, told, strict=True))
         )
     return common
-
-
-def _wanted(run: SearchRun) -> str:
-    return f"{'most' if run.maximised else 'least'} {run.metric}"
 
 
 def _different(runs: Sequence[SearchRun]) -> list[str]:

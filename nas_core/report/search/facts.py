@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from nas_core.files import real_path
 from nas_core.report.search.run import SearchRun, limit_label
 from nas_core.search.engine import GIVEN
 
@@ -18,7 +19,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
     """For people, in the order in which they ask."""
     failed = sum(run.value(evaluation["metrics"]) is None for evaluation in run.evaluations)
     facts: dict[str, Any] = {
-        "run folder": str(run.folder.resolve()),
+        "run folder": str(real_path(run.folder)),
         "started": started(run),
         "duration": duration(run),
         "machine": machine_of(run),
@@ -27,7 +28,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
         "device": ", ".join(str(run.notes[name]) for name in ("device", "device_name") if run.notes.get(name)),
         "precision": run.settings.get("precision"),
         **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
-        "searched for": f"{'most' if run.maximised else 'least'} {run.described(run.metric).title}",
+        "objective": run.objective,
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
         "searches": ", ".join(map(limit_label, (name for name in run.history() if name != GIVEN))),
         "by": ", ".join(run.strategies()),

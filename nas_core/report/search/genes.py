@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nas_core.report.search.run import SearchRun
+from nas_core.report.search.limits import limit_notes
+from nas_core.report.search.run import SearchRun, finalists_table
 from nas_core.report.tables import describe
 from nas_core.space import Architecture
 
-__all__ = ["fixed_genes", "searched_genes", "told_apart"]
+__all__ = ["finalists_text", "fixed_genes", "searched_genes", "told_apart"]
 
 
 def searched_genes(run: SearchRun) -> list[str]:
@@ -47,3 +48,19 @@ def told_apart(genes: Mapping[str, Mapping[str, Any]], searched: Sequence[str]) 
         rest = {name: value for name, value in one.items() if name not in common}
         lines[title] = describe(Architecture(rest)) if rest else "nothing else"
     return lines
+
+
+def finalists_text(run: SearchRun) -> str:
+    """Return the finalists for a terminal: their metrics, what measurements say about the limits, and the file of each
+    with the genes that set it apart.
+
+    Raises:
+        SpaceError: what the run's settings hold is no space.
+    """
+    table = finalists_table(run)
+    known = {finalist["key"]: finalist for finalist in run.finalists}
+    listed = {row["architecture"]: known[row["architecture"]]["genes"] for row in table.rows}
+    apart = told_apart(listed, searched_genes(run))
+    head = "Finalists by file, with the genes that differ:" if len(listed) > 1 else "The finalist's file and genes:"
+    files = [f"{run.folder / known[key].get('file', key)}  {apart[key]}" for key in listed]
+    return "\n".join([table.text(), *limit_notes(run), head, *files])

@@ -70,11 +70,13 @@ def cloud_of(
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[Label]:
     """The finalists, with the limit within which one is the best, or above which it was measured."""
-    least = {"unlimited": f"{'most' if run.maximised else 'least'} {run.described(run.metric).label}"}
     found = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
-        best = [least.get(search) or limit_label(search) for search in finalist["best_of"]]
+        best = [
+            f"best {limit_label(search)}" if search == "unlimited" else limit_label(search)
+            for search in finalist["best_of"]
+        ]
         name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
         if x is not None and y is not None:
             found.append(Label(name, x, y, points.number(place, finalist["key"])))
@@ -97,7 +99,7 @@ def _add_front(page: Page, run: SearchRun, points: Evaluations, cost: str) -> No
     page.plot(
         interactive.fronts(clouds, x, y, limits, run.maximised),
         f"{y} against {x} of all evaluated architectures, with their Pareto front",
-        "Each dot is an architecture evaluated with inherited weights: point at it to read it, click to see it below."
+        f"Each dot is an architecture {run.source}: point at it to read it, click to see it below."
         " Circles are the finalists, with the limit within which one is the best, or above which it was measured.",
         still,
     )

@@ -15,6 +15,8 @@ from nas_core.report.search.run import SearchRun, limit_label
 __all__ = ["Evaluations", "points_of"]
 
 MEASURED = Field("measured latency", "ms", 2)
+EXTRACTED = "As a file, for nas-ext extract --arch"
+"""What the file of an architecture is for, where there is a supernet to extract it from."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,14 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
             )  # fmt: skip
     described = [runs[0].described(name) for name in metrics]
     numeric = [*(Field.of(one.label, one.unit, one.spec) for one in described), MEASURED]
-    fields = [Field("run"), *numeric, Field("evaluated by"), Field("best of")]
+    fields = [Field("run"), *numeric, Field("search"), Field("best")]
     used = [place for place in range(len(fields)) if any(row.values[place] not in (None, "") for row in rows)]
     return Evaluations(
         [fields[place] for place in used],
         [_only(row, used) for row in rows],
         shown=list(dict.fromkeys(gene for run in runs for gene in searched_genes(run))),
         kinds=kinds_among(row.genes for row in rows),
-        file=ARCHITECTURE_FILE,
+        file=ARCHITECTURE_FILE | ({"summary": EXTRACTED} if all(run.from_supernet for run in runs) else {}),
         numbers=numbers,
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError
-from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml
+from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml, real_path
 from nas_core.report.search.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
@@ -55,7 +55,7 @@ class SearchRun:
         """The experiment's name where it has one, else the folder's."""
         experiment = self.notes.get("experiment") or {}
         names = [str(experiment[key]) for key in ("name", "id") if experiment.get(key)]
-        return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else self.folder.resolve().name
+        return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else real_path(self.folder).name
 
     @cached_property
     def minimised(self) -> str:
@@ -78,6 +78,27 @@ class SearchRun:
         others = [other for other in known[0] if other not in (_UNNAMED, self.minimised)]
         same = (other for other in others if all(metrics.get(other) == metrics[_UNNAMED] for metrics in known))
         return next(same, name)
+
+    @property
+    def objective(self) -> str:
+        """What the searches look for, in words: ``minimise loss``."""
+        return f"{'maximise' if self.maximised else 'minimise'} {self.described(self.metric).title}"
+
+    @property
+    def from_supernet(self) -> bool:
+        """Whether the run names a supernet's checkpoint, from which its architectures can be extracted."""
+        return any((self.notes.get("checkpoint"), *map(self.settings.get, ("checkpoint", "checkpoint_sha256"))))
+
+    @property
+    def source(self) -> str:
+        """How the run obtained its values, in words that follow "an architecture"."""
+        if self.notes.get("engine"):
+            return f"with the result of its {self.notes['engine']} trial"
+        if not self.from_supernet:
+            return "with the value that the evaluation function of the search returned"
+        if self.settings.get("calibration_sha256"):
+            return "with the value that a calibration estimates from inherited weights of the supernet"
+        return "evaluated with inherited weights of the supernet"
 
     def described(self, name: str) -> Metric:
         """What a metric is called, and its unit."""
@@ -206,8 +227,10 @@ def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def limit_label(search: str) -> str:
-    """A search's name for people: ``latency_ms<=8 params_m<=2`` becomes ``≤ 8 ms, ≤ 2 M parameters``; other names
-    stay as they are."""
+    """A search's name for people: ``latency_ms<=8 params_m<=2`` becomes ``≤ 8 ms, ≤ 2 M parameters``, ``unlimited``
+    becomes ``without a limit``; other names stay as they are."""
+    if search == "unlimited":
+        return "without a limit"
     parts = [label.partition("<=") for label in search.split()]
     if not all(limit and metric in UNITS for metric, _, limit in parts):
         return search
@@ -251,7 +274,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         Column("predicted_ms", "predicted (ms)", ".2f"),
         Column("measured_ms", "measured (ms)", ".2f"),
         Column("off_percent", "off by (%)", "+.1f"),
-        Column("best_of", "best of"),
+        Column("best_of", "best"),
         Column("over_limit", "measured above"),
         *([Column("genes", "genes")] if genes else []),
     ]

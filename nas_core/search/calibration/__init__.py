@@ -1,6 +1,6 @@
 """What networks reach when trained on their own, estimated from a supernet and a few that were trained."""
 
-from nas_core.search.calibration.belonging import evaluation_settings, fingerprint, require_made_with
+from nas_core.search.calibration.belonging import evaluation_settings, require_made_with
 from nas_core.search.calibration.following import Following, expected_gain, next_to_train
 from nas_core.search.calibration.inherited import inherited_metrics
 from nas_core.search.calibration.model import Calibration, Quality, larger_is_better
@@ -17,7 +17,6 @@ __all__ = [
     "calibrated_name",
     "evaluation_settings",
     "expected_gain",
-    "fingerprint",
     "inherited_metrics",
     "larger_is_better",
     "load_calibration",

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
+from nas_core.files import file_digest, real_path
 from nas_core.search.calibration.model import Calibration
 
-__all__ = ["evaluation_settings", "fingerprint", "require_made_with"]
-
-
-def fingerprint(path: Path) -> str:
-    """What a file holds, so that a search is not continued with another one under the same name.
-
-    Raises:
-        DataError: there is no such file.
-    """
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (FileNotFoundError, IsADirectoryError):
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from None
+__all__ = ["evaluation_settings", "require_made_with"]
 
 
 def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: int | None) -> dict[str, Any]:
     """On what a supernet is evaluated, as :meth:`nas_core.supernet.host.Host.open` takes it."""
     return {
-        "data": str(data.resolve()) if data else None,
+        "data": str(real_path(data)) if data else None,
         "valid_subset": valid_subset,
         "valid_sentences": valid_sentences,
     }
@@ -52,7 +39,7 @@ def require_made_with(
     Raises:
         ConfigError: it was not. DataError: a checkpoint is missing.
     """
-    wanted, given = calibration.info.get("supernets") or [], [fingerprint(each) for each in checkpoints]
+    wanted, given = calibration.info.get("supernets") or [], [file_digest(each) for each in checkpoints]
     if not wanted:
         raise ConfigError(f"{path} does not say with which supernets it was made; make it with 'nas-ext calibrate'")
     if len(given) != len(wanted):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ArchitectureError, DataError
-from nas_core.files import read_jsonl
+from nas_core.files import read_bytes, read_jsonl
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["TrainedNetworks", "read_trained"]
@@ -71,7 +71,7 @@ def _lines(path: str | Path, records: int) -> list[int]:
     Raises:
         DataError: the last line is none; a person wrote it, so that it is not passed over.
     """
-    found = [number for number, line in enumerate(Path(path).read_bytes().split(b"\n"), 1) if line.strip()]
+    found = [number for number, line in enumerate(read_bytes(path).split(b"\n"), 1) if line.strip()]
     if len(found) > records:
         raise DataError(f"{path}, line {found[-1]} is not a JSON object; complete it, or remove the line")
     return found

@@ -6,7 +6,7 @@ Letters: n architectures, V variables (one for each option of each gene of each 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from nas_core.search.constraints import Constraint
 from nas_core.space import SearchSpace
 from nas_core.space.slots import ABSENT, Rows
 
-__all__ = ["AdditiveFit", "LinearCosts", "Variables"]
+__all__ = ["AdditiveFit", "LinearCosts", "Variables", "estimated"]
 
 Numbers = NDArray[np.float64]
 
@@ -113,6 +113,20 @@ class AdditiveFit:
         known = self._right @ (rng.standard_normal(len(spread)) * spread)
         parts: Numbers = self._scale * (self._back @ (self._mean + known + away - inside))
         return parts
+
+
+def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
+    """Return the constraint with a sum of parts for its predictor, learned from the predictions for these rows. Where
+    these do not differ, it lets everything through."""
+    values = constraint.values(rows)
+    known = np.isfinite(values)
+    rows, values = rows[known], values[known]
+    variables = Variables(space)
+    parts, constant = np.zeros(variables.count), 0.0
+    if len(np.unique(values)) > 1:
+        parts = AdditiveFit(variables, rows, values).parts
+        constant = float(values.mean() - (variables.of(rows) @ parts).mean())
+    return replace(constraint, predict_rows=lambda some: constant + variables.of(some) @ parts, together=0)
 
 
 @dataclass(frozen=True)

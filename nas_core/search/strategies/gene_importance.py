@@ -20,8 +20,6 @@ Importance = dict[str, dict[str, float]]
 
 PREDICTED = 1000
 """Random architectures that the importance for a limit is computed from; it is then known to about 0.02."""
-PREDICTED_SLOWLY = 200
-"""So many where the predictor is slow (it asks for few rows at once)."""
 LEAST = 1e-9
 """A gene below does not order architectures at all."""
 
@@ -39,8 +37,7 @@ def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed
     evaluated. They are drawn from a generator of their own, whatever the limits are."""
     found: Importance = {}
     for constraint in constraints:
-        count = max(constraint.together, PREDICTED_SLOWLY) if constraint.together else PREDICTED
-        rows = space.sample_rows(np.random.default_rng([seed, count]), count)
+        rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)
         values = constraint.values(rows)
         known = np.isfinite(values)  # a predictor may refuse some architectures
         if known.any():

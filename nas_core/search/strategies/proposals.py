@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
+from nas_core.search.progress import SlowWork
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
@@ -16,6 +18,9 @@ __all__ = ["Proposals", "row_keys"]
 
 BATCH = 1024
 """Rows drawn at once. Constant, so that what is drawn depends on the seed and not on how much is needed."""
+
+SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
+"""Rows that a slow constraint is asked for at most in one request, and further ones for each wanted architecture."""
 
 NEAR = 32
 """How many of the closest candidates are kept to walk towards the feasible region."""
@@ -33,7 +38,8 @@ class Proposals:
     Args:
         space: where candidates come from.
         constraints: what they must meet; none accepts everything.
-        max_tries: rows drawn at most for one request (rounded up to whole batches).
+        max_tries: rows drawn at most for one request (rounded up to whole batches); of a slow constraint fewer, see
+            :data:`SLOW_TRIES`.
     """
 
     def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
@@ -67,29 +73,35 @@ class Proposals:
         Fewer come back when ``max_tries`` rows did not hold more. ``accept`` replaces :meth:`feasible`.
         """
         accept = accept or self.feasible
+        most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.together for c in self.constraints) else math.inf
+        limits = " and ".join(constraint.label for constraint in self.constraints)
+        work, looked_at = SlowWork(f"looking for architectures{limits and ' within '}{limits}", n), 0
         seen = set(taken)
         found: list[Rows] = []
         missing = n
         for _ in range(0, self.max_tries if n > 0 else 0, BATCH):
             rows = draw(BATCH)
             fresh = [index for index, key in enumerate(row_keys(rows)) if key not in seen and not seen.add(key)]  # type: ignore[func-returns-value]
-            for part in self._parts(rows[fresh]):
+            for part in self._parts(rows[fresh], missing):
                 good = accept(part)
                 self.tried += len(part)
+                looked_at += len(part)
                 self.accepted += int(good.sum())
                 found.append(part[good][:missing])
                 missing -= len(found[-1])
-                if not missing:
+                work.advance(n - missing, f" among {looked_at}")
+                if not missing or looked_at >= most:
                     break
-            if not missing:
+            if not missing or looked_at >= most:
                 break
         chosen = np.concatenate(found) if found else self.space.slots.empty()
         taken.update(row_keys(chosen))
         return chosen
 
-    def _parts(self, rows: Rows) -> Iterator[Rows]:
-        """The rows, as many at a time as all constraints want."""
-        step = min((c.together for c in self.constraints if c.together), default=0) or max(1, len(rows))
+    def _parts(self, rows: Rows, wanted: int) -> Iterator[Rows]:
+        """The rows, as many at a time as all constraints want; where one is slow, no more than are wanted."""
+        slow = [constraint.together for constraint in self.constraints if constraint.together]
+        step = min([*slow, wanted]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:

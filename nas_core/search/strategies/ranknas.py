@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.search.constraints import Limits
+from nas_core.search.strategies.additive import estimated
 from nas_core.search.strategies.gene_importance import (
     Importance,
     importance_of,
@@ -30,7 +31,7 @@ from nas_core.search.strategies.gene_importance import (
     read_importance,
 )
 from nas_core.search.strategies.informed import InformedStrategy
-from nas_core.search.strategies.proposals import row_keys
+from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
 from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig, renewed_settings
 from nas_core.space import SearchSpace
@@ -154,19 +155,30 @@ class RankNAS(InformedStrategy):
             return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
         ranker = self._make(self.space, self.seed)
         ranker.fit(rows, values)
-        return self._best_ranked(ranker, self._pruning(ranker, rows, values))
+        rough = self._rough(rows)
+        return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
 
-    def _pruning(self, ranker: Ranker, rows: Rows, values: NDArray[np.float64]) -> Callable[[Rows], Rows]:
+    def _rough(self, rows: Rows) -> Proposals:
+        """Return proposals that ask no slow constraint, which is estimated from its values for these rows instead."""
+        limits = self.proposals.constraints
+        if not any(limit.together for limit in limits):
+            return self.proposals
+        fast = [estimated(limit, self.space, rows) if limit.together else limit for limit in limits]
+        return Proposals(self.space, fast, self.proposals.max_tries)
+
+    def _pruning(
+        self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
+    ) -> Callable[[Rows], Rows]:
         """What sets the genes that do not matter to the options that the ranking prefers."""
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
         if self._limits_count and self._prunes and not limits:  # predictions stay the same
-            others = [constraint for constraint in self.proposals.constraints if constraint.name != self.metric]
+            others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
             limits = limit_importance(self.space, others, self.seed)
         self.importance = {self.metric: importance_of(self.space, rows, values), **limits}
         if not self._prunes:
             return lambda drawn: drawn
         kept = set(self.free_genes)
-        drawn = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
+        drawn = rough.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
         if not len(drawn):
             return lambda drawn: drawn
         best = drawn[np.argsort(ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
@@ -182,8 +194,9 @@ class RankNAS(InformedStrategy):
 
         return pruned
 
-    def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows]) -> Rows:
-        """The best-ranked architectures that were not evaluated yet, by evolution in the ranking."""
+    def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
+        """The best-ranked architectures that were not evaluated yet, by evolution in the ranking. Slow constraints are
+        asked for these alone, the best first."""
         config, space, rng = self.config, self.space, self.rng
         seen: dict[bytes, float] = {}
 
@@ -192,7 +205,7 @@ class RankNAS(InformedStrategy):
             seen.update(zip(row_keys(fresh), ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
             return fresh
 
-        start = self.proposals.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
+        start = rough.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
         ranked(start if len(start) else self.proposals.initial(rng, config.per_ranking, set()))
         ranked(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
@@ -207,16 +220,16 @@ class RankNAS(InformedStrategy):
                 second = (first + rng.integers(1, count, size=k)) % count
                 return pruned(space.crossover_rows(parents[first], parents[second], rng))
 
-            new = [ranked(self.proposals.take(mutated, config.children, taken))]
+            new = [ranked(rough.take(mutated, config.children, taken))]
             if count > 1:
-                new.append(ranked(self.proposals.take(crossed, config.children, taken)))
+                new.append(ranked(rough.take(crossed, config.children, taken)))
             if not sum(map(len, new)):
                 break
         known = set(self._members) | set(self._scores)
-        order = [key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known]
-        chosen = order[: config.per_ranking - round(config.explore * config.per_ranking)]
-        taken, count = known | set(chosen), config.per_ranking
-        return self._with_children(self._rows(chosen), count, taken, count, config.mutation_prob)
+        order = self._rows(key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known)
+        count = config.per_ranking
+        chosen = self.proposals.take(lambda k: order[:k], count - round(config.explore * count), known)
+        return self._with_children(chosen, count, known, count, config.mutation_prob)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}

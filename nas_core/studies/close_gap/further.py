@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, make_folder, read_jsonl, write_json
+from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
 from nas_core.locks import only_process
 from nas_core.space import Architecture
 from nas_core.studies.base import Subject, examples_of
 from nas_core.studies.gap.runs import diverged
-from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
+from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.training import FurtherTraining
 
 __all__ = ["Curve", "Schedule", "check_further", "train_further"]
@@ -90,7 +90,7 @@ def train_further(
         if missing:
             settings = _check_settings(subject, own, schedule, supernet.training_data())
             trainings = {each: network.training() for each, network in missing.items()}
-            write_json(own / "settings.json", {"checkpoint": str(subject.path.resolve()), **settings})
+            write_json(own / "settings.json", {"checkpoint": str(real_path(subject.path)), **settings})
             train_all(trainings, jobs, lambda each, _: missing[each].finish())
     return {each: Curve(network.points) for each, network in networks.items()}
 
@@ -116,7 +116,7 @@ def _trainer(subject: Subject) -> FurtherTraining:
 
 def _folder(subject: Subject, folder: Path) -> Path:
     """Where the networks of a supernet are, in the folder of a study."""
-    return folder / "further" / digest_of(subject.path)[:12]
+    return folder / "further" / file_digest(subject.path)[:12]
 
 
 def _check_settings(
@@ -169,7 +169,7 @@ class _Network:
     def training(self) -> Training:
         """What trains it, until it is good enough."""
         make_folder(self.folder)
-        return Training(self.command(self.folder.resolve()), self.folder, self.look)
+        return Training(self.command(real_path(self.folder)), self.folder, self.look)
 
     def command(self, folder: Path) -> Sequence[str]:
         """The command of this, in some folder."""

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError
-from nas_core.files import make_folder, write_json
+from nas_core.files import file_digest, make_folder, real_path, write_json
 from nas_core.layers import MoSConfig
 from nas_core.layers.mos import NONE
 from nas_core.locks import only_process
 from nas_core.studies.base import Subject
-from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
+from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 from nas_core.supernet.training import SupernetTraining
 
@@ -69,7 +69,7 @@ def train_supernets(
         trainings = {}
         for name in missing:
             make_folder(folders[name])
-            command = trainer.supernet_command(folders[name].resolve(), wanted[name], changes)
+            command = trainer.supernet_command(real_path(folders[name]), wanted[name], changes)
             trainings[name] = Training(command, folders[name])
 
         def finished(name: str, seconds: float) -> None:
@@ -77,7 +77,7 @@ def train_supernets(
             write_json(folders[name] / _TRAINED, record)
 
         if missing:
-            write_json(own / _SETTINGS, {"checkpoint": str(subject.path.resolve()), **settings})
+            write_json(own / _SETTINGS, {"checkpoint": str(real_path(subject.path)), **settings})
             train_all(trainings, jobs, finished, "supernet")
     opened: dict[str, Any] = {name: trainer.trained_supernet(path) for name, path in folders.items()}
     return {name: opened.get(name, trainer) for name in wanted}
@@ -99,7 +99,7 @@ def check_supernets(
 
 def _folder(subject: Subject, folder: Path) -> Path:
     """Where the supernets are that are compared with one, in the folder of a study."""
-    return folder / "supernets" / digest_of(subject.path)[:12]
+    return folder / "supernets" / file_digest(subject.path)[:12]
 
 
 def _missing(folders: Mapping[str, Path]) -> list[str]:

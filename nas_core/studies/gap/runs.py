@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ArchitectureError, DataError, NasExtError
-from nas_core.files import append_jsonl, make_folder, read_jsonl, write_json
+from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
 from nas_core.locks import only_process
 from nas_core.space import Architecture, SearchSpace
-from nas_core.studies.trainings import LOG, Training, check_settings, digest_of, train_all
+from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.training import FurtherTraining, StandaloneTraining
 
 __all__ = ["RESULTS", "StandaloneRun", "diverged", "read_runs", "train_standalone"]
@@ -118,7 +118,7 @@ def train_standalone(
         for architecture in missing:
             own = folder / "standalone" / architecture.key
             make_folder(own)
-            command = trainer.standalone_command(architecture, own.resolve(), changes)
+            command = trainer.standalone_command(architecture, real_path(own), changes)
             trainings[architecture] = Training(command, own)
         if missing:  # their settings are known to the trainer now
             write_json(settled, settings)
@@ -158,4 +158,4 @@ def _record(run: StandaloneRun) -> dict[str, Any]:
 
 def _settings(checkpoint: Path, changes: Mapping[str, str]) -> dict[str, Any]:
     """By what the networks of a folder are trained."""
-    return {"settings_of": digest_of(checkpoint), "changes": dict(changes)}
+    return {"settings_of": file_digest(checkpoint), "changes": dict(changes)}

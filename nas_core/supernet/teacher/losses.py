@@ -11,10 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nas_core.checks import Range
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.modes import without_autocast
 
 __all__ = [
+    "DISTILLATION_RANGES",
     "TopK",
     "check_temperature",
     "distillation_loss",
@@ -35,6 +37,16 @@ class TopK(NamedTuple):
     """(.., K), those of the teacher at the temperature at which they are compared."""
     indices: Tensor
     """(.., K) of the words; a type that indexes tensors."""
+
+
+DISTILLATION_RANGES = {
+    "distill_weight": Range(0, 1),
+    "distill_temperature": Range(0, without=(0,)),
+    "distill_hidden": Range(0),
+    "distill_attention": Range(0),
+    "teacher_top_k": Range(0),
+}
+"""What the options of a training with a teacher may be."""
 
 
 def check_temperature(temperature: float) -> float:

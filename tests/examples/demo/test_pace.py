@@ -2,12 +2,14 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from examples.demo import pace, pipeline, settings, training
 from examples.demo.pace import Pace, Remaining, Trial, fastest
-from examples.demo.progress import TrainingProgress
+from examples.demo.progress import LineCount, TrainingProgress
+from examples.demo.stages import Runner
 from nas_core.errors import DataError
 
 
@@ -108,6 +110,25 @@ def test_remaining_counts_from_where_a_run_is_continued():
     assert remaining(700) == pytest.approx(150)
 
 
+def test_stages_of_lines_and_of_subnets_say_how_long_the_rest_takes(tmp_path):
+    clock, lines = Clock(), tmp_path / "journal.jsonl"
+    counted = LineCount(lines, "architectures", total=100, clock=clock)
+    lines.write_text("{}\n" * 10)
+    assert counted() == "10 of 100 architectures"
+    clock.now += 40  # the search's own work, then evaluations
+    lines.write_text("{}\n" * 20)
+    assert counted() == "20 of 100 architectures, about 5 minutes to go"
+
+    runner = Runner(tmp_path, 1, 1)
+    shown = []
+    runner.screen.status = shown.append
+    for _ in runner.each([SimpleNamespace(name="net")] * 3, clock):
+        clock.now += 60
+    assert [line.strip() for line in shown] == [
+        "net (1 of 3)", "net (2 of 3, about 2 minutes to go)", "net (3 of 3, about 60 seconds to go)",
+    ]  # fmt: skip
+
+
 def test_load_is_told(monkeypatch):
     monkeypatch.setattr(pace.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
     monkeypatch.setattr(pace.os, "getloadavg", lambda: (7.93, 0, 0))
@@ -186,8 +207,6 @@ def test_a_trial_without_updates_is_an_error(monkeypatch, tmp_path):
 
 
 def test_commands_do_not_spin(tmp_path):
-    from examples.demo.stages import Runner
-
     runner = Runner(tmp_path, 1, 1)
     told = runner.command(["bash", "-c", "echo $OMP_WAIT_POLICY $OMP_NUM_THREADS"])
     assert told == "PASSIVE 1\n"

@@ -100,7 +100,7 @@ def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_
         (["--teacher", "largest", *SANDWICH, "--teacher-cache", "folder"], ["changes with every update"]),
         (["--teacher", "GOOD", "--teacher-cache", "folder", "--distill-hidden", 1], ["neither hidden states"]),
         (["--teacher", "GOOD", "--distill-weight", 1.5], ["--distill-weight is 1.5", "0 to 1"]),
-        (["--teacher", "GOOD", "--distill-temperature", 0], ["temperature of distillation is 0"]),
+        (["--teacher", "GOOD", "--distill-temperature", 0], ["--distill-temperature is 0"]),
         (["--teacher", "GOOD", "--teacher-top-k", -1], ["--teacher-top-k is -1"]),
         (["--teacher", "GOOD", "--distill-attention", -1], ["--distill-attention is -1"]),
         (["--teacher", "GOOD", "--ignore-prefix-size", 1], ["--ignore-prefix-size"]),

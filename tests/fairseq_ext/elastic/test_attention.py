@@ -60,7 +60,8 @@ def test_layers_become_linear_and_their_placement_is_searched(
     (["--space", "attention"], "name several with --attention"),
     (["--attention", "softmax,linnear"], "linnear"),
     (["--attention", "linear,local", "--calibrate", "1"], "softmax must be among them"),
-    (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_small"], "name the kinds in that space"),
+    (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_translation_small"],
+     "name the kinds in that space"),
 ])  # fmt: skip
 def test_kinds_that_cannot_be_fitted_are_refused(
     options: list[str],

@@ -23,16 +23,16 @@ class TestLanguageHost(HostContract):
 
     @pytest.fixture
     def checkpoint(self, supernet_of):
-        return supernet_of("mos_mformer_lm_small")
+        return supernet_of("mos_mformer_language_small")
 
 
 def test_it_is_a_supernet_of_language_models(supernet_of, text):
-    supernet = open_supernet(supernet_of("mos_mformer_lm_small"))
+    supernet = open_supernet(supernet_of("mos_mformer_language_small"))
     words = len((text / "dict.txt").read_text().splitlines()) + 4
     assert isinstance(supernet, Supernet) and supernet.space == SPACE
     assert supernet.task == {"kind": "language", "vocab": words}
     assert vocabularies(text) == (words, words)
-    part = open_supernet(supernet_of("mos_mformer_lm_small"), valid_sentences=3)
+    part = open_supernet(supernet_of("mos_mformer_language_small"), valid_sentences=3)
     assert sum(len(batch["id"]) for batch in part.validation()) == 3
     told = []
     metrics = supernet.evaluate(SPACE.smallest(), lambda share, values: told.append((share, dict(values))))
@@ -54,7 +54,7 @@ def test_latency_is_collected_and_fitted(text, tmp_path, capsys):
 
 
 def test_a_search_ends_in_a_report_and_files(supernet_of, tmp_path):
-    checkpoint, run = supernet_of("mos_mformer_lm_small"), tmp_path / "run"
+    checkpoint, run = supernet_of("mos_mformer_language_small"), tmp_path / "run"
     search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--evaluations", 4, "--valid-sentences", 8,
               "--max-params-m", 0.006, "--no-measure", "--finalists", 1, "--out", run]  # fmt: skip
     assert main(list(map(str, search))) == 0

@@ -26,8 +26,8 @@ def test_limits_are_kept_by_all_that_is_evaluated(
     ends = SPACE.smallest(), SPACE.largest()
     memory, cache = (sum(map(cost, ends)) / 2 for cost in (
         lambda end: LANGUAGE.memory_mb(end, config), lambda end: LANGUAGE.cache_mb(end, config)))  # fmt: skip
-    search = ["search", "--checkpoint", supernet_of("mos_mformer_lm_small"), "--strategy", "random", "--evaluations", 6,
-              "--valid-sentences", 4, "--no-measure", "--finalists", 1, "--max-memory-mb", memory,
+    search = ["search", "--checkpoint", supernet_of("mos_mformer_language_small"), "--strategy", "random",
+              "--evaluations", 6, "--valid-sentences", 4, "--no-measure", "--finalists", 1, "--max-memory-mb", memory,
               "--max-cache-mb", cache, *WORKLOAD]  # fmt: skip
     assert main([*map(str, search), "--out", str(tmp_path / "run")]) == 0
     table = capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_limits_are_kept_by_all_that_is_evaluated(
 def test_wrong_limits_are_one_line(
     supernet_of: Callable[[str], Path], limit: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    search = ["search", "--checkpoint", str(supernet_of("mos_mformer_lm_small")), "--strategy", "random"]
+    search = ["search", "--checkpoint", str(supernet_of("mos_mformer_language_small")), "--strategy", "random"]
     assert main([*search, "--out", str(tmp_path / "run"), *limit]) == 2
     error = capsys.readouterr().err.strip()
     assert said in error and "\n" not in error

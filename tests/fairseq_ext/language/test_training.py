@@ -18,7 +18,7 @@ GENERATING = ["--user-dir", USER_DIR, "--task", "language_modeling", "--beam", 3
               "--max-len-b", 14, "--max-len-a", 0, "--sample-break-mode", "eos"]  # fmt: skip
 
 
-@pytest.mark.parametrize("arch", ["mos_transformer_lm_small", "mformer_lm_small"])
+@pytest.mark.parametrize("arch", ["mos_transformer_lm_small", "mformer_language_small"])
 def test_a_supernet_learns_and_validates_fixed_subnets(command, tmp_path, arch):
     options = ["--arch", arch, "--max-update", 40, "--sampling", "sandwich", "--validate-interval-updates", 20]
     done = run("train", *command, *options, "--save-dir", tmp_path)
@@ -31,7 +31,7 @@ def test_a_supernet_learns_and_validates_fixed_subnets(command, tmp_path, arch):
 
 
 def test_resumed_training_is_the_uninterrupted_one(command, tmp_path):
-    options = [*command, "--arch", "mos_mformer_lm_small", "--disable-validation", "--seed", 3]
+    options = [*command, "--arch", "mos_mformer_language_small", "--disable-validation", "--seed", 3]
     states = []
     for folder, updates in (("whole", (8,)), ("parts", (4, 8))):
         for update in updates:
@@ -46,7 +46,7 @@ def test_resumed_training_is_the_uninterrupted_one(command, tmp_path):
 def test_the_fused_criterion_gives_the_same_training(command, tmp_path):
     rows = []
     for criterion in ("label_smoothed_cross_entropy", NAME):
-        options = ["--arch", "mformer_lm_small", "--criterion", criterion, "--label-smoothing", 0.1]
+        options = ["--arch", "mformer_language_small", "--criterion", criterion, "--label-smoothing", 0.1]
         done = run("train", *command, *options, "--max-update", 3, "--save-dir", tmp_path / criterion)
         assert done.code == 0, done.err
         rows.append([(row["loss"], row["nll_loss"]) for row in done.stats("train_inner")])
@@ -54,7 +54,7 @@ def test_the_fused_criterion_gives_the_same_training(command, tmp_path):
 
 
 def test_positions_that_are_trained_and_a_longer_context(command, tmp_path):
-    options = ["--arch", "mformer_lm_small", "--positions", "learned", "--context-length", 40, "--max-update", 2]
+    options = ["--arch", "mformer_language_small", "--positions", "learned", "--context-length", 40, "--max-update", 2]
     done = run("train", *command, *options, "--tokens-per-sample", 40, "--save-dir", tmp_path)
     assert done.code == 0, done.err
     supernet = open_supernet(tmp_path / "checkpoint_last.pt")
@@ -65,12 +65,12 @@ def test_positions_that_are_trained_and_a_longer_context(command, tmp_path):
 
 def test_eval_lm_scores_what_the_host_evaluates(supernet_of, text, subnet_file, tmp_path):
     path = tmp_path / "subnet.pt"
-    supernet = open_supernet(supernet_of("mos_mformer_lm_small"))
+    supernet = open_supernet(supernet_of("mos_mformer_language_small"))
     supernet.extract(subnet(), path)
     common = [text, "--user-dir", USER_DIR, "--cpu", "--gen-subset", "valid", "--tokens-per-sample", 24]
     overrides = ["--model-overrides", repr({"eval_subnet": str(subnet_file)})]
     found = []
-    for checkpoint, more in ((path, []), (supernet_of("mos_mformer_lm_small"), overrides)):
+    for checkpoint, more in ((path, []), (supernet_of("mos_mformer_language_small"), overrides)):
         done = run("eval_lm", *common, "--task", "language_modeling", "--path", checkpoint, *more, "--batch-size", 4)
         assert done.code == 0, done.err
         (line,) = [line for line in done.out.splitlines() if "Loss (base 2)" in line]
@@ -83,7 +83,7 @@ def test_eval_lm_scores_what_the_host_evaluates(supernet_of, text, subnet_file, 
 @pytest.fixture(scope="module")
 def extracted(supernet_of, tmp_path_factory):
     path = tmp_path_factory.mktemp("extracted") / "subnet.pt"
-    open_supernet(supernet_of("mformer_lm_small")).extract(subnet(), path)
+    open_supernet(supernet_of("mformer_language_small")).extract(subnet(), path)
     return path
 
 
@@ -139,13 +139,13 @@ def test_an_extracted_network_is_trained_on(extracted, command, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--arch", "mformer_lm_small", "--criterion", "adaptive_loss"], ["adaptive softmax", "cross_entropy"]),
-        (["--arch", "mformer_lm_small", "--tokens-per-sample", 64], ["64", "26", "--context-length 64"]),
-        (["--arch", "mformer_lm_small", "--context-length", 0], ["--context-length is 0"]),
-        (["--arch", "mformer_lm_small", "--past-target"], ["--past-target", "next token"]),
-        (["--arch", "mformer_lm_small", "--output-dictionary-size", 8], ["--output-dictionary-size 8"]),
+        (["--arch", "mformer_language_small", "--criterion", "adaptive_loss"], ["adaptive softmax", "cross_entropy"]),
+        (["--arch", "mformer_language_small", "--tokens-per-sample", 64], ["64", "26", "--context-length 64"]),
+        (["--arch", "mformer_language_small", "--context-length", 0], ["--context-length is 0"]),
+        (["--arch", "mformer_language_small", "--past-target"], ["--past-target", "next token"]),
+        (["--arch", "mformer_language_small", "--output-dictionary-size", 8], ["--output-dictionary-size 8"]),
         (["--arch", "transformer_lm", "--decoder-layers", 1], ["--arch mos_transformer_lm*", "language_modeling"]),
-        (["--arch", "mformer_lm_small", "--search-space", "hat_small"], ["hat_small", "no gene 'layers'"]),
+        (["--arch", "mformer_language_small", "--search-space", "hat_small"], ["hat_small", "no gene 'layers'"]),
     ],
 )
 def test_wrong_options_end_in_one_line(command, tmp_path, options, said):
@@ -159,7 +159,7 @@ def test_wrong_options_end_in_one_line(command, tmp_path, options, said):
 
 
 def test_a_checkpoint_of_another_model_is_refused(supernet_of, command, tmp_path):
-    path = supernet_of("mformer_lm_small")
+    path = supernet_of("mformer_language_small")
     options = ["--arch", "mos_transformer_lm_small", "--restore-file", path, "--max-update", 100]
     assert_one_line(run("train", *command, *options, "--save-dir", tmp_path), "does not fit")
     assert SPACE.cardinality() > 1000

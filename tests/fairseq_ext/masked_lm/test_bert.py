@@ -100,7 +100,7 @@ def test_names_of_architectures(text: Path, tmp_path: Path) -> None:
     options = [*COMMON, *MASKED, "--task", "supernet_masked_lm", "--max-update", 1]
     done = run("train", text, *options, "--arch", "mos_bert_small", "--save-dir", tmp_path)
     assert done.code == 0, done.err
-    assert HOST.open(tmp_path / "checkpoint_last.pt").space.name == "mos_bert_homogeneous_small"
+    assert HOST.open(tmp_path / "checkpoint_last.pt").space.name == "bert_small"
     done = run("train", text, *options, "--arch", "mos_transformer", "--save-dir", tmp_path / "other")
     assert done.code != 0 and "mos_bert*, supershaper_bert* or another of theirs" in done.err
 

@@ -55,3 +55,16 @@ def test_latency_is_measured_with_them(folder, tmp_path, capsys):
     assert main([str(word) for word in [*command, *short]]) == 0, capsys.readouterr().err
     workload = json.loads(out.read_text().splitlines()[0])["settings"]["workload"]
     assert (workload["source_vocab"], workload["target_vocab"]) == vocabularies(folder)
+
+
+def test_a_supernet_gives_the_space_and_the_vocabularies(trained, corpus, tmp_path, capsys):
+    out, checkpoint = tmp_path / "lat.jsonl", trained("none")
+    short = ["--out", str(out), "--samples=2", "--source-length=4", "--target-length=3", "--repeats=1", "--warmup=0"]
+    assert main(["latency", "collect", "--checkpoint", str(checkpoint), *short]) == 0, capsys.readouterr().err
+    header = json.loads(out.read_text().splitlines()[0])
+    workload = header["settings"]["workload"]
+    assert (workload["source_vocab"], workload["target_vocab"]) == vocabularies(corpus)
+    assert "of tiny in" in capsys.readouterr().out
+    for wrong in ([], ["--space", "hat_small", "--checkpoint", str(checkpoint)]):
+        assert main(["latency", "collect", *wrong, *short]) == 2
+        assert "expected either --space" in capsys.readouterr().err

@@ -25,8 +25,24 @@ NEW = ("--tf32", "--bf16", "--memory-efficient-bf16")
 NETWORKS = {
     "layer": ["--mos", "layer"],
     "neuron": ["--mos", "neuron"],
-    "mformer": ["--arch", "mformer_small", "--search-space", "mformer_small", "--mos", "none", "--lr", 0.002],
-    "mos-mformer": ["--arch", "mos_mformer_small", "--search-space", "mformer_small", "--lr", 0.002],
+    "mformer": [
+        "--arch",
+        "mformer_translation_small",
+        "--search-space",
+        "mformer_translation_small",
+        "--mos",
+        "none",
+        "--lr",
+        0.002,
+    ],
+    "mos-mformer": [
+        "--arch",
+        "mos_mformer_translation_small",
+        "--search-space",
+        "mformer_translation_small",
+        "--lr",
+        0.002,
+    ],
 }
 CRITERION = ["--criterion", "fused_label_smoothed_cross_entropy"]
 
@@ -76,7 +92,7 @@ def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, co
     options = [*NETWORKS["mos-mformer"], "--save-dir", tmp_path, *([] if device == "cpu" else ["--fp16"])]
     trained = run("train", *command, *options)
     assert trained.code == 0, trained.err
-    genes = get_space("mformer_small").largest().to_dict()
+    genes = get_space("mformer_translation_small").largest().to_dict()
     Architecture({**genes, **dict.fromkeys(ATTENTION_GENES, [attention] * 3)}).save(tmp_path / "a.json")
     decoding = [*DECODING[:-1], "--model-overrides", repr({"eval_subnet": str(tmp_path / "a.json")})]
     found = {}

@@ -54,7 +54,7 @@ def test_one_word_has_one_step(model: Path) -> None:
     assert found.measurement.parts_ms["decoder"] > 0  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["mformer_small", "mformer_cifar10_small", "vit_cifar10_small"])
+@pytest.mark.parametrize("name", ["mformer_translation_small", "mformer_cifar10_small", "vit_cifar10_small"])
 def test_linear_attention_and_images_are_predicted_too(model: Path, name: str) -> None:
     space = get_space(name)
     predicted = PredictedMeasurements(space, kind_of(space).config({}), model)

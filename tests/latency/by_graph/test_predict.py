@@ -80,6 +80,15 @@ def test_without_a_model_the_shipped_one_answers() -> None:
     found = predict_module_latency(module, image)
     assert found == predict_module_latency(module, image, shipped_model())
     assert found.latency_ms > 0
+    assert found.machine == str(shipped_model().info["machine"]["device_name"]) and found.machine in str(found)
+
+
+def test_a_prediction_far_beyond_the_training_is_marked() -> None:
+    tiny = predict_module_latency(nn.Linear(4, 4), torch.zeros(1, 4))
+    assert "GFLOPs 3.6e-08 where training networks have" in tiny.out_of_range
+    assert tiny.spread_ms > tiny.latency_ms
+    usual = nn.Sequential(nn.Conv2d(3, 64, 7), nn.ReLU(), nn.Conv2d(64, 128, 3))
+    assert not predict_module_latency(usual, torch.zeros(1, 3, 64, 64)).out_of_range
 
 
 def test_wrong_inputs_are_one_line(model: GraphLatencyModel, tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_flops_are_those_that_torch_counts(name: str) -> None:
 def test_parameters_are_those_of_table_9(hidden: int, ratio: float, heads: int, millions: float) -> None:
     """With the table of 30,522 tokens, 512 positions and the head that predicts tokens, but not its bias for each
     token; BERT's two vectors of segments, which change no digit, are none of this network's."""
-    space, tokens = get_space("mos_bert_homogeneous"), 30522
+    space, tokens = get_space("bert_base"), 30522
     genes = {"layers": 12, "hidden_dim": hidden, "ffn_ratio": ratio, "heads": heads}
     found = parameters(space.validate(Architecture(genes)), tokens, MaskedLMConfig(stored_positions=512))
     assert round((found - tokens) / 1e6, 2) == millions

@@ -125,7 +125,7 @@ def test_wrong_architectures_are_explained() -> None:
 
 def test_flops_of_linear_attention_are_those_of_its_products() -> None:
     """Which torch counts when it computes them: features of twice the head dimension, keys summed, queries read."""
-    space = get_space("mformer_small")
+    space = get_space("mformer_translation_small")
     softmax, lengths = space.largest(), Lengths(13, 7)
     q = softmax.number("qkv_dim")
     for gene, queries, keys in (

@@ -102,7 +102,7 @@ def test_operations_of_graphs_made_before_keep_their_index() -> None:
 
 
 def test_linear_attention_is_another_operation() -> None:
-    space = get_space("mformer_small")
+    space = get_space("mformer_translation_small")
     softmax = space.largest()
     mixed = Architecture(
         {

@@ -20,7 +20,7 @@ from nni.nas.hub.pytorch import AutoFormer, NasBench201
 from nni.nas.profiler import Profiler
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
 
-from nas_core.errors import DataError
+from nas_core.errors import ConfigError, DataError
 from nas_core.graph import GraphError
 from nas_core.latency.by_graph import CountsModel, GraphLatencyModel
 from nas_core.latency.by_graph.predict import predict_module_latency
@@ -107,6 +107,17 @@ def test_a_search_within_a_limit(nasbench201: Any, model: GraphLatencyModel) -> 
     strategy(space, SequentialExecutionEngine(8))
     assert len(strategy.archive) >= 6
     assert all(one.costs["latency_ms"] == profiler.profile(one.sample) <= limit for one in strategy.archive)
+
+
+def test_a_prediction_far_beyond_the_training_is_no_limit(nasbench201: Any, model: GraphLatencyModel) -> None:
+    batch = torch.zeros(128, 3, 16, 16)
+    profiler = NetworkLatencyProfiler(nasbench201, batch, model)
+    with pytest.raises(GraphError, match=r"batch 128 where training networks have 1.*too far to hold a limit"):
+        profiler.profile(draw(nasbench201, 1)[0])
+    strategy = SearchStrategy("random", evaluations=2, constraints={"latency_ms": (profiler, 0.0015)})
+    space = SimplifiedModelSpace.from_model(nasbench201, Convolutions(lambda model: None))
+    with pytest.raises(ConfigError, match="the profiler of 'latency_ms' judges no sample of this model space"):
+        strategy(space, SequentialExecutionEngine(2))
 
 
 def test_wrong_inputs(nasbench201: Any, model: GraphLatencyModel) -> None:

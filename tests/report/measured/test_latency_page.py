@@ -220,7 +220,7 @@ def test_wrong_inputs_are_one_line(tmp_path: Path, machine: Machine, capsys: Cap
     damaged = data.read_text().splitlines(keepends=True)
     (tmp_path / "damaged.jsonl").write_text("".join([damaged[0], "no json\n", *damaged[1:]]))
     (tmp_path / "void.html").write_text("mine")
-    wide = architectures_file(tmp_path / "wide.jsonl", machine, space=get_space("mformer_small"))
+    wide = architectures_file(tmp_path / "wide.jsonl", machine, space=get_space("mformer_translation_small"))
     main(["latency", "fit", "--data", str(wide), "--out", str(tmp_path / "wide.json")])
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "dataset.jsonl").write_text('{"format": "nas-ext/latency-data"}\n')

@@ -62,9 +62,9 @@ def test_each_placement_is_the_largest_network_with_other_attention() -> None:
 
 
 def test_kinds_stand_where_they_may_and_nowhere_twice() -> None:
-    found = placements(get_space("mformer_small"))
+    found = placements(get_space("mformer_translation_small"))
     assert len(set(found.values())) == len(found)
-    assert all(each in get_space("mformer_small") for each in found.values())
+    assert all(each in get_space("mformer_translation_small") for each in found.values())
     three = placements(space("softmax", "linear", "local"))
     assert len(three) == 16 and {name.split()[0] for name in three} == {"linear", "local"}
     with pytest.raises(ConfigError, match="chooses no attention"):

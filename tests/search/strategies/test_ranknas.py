@@ -201,15 +201,19 @@ def test_predictions_that_refuse_some_tell_importance_of_the_others() -> None:
     assert most_important({"a": {"x": 0.5, "y": 0.2, "z": 0.0}, "b": {"z": 0.0, "x": 0.0}}, 2, ["a", "b"]) == {"x", "y"}
 
 
-def test_slow_predictors_are_asked_for_few() -> None:
-    asked: list[int] = []
+def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:
+    asked: set[bytes] = set()
 
-    def count(rows: np.ndarray) -> np.ndarray:
-        asked.append(len(rows))
-        return width_alone(rows)
+    def predict(rows: np.ndarray) -> np.ndarray:
+        asked.update(row.tobytes() for row in rows)
+        return limit(3000.0).predict_rows(rows)
 
-    limit_importance(SPACE, [Constraint("a", 1.0, count, together=16), Constraint("b", 1.0, count)], 0)
-    assert asked == [200, 1000]
+    slow = Constraint("latency_ms", 3000.0, predict, together=4)
+    config = replace(SMALL, samples=20, candidates=2000, children=400)
+    evaluated = drive(RankNAS(SPACE, [slow], config, seed=0), 1000)
+    assert len(evaluated) > 80
+    assert all(limit(3000.0).values(SPACE.rows([one]))[0] <= 3000.0 for one in evaluated)
+    assert len(asked) < 3 * len(evaluated)
 
 
 def test_a_state_from_before_limits_counted() -> None:

@@ -48,7 +48,7 @@ PUBLIC = {
     "vit_tiny_r_s16_p8_224": "patches by",
     "flexivit_small": "",
     "resnet18": "it is a ResNet",
-    "mos_vit_small": "it is a VisionModel",
+    "vit_cifar10_small": "it is a VisionModel",
 }
 """Names, and what the refusal says; empty: taken over."""
 

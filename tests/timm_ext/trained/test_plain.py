@@ -98,7 +98,7 @@ def test_a_network_trained_here_from_the_start_too(tmp_path: Path) -> None:
     space = image_space("uniform", layers=(1, 2), embed_dims=(24,), ffn_dims=(30, 50), heads=(3,), head_dim=8,
                         image_size=16, patch_size=4, relative_clip=0)  # fmt: skip
     model = VisionModel(space, num_classes=3, norm_embedding=True).eval()
-    save_checkpoint(tmp_path / "supernet.pt", model, arch="mos_vit_small_supernet")
+    save_checkpoint(tmp_path / "supernet.pt", model, arch="mos_vit_cifar10_small_supernet")
     for architecture in (space.smallest(), space.largest()):
         HOST.open_exportable(tmp_path / "supernet.pt").extract_plain(architecture, tmp_path / "plain.safetensors")
         with model.using(architecture), torch.no_grad():

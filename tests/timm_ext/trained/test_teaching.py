@@ -209,7 +209,7 @@ def test_wrong_input_is_told_before_work_begins(npz: Path, files: Path, tmp_path
         ({"teacher": teacher, "distill_hidden": 1.0}, "in another order"),
         ({"teacher": teacher, "distill_weight": 1.5}, "from 0 to 1"),
         ({"teacher": teacher, "distill_temperature": 0.0}, "above 0"),
-        ({"teacher": teacher, "distill_attention": -1.0}, "0 or more"),
+        ({"teacher": teacher, "distill_attention": -1.0}, "from 0 on"),
         ({"teacher": teacher, "teacher_top_k": 1}, "nothing is kept"),
         ({"teacher": teacher, "teacher_cache": "x", "distill_hidden": 1.0}, "of whose layers nothing is kept"),
         ({"teacher": "largest", "sampling": "sandwich", "teacher_cache": "x"}, "whose weights change"),

@@ -10,9 +10,9 @@ step() {
     echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
 }
 
-step "1/4 one supernet for all networks of mformer_small: $UPDATES updates" python -m timm_ext.train --data "$IMAGES" \
-    --model mformer_small_supernet --updates $UPDATES --warmup-updates $((UPDATES / 10)) --batch-size 32 --lr 2e-3 \
-    --scale 0.8 --valid-random 0 --output out/supernet
+step "1/4 one supernet for all networks of mformer_cifar10_small: $UPDATES updates" python -m timm_ext.train \
+    --data "$IMAGES" --model mformer_cifar10_small_supernet --updates $UPDATES --warmup-updates $((UPDATES / 10)) \
+    --batch-size 32 --lr 2e-3 --scale 0.8 --valid-random 0 --output out/supernet
 step "2/4 the best of $EVALUATIONS networks of at most $LIMIT M parameters" nas-ext search --out out/run \
     --checkpoint out/supernet/best.pt --max-params-m "$LIMIT" --strategy random --evaluations $EVALUATIONS --batch 10 \
     --finalists 3 --no-measure
@@ -28,7 +28,7 @@ from timm.data import ImageDataset, create_transform, resolve_model_data_config
 
 classes = len(set(ImageDataset(sys.argv[2]).reader.class_to_idx))
 options = dict(subnet=sys.argv[1], num_classes=classes, checkpoint_path="out/subnet.safetensors")
-model = timm.create_model("mformer_small_cifar10", **options).eval()
+model = timm.create_model("mformer_cifar10_small", **options).eval()
 images = ImageDataset(sys.argv[2], transform=create_transform(**resolve_model_data_config(model)))
 with torch.no_grad():
     right = sum(int((model(x).argmax(1) == y).sum()) for x, y in torch.utils.data.DataLoader(images, 50))

@@ -4,11 +4,10 @@ import subprocess
 from pathlib import Path
 
 subprocess.run(["nas-ext", "quickstart", "translation", "words"], check=True)
-user_dir = subprocess.run(["nas-ext", "user-dir"], check=True, capture_output=True, text=True).stdout.strip()
 for line in (
     "fairseq-preprocess -s en -t de --trainpref words/corpus/train --validpref words/corpus/valid"
     " --testpref words/corpus/test --joined-dictionary --destdir bin",
-    f"fairseq-train bin --user-dir {user_dir} --task supernet_translation --arch mos_transformer_small --cpu"
+    "fairseq-train bin --task supernet_translation --arch mos_transformer_small --cpu"
     " --sampling sandwich --share-all-embeddings --optimizer adam --lr 3e-3 --max-tokens 1024 --max-update 3"
     " --save-dir supernet",
     "nas-ext search --checkpoint supernet/checkpoint_last.pt --max-params-m 4 --iterations 1 --population 4"
@@ -18,6 +17,6 @@ for line in (
 (found,) = Path("run/finalists").glob("*.json")
 for line in (
     f"nas-ext extract --checkpoint supernet/checkpoint_last.pt --arch {found} --out subnet.pt",
-    f"fairseq-generate bin --user-dir {user_dir} --path subnet.pt --beam 4 --cpu --quiet",
+    "fairseq-generate bin --path subnet.pt --beam 4 --cpu --quiet",
 ):
     subprocess.run(line.split(), check=True)

@@ -8,15 +8,15 @@ import timm_ext  # before timm: it mends torchvision beside a CPU torch  # isort
 import timm
 import torch
 
-assert "mformer_small_supernet" in timm.list_models("mformer*")
-model = timm.create_model("mformer_small_supernet", num_classes=10)
+assert "mformer_cifar10_small_supernet" in timm.list_models("mformer*")
+model = timm.create_model("mformer_cifar10_small_supernet", num_classes=10)
 model(torch.randn(2, 3, 32, 32)).sum().backward()
 timm_ext.write_subnet(model, model.space.smallest(), "subnet.safetensors")
 assert timm_ext.load_model("subnet.safetensors")
 
 for line in (
     "nas-ext quickstart images shapes",
-    f"{sys.executable} -m timm_ext.train --data shapes/images --model mformer_small_supernet --updates 2"
+    f"{sys.executable} -m timm_ext.train --data shapes/images --model mformer_cifar10_small_supernet --updates 2"
     " --valid-random 0 --output trained",
     "nas-ext search --checkpoint trained/best.pt --strategy random --evaluations 3 --no-measure"
     " --finalists 1 --out run",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import re
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nas_core.errors import DataError, NasExtError
+from nas_core.files import file_digest
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.graph.onnx import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
@@ -88,11 +88,7 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
 
 def _cache_path(folder: Path, runtime: str) -> Path:
     """Named by what the journal holds, so that a journal with more rows has another one."""
-    try:
-        content = (folder / JOURNAL).read_bytes()
-    except OSError as error:
-        raise NasExtError(f"cannot read {folder / JOURNAL}: {error.strerror or error}; check its rights") from error
-    return folder / f"graphs-{runtime}-{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    return folder / f"graphs-{runtime}-{file_digest(folder / JOURNAL)[:12]}.npz"
 
 
 def _keep(made: NetworkLatencies, path: Path, runtime: str) -> None:

@@ -50,7 +50,9 @@ def offered_families(entry: EntryPoint) -> Sequence[Family] | MissingHostError:
     except MissingHostError as error:
         return error
     except Exception as error:  # what another distribution does at its import is not ours
-        return MissingHostError(f"families of {entry.name!r} do not import: {first_line(error)}; run 'nas-ext doctor'")
+        return MissingHostError(
+            f"families of {entry.name!r} do not import: {first_line(error)}; run 'nas-ext doctor --import'"
+        )
     if isinstance(offered, Sequence) and all(isinstance(family, Family) for family in offered):
         return offered
     return MissingHostError(f"families of {entry.name!r} ({entry.value}) are no sequence of Family objects")

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import read_jsonl
+from nas_core.files import read_jsonl, real_path
 from nas_core.jobs import Failure
 from nas_core.latency.by_graph.dataset.collect import alone
 from nas_core.latency.by_graph.dataset.export import OPSET
@@ -132,7 +132,7 @@ def _exported(
 ) -> Iterator[PublishedNetwork]:
     """Add a row for each network, as soon as its graph is there."""
     arguments = {
-        "folder": str((found.path / "onnx").resolve()),
+        "folder": str(real_path(found.path / "onnx")),
         "most_seconds": config.most_seconds,
         "most_memory_gb": config.most_memory_gb,
         "max_nodes": config.max_nodes,
@@ -148,7 +148,7 @@ def _exported(
 
 def _graph(network: PublishedNetwork, made: MadeGraphs | None) -> str | None:
     path = made.of(network) if made else None
-    return None if path is None else str(path.resolve())
+    return None if path is None else str(real_path(path))
 
 
 def _row(network: PublishedNetwork, outcome: Mapping[str, Any] | Failure, source: NetworkSource) -> dict[str, Any]:

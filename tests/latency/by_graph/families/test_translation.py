@@ -89,7 +89,7 @@ def test_weights_are_selected_once_and_follow_the_network() -> None:
     assert moved.net.select(None).output.is_meta and network(*(x.to("meta") for x in inputs))[0].shape == before.shape
 
 
-@pytest.mark.parametrize("name", ["hat_small", "mformer_small"])
+@pytest.mark.parametrize("name", ["hat_small", "mformer_translation_small"])
 def test_predicted_architectures_have_no_other_operations(name: str) -> None:
     from nas_core.graph.onnx import read_onnx
     from nas_core.latency.by_graph.predict import read_module
