@@ -11,7 +11,7 @@ from benchmarks.page.results import Results
 from benchmarks.page.section import anchor
 from benchmarks.page.sections.accuracy import BENCHMARKS, HEADLINE, tau
 from benchmarks.page.sections.attention import speed_ups
-from benchmarks.page.sections.front import found, less, times_as_fast
+from benchmarks.page.sections.front import found, shallow, trade
 from benchmarks.page.sections.networks import error
 from benchmarks.page.sections.onnx import decoding_times, same_tokens
 from benchmarks.page.sections.search import DEFAULT_RANKNAS, course
@@ -55,20 +55,14 @@ Row = tuple[str, str, str, str]
 
 
 def _faster(results: Results) -> Row:
-    row, updates = found(results), count(results["demo_front"]["updates"])
-    simple = results.row("demo_front", network="one decoder layer")
-    shallow = f"{times_as_fast(simple)} x as fast, {_bleu_less(less(results, simple))}"
+    updates = count(results["demo_front"]["updates"])
+    simple = joined(f"with {row['network']} {trade(results, row)}" for row in shallow(results))
     return (
         "A network found under a latency limit, trained from scratch, against the largest one (`make demo`)",
         anchor("Faster at how much BLEU"),
-        f"{times_as_fast(row)} x as fast, {_bleu_less(less(results, row))} ({updates} updates for the supernet, as many"
-        " for the network)",
-        f"the largest with one decoder layer: {shallow} ({updates} updates)",
+        f"{trade(results, found(results))} ({updates} updates of the supernet and as many of the network)",
+        f"the largest {simple} ({updates} updates each)",
     )
-
-
-def _bleu_less(difference: float) -> str:
-    return f"{fixed(abs(difference))} BLEU {'less' if difference >= 0 else 'more'}"
 
 
 def _bleu(results: Results) -> Row:

@@ -1,7 +1,7 @@
-"""BLEU against latency of what ``make demo`` finds, beside the same networks and a shallow one trained from scratch.
+"""BLEU against latency of what ``make demo`` finds, with the same networks and shallow ones trained from scratch.
 
 ``python -m benchmarks demo_front RUN --work DIR``: RUN is the folder of a finished ``make demo``. Its networks, and
-the largest one with a single decoder layer, are trained from scratch by ``fairseq-train`` with the options of the
+the largest one with fewer decoder layers, are trained from scratch by ``fairseq-train`` with the options of the
 supernet's training: as many updates of one network as the supernet had of random ones, so that each row costs as much
 as the supernet. Latencies are shares of the largest network's, whose passes alternate with those of the others. Each
 step writes one file below DIR and is skipped when that exists.
@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
-from benchmarks.supernet.elastic_translation import SHALLOW, relative_latency, shallow
+from benchmarks.supernet.elastic_translation import relative_latency, shallow
 from examples.demo import translate
 from nas_core.files import read_json, write_json
 from nas_core.latency.by_genes import LatencyDataset
@@ -29,6 +29,8 @@ from nas_core.space import Architecture, get_space
 
 RESULT = Path(__file__).parents[1] / "results" / "demo_front.json"
 BRIEF = NoBrief("a finished run of make demo, and a training of minutes for each of its networks")
+SHALLOW = {"one decoder layer": 1, "two decoder layers": 2}
+"""The simplest ways to a faster network: the largest one with fewer of its three decoder layers."""
 SUPERNET_ONLY = ("--task", "--arch", "--mos", "--mos-experts", "--sampling", "--save-dir")
 
 
@@ -78,7 +80,7 @@ def report(run: Path, work: Path) -> dict[str, Any]:
     space = get_space(found["settings"]["space"])
     rows = {row["name"]: row for row in found["subnets"]}
     networks = {name: Architecture(row["genes"]) for name, row in rows.items()}
-    networks[SHALLOW] = shallow(networks["largest"])
+    networks |= {name: shallow(networks["largest"], layers) for name, layers in SHALLOW.items()}
     measured = LatencyDataset.read(run / "latency.jsonl").settings["workload"]
     workload = {name: value for name, value in measured.items() if name != "kind"}
     shares = relative_latency(space, networks["largest"], networks, **workload)

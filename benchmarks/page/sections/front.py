@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.page.pictures import COLOURS, GREY, legend_above
 from benchmarks.page.results import Results
 from benchmarks.page.section import Picture, Section
-from benchmarks.page.words import count, fixed, table
+from benchmarks.page.words import count, fixed, joined, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SECTIONS", "found", "less", "times_as_fast"]
+__all__ = ["SECTIONS", "found", "shallow", "trade"]
 
 NAME = "demo_front"
-SHALLOW = "one decoder layer"
 
 Row = Mapping[str, Any]
 
@@ -32,37 +31,40 @@ def found(results: Results) -> Row:
     return sorted(limited, key=lambda row: float(row["limit_ms"]))[len(limited) // 2]
 
 
-def times_as_fast(row: Row) -> str:
-    return fixed(1 / row["relative_latency"])
+def shallow(results: Results) -> list[Row]:
+    """Return the largest network with fewer decoder layers, the fastest first."""
+    return [row for row in _rows(results) if row["bleu_inherited"] is None]
 
 
-def less(results: Results, row: Row, which: str = "bleu_from_scratch") -> float:
-    """Return by how much a network's BLEU is below that of the largest one trained from scratch."""
+def trade(results: Results, row: Row, which: str = "bleu_from_scratch") -> str:
+    """Return how much faster a network is than the largest one, and by how much its BLEU differs, as words."""
     largest = results.row(NAME, network="largest")["bleu_from_scratch"]
-    return float(largest - row[which])
+    difference = float(largest - row[which])
+    return f"{fixed(1 / row['relative_latency'])} x as fast at {fixed(abs(difference))} BLEU {_side(difference)}"
+
+
+def _side(difference: float) -> str:
+    return "less" if difference >= 0 else "more"
 
 
 def _values(results: Results) -> Mapping[str, str]:
-    middle, simple = found(results), results.row(NAME, network=SHALLOW)
+    largest = results.row(NAME, network="largest")["bleu_from_scratch"]
     rows = [
-        [row["network"], fixed(row["params_m"], 2), fixed(row["relative_latency"], 2), times_as_fast(row),
-         fixed(row["bleu_inherited"]), fixed(row["bleu_from_scratch"]), fixed(less(results, row))]
+        [row["network"], fixed(row["params_m"], 2), fixed(row["relative_latency"], 2),
+         fixed(1 / row["relative_latency"]), fixed(row["bleu_inherited"]), fixed(row["bleu_from_scratch"]),
+         fixed(largest - row["bleu_from_scratch"])]
         for row in _rows(results)
     ]  # fmt: skip
     facts = results[NAME]["facts"]
     return {
         "updates": count(results[NAME]["updates"]),
         "corpus": facts["corpus"],
-        "wall": facts["wall time"],
-        "found": middle["network"],
-        "times": times_as_fast(middle),
-        "less": fixed(less(results, middle)),
-        "less_inherited": fixed(less(results, middle, "bleu_inherited")),
-        "shallow_times": times_as_fast(simple),
-        "shallow_less": fixed(less(results, simple)),
+        "found": trade(results, found(results)),
+        "inherited": fixed(largest - found(results)["bleu_inherited"]),
+        "shallow": joined(f"with {row['network']} {trade(results, row)}" for row in shallow(results)),
         "table": table(
             ["network", "parameters (M)", "latency / largest", "times as fast", "BLEU, inherited", "BLEU, from scratch",
-             "BLEU less than the largest"],
+             "less than the largest"],
             rows,
         ),
     }  # fmt: skip
@@ -71,33 +73,32 @@ def _values(results: Results) -> Mapping[str, str]:
 def _draw(results: Results, figure: Figure) -> None:
     axes = figure.subplots()
     whole = float(results.row(NAME, network="largest")["measured_ms"])
-    rows = _rows(results)
-    ours = [row for row in rows if row["network"] != SHALLOW]
-    xs = [whole * row["relative_latency"] for row in ours]
-    axes.plot(xs, [row["bleu_inherited"] for row in ours], "o--", color=COLOURS[0], markerfacecolor="white",
-              linewidth=1, label="weights inherited from one supernet")  # fmt: skip
-    axes.plot(xs, [row["bleu_from_scratch"] for row in ours], "o-", color=COLOURS[0], linewidth=1.6,
-              label="each trained from scratch")  # fmt: skip
-    simple = results.row(NAME, network=SHALLOW)
-    axes.plot([whole * simple["relative_latency"]], [simple["bleu_from_scratch"]], "s", color=COLOURS[1],
-              label="largest with one decoder layer, from scratch")  # fmt: skip
-    for row, x in zip(ours, xs, strict=True):
-        if row["network"] == "largest":
-            axes.axhline(row["bleu_from_scratch"], color=GREY, linewidth=1)
-            continue
-        cost = less(results, row)
-        label = f"{times_as_fast(row)} x as fast\n{fixed(abs(cost))} BLEU {'less' if cost >= 0 else 'more'}"
-        axes.annotate(label, (x, row["bleu_from_scratch"]), (4, -6), textcoords="offset points", va="top", fontsize=9)
+    simple, ours = shallow(results), [row for row in _rows(results) if row["bleu_inherited"] is not None]
+    for rows, style, colour, label in (
+        (ours, "o-", COLOURS[0], "found in a supernet, with its smallest and largest network"),
+        (simple, "s--", COLOURS[1], "the largest with fewer decoder layers"),
+    ):
+        xs = [whole * row["relative_latency"] for row in rows]
+        axes.plot(xs, [row["bleu_from_scratch"] for row in rows], style, color=colour, linewidth=1.5, label=label)
+    largest = results.row(NAME, network="largest")
+    axes.axhline(largest["bleu_from_scratch"], color=GREY, linewidth=1)
+    for row, offset, side, colour in (
+        (found(results), (-6, 6), "right", COLOURS[0]), *((row, (8, -24), "left", COLOURS[1]) for row in simple)
+    ):  # fmt: skip
+        times, _, cost = trade(results, row).partition(" at ")
+        place = (whole * row["relative_latency"], row["bleu_from_scratch"])
+        axes.annotate(f"{times}\n{cost}", place, offset, textcoords="offset points", ha=side, color=colour,
+                      va="bottom" if side == "right" else "top", fontsize=9.5)  # fmt: skip
     axes.set_xlabel("measured latency (ms)")
-    axes.set_ylabel("BLEU on the test set")
-    axes.margins(x=0.1, y=0.18)
+    axes.set_ylabel("BLEU, each trained from scratch")
+    axes.margins(x=0.12, y=0.12)
     legend_above(axes, 1)
 
 
 FRONT = Picture(
     "front",
-    "BLEU over measured latency: networks that a search found in one supernet, with inherited weights and trained from"
-    " scratch, beside the largest network with one decoder layer",
+    "BLEU over measured latency: networks that a search found in one supernet, and the largest network with fewer"
+    " decoder layers, all trained from scratch",
     _draw,
     (6.8, 4.4),
 )
