@@ -143,8 +143,6 @@ def _search(
         open_calibrated(calibration, checkpoint, further_supernet or [], space, here, alone) if calibration else None
     )
     model = load_latency_model(latency_model, "genes", space) if latency_model else None
-    if model is not None:
-        typer.echo(f"latencies are predicted for {model.machine}", err=True)
     memory = {"memory_mb": max_memory_mb, "cache_mb": max_cache_mb}
     held_at = workload_held_at(supernet, model, workload or [], any(limit is not None for limit in memory.values()))
     settings |= {"workload": held_at} if held_at else {}
@@ -191,6 +189,8 @@ def _search(
         elsewhere = shared_evaluations(storage, study, space, evaluate_for_all, weighed, settings, lost_after_s)
     told = flagged(how_many(list(strategies.values())), list(options_by_strategy()))
     typer.echo(f"{told}; how long it takes is said after the first ones", err=True)
+    if model is not None:
+        typer.echo(f"latencies are predicted for {model.machine}", err=True)
     with interruption_told(out):
         with elsewhere if isinstance(elsewhere, DeviceExecutor) else nullcontext():
             result = search(
