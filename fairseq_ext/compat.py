@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import logging
 import sys
 import traceback
@@ -21,6 +22,7 @@ from torch.multiprocessing import ProcessExitedException
 from nas_core import precision
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import check_archive
+from nas_core.layers.weights import check_finite
 from nas_core.optional import require
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,10 @@ def _allow_settings() -> None:
         torch.serialization.add_safe_globals([argparse.Namespace])
         if Path(path).is_file():  # fairseq also reads from elsewhere
             check_archive(path)
-        return load(path, *args, **kwargs)
+        state = load(path, *args, **kwargs)
+        if isinstance(state.get("model"), dict):
+            check_finite(state["model"], path)
+        return state
 
     load_checkpoint_to_cpu.of_fairseq = load  # type: ignore[attr-defined]
     checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
@@ -197,9 +202,13 @@ def in_fairseq_command() -> bool:
 
 
 def is_named() -> bool:
-    """Return whether the user named this plug-in. One of fairseq's commands without ``--user-dir`` does not:
-    :mod:`nas_core.startup` registers it there."""
-    return not in_fairseq_command() or any(argument.startswith("--user-dir") for argument in sys.argv)
+    """Return whether the user named this plug-in, by an import or by ``--user-dir``. Where :mod:`nas_core.startup`
+    registers it in a program of fairseq, the user did not."""
+    if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
+        return True
+    words = [word for argument in sys.argv for word in argument.split("=", 1)]
+    folders = [folder for option, folder in itertools.pairwise(words) if option == "--user-dir"]
+    return any(Path(folder).absolute() == Path(__file__).parent.absolute() for folder in folders)
 
 
 def report_wrong_input() -> None:

@@ -40,7 +40,12 @@ def _register_with_fairseq() -> None:
     if "fairseq_cli" in sys.modules:
         import importlib
 
-        importlib.import_module("fairseq_ext")
+        global registering
+        registering = True
+        try:
+            importlib.import_module("fairseq_ext")
+        finally:
+            registering = False
 
 
 def _repair_torchvision() -> None:
@@ -49,6 +54,8 @@ def _repair_torchvision() -> None:
     repair()
 
 
+registering = False
+"""Whether ``fairseq_ext`` is being imported here, which its user did not ask for."""
 _BEFORE = {"fairseq_cli": wait_passively, "torchvision": _repair_torchvision}
 _AFTER = {"fairseq": _register_with_fairseq}
 """What is called before and after a module of this name is executed."""
@@ -71,7 +78,11 @@ class _OnImport:
             return None
         self.asks = True
         try:
-            others = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
+            others = (
+                finder.find_spec(fullname, path, target)
+                for finder in sys.meta_path
+                if finder is not self and hasattr(finder, "find_spec")
+            )
             spec = next(filter(None, others), None)
         finally:
             self.asks = False

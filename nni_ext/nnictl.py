@@ -21,6 +21,8 @@ __all__ = ["main"]
 MANAGER_S = 60
 TUNER_S = 20
 """Seconds after which an experiment without an error counts as started, if no trial shows it earlier."""
+MOST_UNANSWERED = 3
+"""Requests in a row after which a manager that does not answer counts as dead."""
 _FEATURE = "running nnictl"
 
 
@@ -40,7 +42,7 @@ def main() -> int:
         if action != "view":
             try:
                 wait_for_tuner(port, arguments[2])
-            except NasExtError:
+            except BaseException:
                 process.terminate()  # it would hold its port
                 raise
         return process
@@ -71,10 +73,20 @@ def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
         NasExtError: it has failed.
     """
     rest = nni_module("nni.experiment.rest", _FEATURE)
+    unanswered = 0
     for _ in range(TUNER_S):
-        check_status(port, url_prefix)
-        if rest.get(port, "/trial-jobs", url_prefix):
-            return
+        try:
+            status = rest.get(port, "/check-status", url_prefix)
+            trials = rest.get(port, "/trial-jobs", url_prefix)
+        except OSError as error:  # requests' errors are such; on a busy machine the manager answers late
+            unanswered += 1
+            if unanswered == MOST_UNANSWERED:
+                raise NasExtError(f"NNI's manager does not answer at port {port} ({error}); start it again") from error
+        else:
+            unanswered = 0
+            _check(status)
+            if trials:
+                return
         time.sleep(1)
 
 
@@ -88,6 +100,10 @@ def check_status(port: int, url_prefix: str | None = None) -> None:
         status: Mapping[str, Any] = nni_module("nni.experiment.rest", _FEATURE).get(port, "/check-status", url_prefix)
     except OSError as error:  # requests' errors are such
         status = {"status": "ERROR", "errors": [f"NNI's manager does not answer at port {port} ({error})"]}
+    _check(status)
+
+
+def _check(status: Mapping[str, Any]) -> None:
     if status.get("status") != "ERROR":
         return
     reason = "; ".join(" ".join(str(error).split()) for error in status.get("errors", ())) or "it does not say why"

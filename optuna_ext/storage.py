@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
 import warnings
@@ -15,7 +16,7 @@ from nas_core.files import repair_jsonl
 from nas_core.registry import first_line
 from optuna_ext.compat import optuna_module
 
-__all__ = ["is_of_storage", "open_storage", "open_study", "patiently", "without_password"]
+__all__ = ["is_of_storage", "open_storage", "open_study", "patiently", "reading", "without_password"]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -28,9 +29,12 @@ DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageI
 SETTINGS = "nas_ext:settings"
 
 
-_URL_PASSWORD = re.compile(r"(://[^:/?\s]*:).+@")
+_URL_PASSWORD = re.compile(r"(://[^:]*:).+@", re.S)
 _FIELD_PASSWORD = re.compile(
-    r"(odbc_connect=)[^&]+|((?:password|passwd|pwd|passphrase|secret|token|api_?key)(?:=|%3D))(?:(?!%3B)[^&;])+", re.I
+    r"(odbc_connect=)[^&]+"
+    r"|((?:password|passwd|passphrase|secret|token|api_?key)(?:=|%3D))[^&]+"
+    r"|(pwd(?:=|%3D))(?:\{[^}]*\}|(?:(?!%3B)[^&;])+)",
+    re.I,
 )
 
 
@@ -69,8 +73,9 @@ def open_storage(storage: str) -> Any:
     for attempt in range(ATTEMPTS):
         try:
             if "://" not in storage:
-                lock = _JournalLock(storage, journal.JournalFileSymlinkLock(storage))
-                return storages.JournalStorage(journal.JournalFileBackend(storage, lock_obj=lock))
+                path = os.path.abspath(storage)  # Optuna's lock is a link to the path, which resolves in its own folder
+                lock = _JournalLock(path, journal.JournalFileSymlinkLock(path))
+                return storages.JournalStorage(journal.JournalFileBackend(path, lock_obj=lock))
             _check_url(storage)
             waits = {"connect_args": {"timeout": 60}} if storage.startswith("sqlite") else {}
             return storages.get_storage(storages.RDBStorage(storage, engine_kwargs=waits))
@@ -153,21 +158,35 @@ def is_of_storage(error: BaseException) -> bool:
     )
 
 
-def patiently(call: Callable[..., T], *args: Any) -> T:
-    """What a call of a storage gives, tried again for some minutes where the storage is not reached.
+def reading(read: Callable[..., T]) -> Callable[..., T]:
+    """Return a call that reads a storage, whose failure at odd content is one line.
 
     Raises:
-        ConfigError: it is not reached for longer, or holds what no search has written. Whatever else the call raises.
+        ConfigError: the storage holds what no search has written.
     """
-    until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
-    while True:
+
+    def checked(*args: Any) -> T:
         try:
-            return call(*args)
+            return read(*args)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"the storage holds what no search has written ({type(error).__name__}: {first_line(error)[:120]});"
                 " give another --study or storage"
             ) from error
+
+    return checked
+
+
+def patiently(call: Callable[..., T], *args: Any) -> T:
+    """What a call of a storage gives, tried again for some minutes where the storage is not reached.
+
+    Raises:
+        ConfigError: it is not reached for longer. Whatever else the call raises.
+    """
+    until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
+    while True:
+        try:
+            return call(*args)
         except Exception as error:  # of the database's own package
             if not is_of_storage(error):
                 raise
@@ -186,4 +205,4 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
 def without_password(text: str) -> str:
     """A URL of a storage, or a message about it, with ``***`` for passwords: behind the user's name, and in fields of
     the query such as ``password`` and ``odbc_connect``."""
-    return _FIELD_PASSWORD.sub(r"\1\2***", _URL_PASSWORD.sub(r"\1***@", text))
+    return _FIELD_PASSWORD.sub(r"\1\2\3***", _URL_PASSWORD.sub(r"\1***@", text))

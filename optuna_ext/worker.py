@@ -31,7 +31,7 @@ from optuna_ext.beats import BEAT, Heart, Watch, give_up
 from optuna_ext.compat import optuna_module
 from optuna_ext.genes import distributions_of, parameters_of
 from optuna_ext.history import CLAIM, ERROR, FAILING, WITHDRAWN, History, Read
-from optuna_ext.storage import is_of_storage, open_study, patiently
+from optuna_ext.storage import is_of_storage, open_study, patiently, reading
 
 __all__ = ["SharedEvaluations"]
 
@@ -94,7 +94,7 @@ class SharedEvaluations:
         if not stale_s > 0:
             raise ConfigError(f"a worker is lost after {stale_s} s; expected more than 0")
         self.space, self.evaluate, self.metrics = space, evaluate, tuple(metrics)
-        self.study = patiently(open_study, storage, study, metrics, settings)
+        self.study = patiently(reading(open_study), storage, study, metrics, settings)
         self.stale_s, self.poll_s = stale_s, poll_s
         self.evaluated = 0
         """Architectures that this worker has evaluated."""
@@ -120,7 +120,7 @@ class SharedEvaluations:
     def _outcomes(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
         told = 0
         while told < len(architectures):
-            read = patiently(self._read)
+            read = patiently(reading(self._read))
             while told < len(architectures) and architectures[told] in read.results:
                 metrics = read.results[architectures[told]]
                 yield Failure(read.errors.get(architectures[told], LOST)) if metrics is None else metrics

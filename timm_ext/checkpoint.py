@@ -48,7 +48,7 @@ __all__ = [
 
 KEY = "nas_ext_image"
 VERSION = 1
-_OF_DATA = {"data": str, "val_data": str, "val_count": int, "seed": int}
+_OF_DATA = {"data": (str,), "val_data": (str, type(None)), "val_count": (int,), "seed": (int,)}
 """Settings of a training that say what is validated on."""
 _STATES = ("state_dict", "state_dict_ema")
 SETTINGS = "settings_of_file"
@@ -94,7 +94,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
     run = state.get("train") or {}
     if not isinstance(run, dict) or any(
-        type(run.get(name)) is not kind or (kind is int and run[name] < 0) for name, kind in _OF_DATA.items() if run
+        type(run.get(name)) not in kinds or (int in kinds and run[name] < 0) for name, kinds in _OF_DATA.items() if run
     ):
         raise CheckpointError(f"{path} has damaged settings of its training; give another checkpoint of it")
     told = [state[name].pop(SETTINGS, None) for name in _STATES if isinstance(state.get(name), dict)]
@@ -110,7 +110,9 @@ def settings_in(told: Tensor, path: Path | str) -> dict[str, Any]:
     Raises:
         CheckpointError: it holds none.
     """
-    settings = _decoded(bytes(told.to("cpu", torch.uint8).tolist()).decode(errors="replace"), Path(path))
+    if not isinstance(told, Tensor):
+        raise CheckpointError(f"{path} has damaged settings of its network; give another checkpoint of the training")
+    settings = _decoded(bytes(told.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace"), Path(path))
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} has damaged settings of its network; give another checkpoint of the training")
     return settings
@@ -178,7 +180,8 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
-    """Build a model that a file describes with random weights. Nothing in a file decides what else is read.
+    """Build a model that a file describes, with random weights. A file names no weights, address or hub; it may name a
+    local YAML or JSON file of a space or of an architecture, as timm's own trainer stores them.
 
     Raises:
         CheckpointError: timm does not know the model, or an argument is one that no file may give, or too large.

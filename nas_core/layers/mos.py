@@ -32,6 +32,10 @@ def mixtures() -> list[str]:
     return [NONE, *ROUTERS.names()]
 
 
+MOST_ROUTER_LAYERS, MOST_WIDTH = 100, 2**16
+"""Bounds of what a file can ask for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MoSConfig:
     """What a Mixture-of-Supernets adds to an elastic feed-forward layer."""
@@ -67,6 +71,11 @@ class MoSConfig:
             raise ConfigError(
                 f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers}:"
                 " each must be at least 1"
+            )
+        if self.router_layers > MOST_ROUTER_LAYERS or max(self.experts, self.router_hidden) > MOST_WIDTH:
+            raise ConfigError(
+                f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers};"
+                f" expected at most {MOST_WIDTH}, {MOST_WIDTH} and {MOST_ROUTER_LAYERS}"
             )
         if not 0 <= self.router_dropout < 1:
             raise ConfigError(f"router dropout {self.router_dropout}; expected a share from 0 to below 1")

@@ -95,7 +95,11 @@ def test_hosts_recognise_no_odd_archive_and_raise_nothing(fault: str, tmp_path: 
         ("vit_tiny_patch16_224", {"pretrained": True, "pretrained_cfg": {"url": "http://localhost/w"}}, "'pretrained'"),
         ("vit_tiny_patch16_224", {"pretrained_cfg": {"url": "http://localhost/w"}}, "'pretrained_cfg'"),
         ("vit_tiny_patch16_224", {"checkpoint_path": "/etc/passwd"}, "'checkpoint_path'"),
-        ("mformer_small_supernet", {"pretrained_cfg_overlay": {"file": "/etc/passwd"}}, "'pretrained_cfg_overlay'"),
+        (
+            "mformer_cifar10_small_supernet",
+            {"pretrained_cfg_overlay": {"file": "/etc/passwd"}},
+            "'pretrained_cfg_overlay'",
+        ),
         ("elastic_vit", {"elastic": "other.pt"}, "'elastic'"),
         ("hf-hub:timm/vit_tiny_patch16_224", {}, "timm does not know"),
         ("local-dir:/tmp/vit_tiny_patch16_224", {}, "timm does not know"),
@@ -129,7 +133,7 @@ def test_no_network_takes_memory_that_its_weights_do_not_fit(tmp_path: Path, mon
     timm = pytest.importorskip("timm")
     checkpoint, reading = (pytest.importorskip(f"timm_ext.{module}") for module in ("checkpoint", "trained.reading"))
     own, trained = tmp_path / "own.pt", tmp_path / "trained.pt"
-    checkpoint.save_checkpoint(own, timm.create_model("mformer_small_supernet", num_classes=3))
+    checkpoint.save_checkpoint(own, timm.create_model("mformer_cifar10_small_supernet", num_classes=3))
     state = torch.load(own, weights_only=True)
     state["nas_ext_image"]["space"]["choices"]["ffn_dim"]["options"] = [[2**18, 2**19]] * 6
     torch.save(state, own)

@@ -201,6 +201,8 @@ def test_experts_start_independently() -> None:
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(UnknownChoiceError, match="neuron"):
         MoSConfig(kind="neurons")
+    with pytest.raises(ConfigError, match=r"router layers 3000; expected at most 65536, 65536 and 100$"):
+        MoSConfig(kind="neuron", router_layers=3000)
     with pytest.raises(ConfigError, match=r"^experts 0, router hidden 128, router layers 2: each must be at least 1$"):
         MoSConfig(kind="layer", experts=0)
     for size in ("router_hidden", "router_layers"):

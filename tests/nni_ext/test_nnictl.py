@@ -78,3 +78,20 @@ def test_one_that_fails_later_in_the_foreground(
 ) -> None:
     assert run(monkeypatch, Manager({"status": "RUNNING"}, BROKEN), foreground=True) == 1
     assert "tuner may have crashed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("unanswered", "code"), [(2, 0), (3, 1)])
+def test_a_manager_that_answers_late_is_given_time(
+    unanswered: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager, failures = Manager({"status": "RUNNING"}), iter(range(unanswered))
+    get = manager.get
+
+    def late(port: int, api: str, prefix: str | None = None) -> Any:
+        if next(failures, None) is not None:
+            raise ConnectionError("timed out")
+        return get(port, api, prefix)
+
+    monkeypatch.setattr(manager, "get", late)
+    assert run(monkeypatch, manager) == code and manager.terminated == bool(code)
+    assert ("does not answer at port 8080 (timed out)" in capsys.readouterr().err) == bool(code)

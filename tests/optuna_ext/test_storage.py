@@ -11,7 +11,7 @@ import pytest
 from nas_core.errors import ConfigError, DataError
 from nas_core.space import Architecture
 from optuna_ext.history import CLAIM, OPENED, History
-from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, without_password
+from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, reading, without_password
 from optuna_ext.worker import SharedEvaluations
 from tests.optuna_ext.study import EVERY, NAME, SPACE, quality
 
@@ -45,6 +45,11 @@ def test_a_database_without_its_driver_says_which_it_is() -> None:
         ("mssql+pyodbc:///?odbc_connect=DRIVER={x};PWD={a;secret}", "mssql+pyodbc:///?odbc_connect=***"),
         ("mssql+pyodbc://host/name?Pwd=secret;Trusted=no", "mssql+pyodbc://host/name?Pwd=***;Trusted=no"),
         ("login failed: UID%3Dsa%3BPWD%3Dsecret%3BAPP%3Dx", "login failed: UID%3Dsa%3BPWD%3D***%3BAPP%3Dx"),
+        ("postgresql://us er:secret@host/name", "postgresql://us er:***@host/name"),
+        ("postgresql://DOMAIN/user:secret@host/name", "postgresql://DOMAIN/user:***@host/name"),
+        ("postgresql://user:two\nlines@host/name", "postgresql://user:***@host/name"),
+        ("postgresql://host/name?password=a;secret", "postgresql://host/name?password=***"),
+        ("login failed: UID=sa;PWD={a;secret};APP=x", "login failed: UID=sa;PWD=***;APP=x"),
         ("sqlite:///search.db", "sqlite:///search.db"),
         ("postgresql://user@host:5432/name", "postgresql://user@host:5432/name"),
         ('password authentication failed for user "me"', 'password authentication failed for user "me"'),
@@ -78,6 +83,28 @@ def test_a_journal_whose_last_line_is_half_written_goes_on(tmp_path: Path, caplo
         assert all(json.loads(line) for line in torn.read_text().splitlines())
 
 
+def test_the_lock_of_a_journal_in_a_folder_is_one_that_others_can_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock that a killed worker left is removed after a while, which takes its modification time."""
+    journal = pytest.importorskip("optuna").storages.journal
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    open_storage("runs/search.log")
+    (tmp_path / "runs" / "search.log").touch()
+    seen: list[bool] = []
+    acquire = journal.JournalFileSymlinkLock.acquire
+
+    def acquired(self: Any) -> bool:
+        result = acquire(self)
+        seen.append((tmp_path / "runs" / "search.log.lock").exists())  # follows the link
+        return bool(result)
+
+    monkeypatch.setattr(journal.JournalFileSymlinkLock, "acquire", acquired)
+    open_storage("runs/search.log").create_new_study([], "name")
+    assert seen and all(seen)
+
+
 def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path) -> None:
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("the last line has no break")
@@ -90,7 +117,7 @@ def test_settings_that_no_search_has_written_are_one_line(tmp_path: Path) -> Non
     arguments = (f"sqlite:///{tmp_path}/search.db", "study", ["loss"], {"seed": 1})
     open_study(*arguments).set_user_attr(SETTINGS, "text")
     with pytest.raises(ConfigError, match="holds what no search has written"):
-        patiently(open_study, *arguments)
+        patiently(reading(open_study), *arguments)
 
 
 @pytest.mark.parametrize(
@@ -101,4 +128,4 @@ def test_trials_that_no_search_has_written_are_one_line(attribute: dict[str, Any
     study = open_study(f"sqlite:///{tmp_path}/search.db", "study", ["loss"], {"seed": 1})
     study.add_trial(optuna.create_trial(state=optuna.trial.TrialState.RUNNING, system_attrs=attribute))
     with pytest.raises(ConfigError, match="holds what no search has written"):
-        patiently(lambda: History(SPACE).read(study.get_trials(), ["loss"], [1]))
+        patiently(reading(lambda: History(SPACE).read(study.get_trials(), ["loss"], [1])))

@@ -60,7 +60,8 @@ def _values(results: Results) -> Mapping[str, str]:
         "updates": count(results[NAME]["updates"]),
         "corpus": facts["corpus"],
         "found": trade(results, found(results)),
-        "inherited": fixed(largest - found(results)["bleu_inherited"]),
+        "inherited": fixed(found(results)["bleu_inherited"]),
+        "search": facts["search"],
         "shallow": joined(f"with {row['network']} {trade(results, row)}" for row in shallow(results)),
         "table": table(
             ["network", "parameters (M)", "latency / largest", "times as fast", "BLEU, inherited", "BLEU, from scratch",

@@ -128,10 +128,13 @@ def predict(
     else:
         used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], here)
     read, broken = _read(files, used, sizes, batch)
-    rows = [_row(one) for one in predict_read(read, used)]
-    for network in read:
+    predictions = predict_read(read, used)
+    rows = [_row(one) for one in predictions]
+    for network, prediction in zip(read, predictions, strict=True):
         if network.unknown:
             typer.echo(f"note: {describe_unknown(network.name, network.unknown)}", err=True)
+        if prediction.out_of_range:
+            typer.echo(f"note: {network.name}: {prediction.out_of_range}", err=True)
     if out is not None and rows:
         write_predictions(out, rows)
         typer.echo(f"{len(rows)} predictions: {out}")

@@ -35,12 +35,12 @@ def test_figures_stand_between_their_markers(tmp_path: Path, results: Results) -
 
 
 def test_a_table_links_to_the_page_of_results(tmp_path: Path, results: Results) -> None:
-    text = "# A\n\n<!-- table: headlines -->\nold\n<!-- /table -->\n\nwords\n"
+    text = "# A\n\n<!-- table: headlines -->\nNOTHING YET\n<!-- /table -->\n\nwords\n"
     above = filled(text, tmp_path, results)
     assert above.startswith("# A\n\n<!-- table: headlines -->\n| what | ours | compared with | measured by |\n")
-    assert above.endswith(" |\n<!-- /table -->\n\nwords\n") and "old" not in above
-    assert above.count("](docs/results.md#") == 8
-    assert filled(text, tmp_path, results, "docs/how-to/x.md").count("](../results.md#") == 8
+    assert above.endswith(" |\n<!-- /table -->\n\nwords\n") and "NOTHING YET" not in above
+    assert above.count("](docs/results.md#") == 9
+    assert filled(text, tmp_path, results, "docs/how-to/x.md").count("](../results.md#") == 9
 
 
 def test_code_is_left_alone(tmp_path: Path, results: Results) -> None:

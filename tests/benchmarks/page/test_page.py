@@ -117,7 +117,7 @@ def test_a_changed_result_changes_the_sentence_and_the_table(tmp_path: Path) -> 
     row["bleu_inherited"] = 41.23
     file.write_text(json.dumps(content))
     text = texts(Results(folder), ROOT)[ROOT / "docs" / "results.md"]
-    assert "it has 41.2 with neuron-wise experts" in " ".join(text.split())
+    assert "the largest subnet has 41.2 with neuron-wise experts" in " ".join(text.split())
     assert text.count("| 41.2 |") == 1 and text.count("| 41.2 (sandwich rule") == 1
 
 
