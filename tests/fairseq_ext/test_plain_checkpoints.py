@@ -1,4 +1,4 @@
-"""Static checkpoints, a subnet's and one of fairseq's own, in ``fairseq-generate`` with and without ``--user-dir``."""
+"""Static checkpoints, a subnet's and one of fairseq's own, in ``fairseq-generate`` with and without this plug-in."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from tests.fairseq_ext.running import DECODING, run
 
 WITHOUT_THE_PLUG_IN = """
 import contextlib, io, json, sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if not getattr(finder, "of_nas_ext", False)]
 from fairseq_cli import generate
 ends = []
 for path in sys.argv[2:]:
@@ -56,7 +57,7 @@ def test_with_the_user_dir_both_translate_everything(subnet, transformer, corpus
 
 
 def test_without_it_torch_refuses_both(subnet, transformer, corpus):
-    """What README says; where this fails, current fairseq or torch has become more permissive."""
+    """Without nas-ext's start-up file; where this fails, current fairseq or torch has become more permissive."""
     command = [sys.executable, "-c", WITHOUT_THE_PLUG_IN, corpus, subnet, transformer]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     environment.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
