@@ -66,7 +66,7 @@ RANGES = {
     **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),
     "max_relative_length": Range(0),
 }
-"""What the models' numbers may be; those of experts are checked with the rest of their settings."""
+"""Ranges of the models' numeric options; those of experts are checked with their other settings."""
 
 SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,

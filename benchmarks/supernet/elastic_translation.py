@@ -188,7 +188,7 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
 
 
 def shallow(trained: Architecture, layers: int = 1) -> Architecture:
-    """Return the network with so many decoder layers and all other sizes of ``trained``."""
+    """Return ``trained`` with ``layers`` decoder layers and all its other sizes."""
     genes: dict[str, Any] = {**trained, "decoder.layers": layers}
     per_layer = [name for name, value in genes.items() if name.startswith("decoder.") and isinstance(value, tuple)]
     return Architecture(genes | {name: genes[name][:layers] for name in per_layer})

@@ -108,7 +108,7 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
     torch = _examine(_TORCH, "pip install nas-ext", core, imports or not for_cpu)
     audio = unmet_requirements("torchaudio")
     if cuda_mismatch("torchaudio"):
-        audio.append("a CUDA build beside a CPU torch: it does not import, nor do packages that find it (transformers)")
+        audio.append("a CUDA build next to a CPU torch: it cannot be imported, nor packages that use it (transformers)")
     return {
         "nas_ext": __version__,
         "startup": _is_present("_nas_ext_start"),

@@ -123,7 +123,7 @@ def _host() -> str:
 
 
 def _has_ended(writer: str) -> bool:
-    """Whether a writer, as the name of its file tells it, was a process of this machine and is gone."""
+    """Return whether the writer that a file name holds was a process of this machine and has ended."""
     process, _, host = writer.partition("-")
     if host != _host() or not process.isdecimal():
         return False

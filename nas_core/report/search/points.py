@@ -16,7 +16,7 @@ __all__ = ["Evaluations", "points_of"]
 
 MEASURED = Field("measured latency", "ms", 2)
 EXTRACTED = "As a file, for nas-ext extract --arch"
-"""What the file of an architecture is for, where there is a supernet to extract it from."""
+"""Command that uses the file of an architecture, for runs that name a supernet."""
 
 
 @dataclass(frozen=True)
