@@ -154,6 +154,18 @@ def test_commands_of_fairseq_find_the_plug_in_and_wait_without_spinning(environm
     assert done.stdout == "", "another program is left alone"
 
 
+@pytest.mark.timm
+@pytest.mark.skipif(not importlib.util.find_spec("timm"), reason="timm is not installed")
+@pytest.mark.parametrize(("program", "policy"), [("timm_ext.train", "PASSIVE"), ("other", "None")])
+def test_trainings_of_timm_wait_without_spinning(program, policy):
+    code = "import os, timm_ext; print(os.environ.get('OMP_WAIT_POLICY'))"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_WAIT", "GOMP"))}
+    done = subprocess.run(
+        [sys.executable, "-c", code, program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == policy
+
+
 def test_fairseq_works_without_a_plug_in_that_cannot_be_imported(environment, tmp_path):
     program, _ = environment
     put_fairseq(tmp_path, "raise ImportError('no such package')")

@@ -4,9 +4,14 @@ Importing this package registers the models with timm. It translates between tim
 lives there.
 """
 
+import sys
+
 from nas_core.optional import require
+from nas_core.startup import wait_passively
 from nas_core.torchvision_fix import apply_torchvision_fix
 
+if "timm_ext.train" in sys.orig_argv:  # torch, which is imported next, reads the policy
+    wait_passively()
 apply_torchvision_fix()
 require("timm", "image models and their training", "timm")
 
