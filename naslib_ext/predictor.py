@@ -15,7 +15,7 @@ from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph
 from nas_core.predictor import ACCURACY_MODELS, AccuracyModel
-from nas_core.search.progress import slow_training
+from nas_core.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
 from naslib_ext.targets import UNITS, units_of
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from tqdm import tqdm
 
 from nas_core.cli.workload import workload_settings
 from nas_core.errors import ConfigError, DataError, NasExtError
@@ -17,6 +16,7 @@ from nas_core.graph import nasbench201_ops, nasbench201_string
 from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.locks import only_process
 from nas_core.models.kind import kind_of
+from nas_core.progress import counted
 from nas_core.proxies import PROXIES, NasBench201Proxies, NetworkProxies, SpaceProxies
 from nas_core.space import Architecture, SearchSpace, get_space
 
@@ -74,9 +74,11 @@ def command(
     with only_process(out.with_name(f"{out.name}.lock"), f"is scoring into {out}", "give another file"):
         before = _scored_before(out, scores)
         rest = [one for one in planned if _key(one[0]) not in before]
-        for shown, each, beside in tqdm(rest, "scoring", unit="network", disable=None):
-            own = {"architecture": shown, "proxies": scores(each), "settings": scores.settings}
-            append_jsonl(out, {**beside, **own})
+        with counted("scoring", len(rest), "network") as advance:
+            for shown, each, beside in rest:
+                own = {"architecture": shown, "proxies": scores(each), "settings": scores.settings}
+                append_jsonl(out, {**beside, **own})
+                advance(1)
     typer.echo(f"{len(planned)} networks of {space}, {len(planned) - len(rest)} of them scored before: {out}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConstraintError
-from nas_core.search.progress import SlowWork
+from nas_core.progress import SlowWork
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 

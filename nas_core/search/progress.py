@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +14,9 @@ from tqdm import tqdm
 
 from nas_core.errors import NasExtError
 from nas_core.files import check_replaceable, os_errors
+from nas_core.progress import duration
 
-__all__ = ["Progress", "SlowWork", "duration", "slow_training"]
+__all__ = ["Progress"]
 
 LOG_EVERY_S = 60.0
 """Seconds between lines of the log."""
@@ -26,51 +26,6 @@ SAY_AGAIN = 1.5
 """It is said again when evaluations take so many times as long as was said."""
 
 clock = time.monotonic
-
-
-def duration(seconds: float) -> str:
-    """Rounded for people: ``40 s``, ``12 min``, ``3.5 h``."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-class SlowWork:
-    """Reports on standard error how far work is, once it has taken :data:`FIRST_S` seconds and then every minute.
-
-    Args:
-        what: is done, in words.
-        total: its units.
-    """
-
-    def __init__(self, what: str, total: int) -> None:
-        self._what, self._total = what, total
-        self._began = clock()
-        self._next = self._began + FIRST_S
-
-    def advance(self, done: int, note: str = "") -> None:
-        """Report, where it is time to, that so many units are done; the last one ends the work without a line."""
-        now = clock()
-        if now < self._next or done >= self._total:
-            return
-        self._next = now + LOG_EVERY_S
-        took = now - self._began
-        left = f", about {duration(took / done * (self._total - done))} left" if done else ""
-        tqdm.write(f"{self._what}: {done} of {self._total}{note} after {duration(took)}{left}", file=sys.stderr)
-
-
-def slow_training(what: str) -> Callable[[int, int, float], None]:
-    """Return a progress of a predictor's training that reports as :class:`SlowWork` does, each of several fits anew."""
-    work, last = SlowWork(what, 0), 0
-
-    def progress(step: int, steps: int, loss: float) -> None:
-        nonlocal work, last
-        if step <= last or last == 0:
-            work = SlowWork(what, steps)
-        last = step
-        work.advance(step, f" steps, loss {loss:.3g},")
-
-    return progress
 
 
 class Progress:

@@ -16,11 +16,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
-from tqdm import tqdm
-
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import check_replaceable, os_errors, read_json
 from nas_core.locks import only_process
+from nas_core.progress import counted
 
 __all__ = ["LOG", "Training", "check_settings", "train_all"]
 
@@ -57,8 +56,10 @@ def train_all(
     with _ending() as started, ThreadPoolExecutor(jobs) as pool:
         try:
             waiting = {pool.submit(_run, training, jobs, started): key for key, training in trainings.items()}
-            for done in tqdm(as_completed(waiting), "training", len(waiting), unit=unit, disable=None):
-                finished(waiting[done], done.result())
+            with counted("training", len(waiting), unit) as advance:
+                for done in as_completed(waiting):
+                    finished(waiting[done], done.result())
+                    advance(1)
         except BaseException:
             started.end()  # before the pool waits for them
             pool.shutdown(wait=False, cancel_futures=True)

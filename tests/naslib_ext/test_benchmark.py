@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from nas_core.search import progress
+from nas_core import progress
 from naslib_ext import benchmark
 from naslib_ext.nn_former import NNFormerPredictor
 from tests.naslib_ext import fakes

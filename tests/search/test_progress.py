@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import nas_core.progress
+from nas_core.progress import counted, duration, slow_training
 from nas_core.search import Constraint, HATEvolution, InfeasibleError, RandomConfig, RandomSearch, progress, search
-from nas_core.search.progress import Progress, duration
+from nas_core.search.progress import Progress
 from nas_core.space import Architecture
 from nas_core.space.slots import Rows
 from tests.contracts.strategy import SPACE, limit, quality
@@ -27,7 +30,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(progress, "clock", found)
+    for module in (progress, nas_core.progress):
+        monkeypatch.setattr(module, "clock", found)
     return found
 
 
@@ -161,13 +165,6 @@ def test_without_a_terminal_the_lines_are_printed(
     assert [line for line in printed if line] == log(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5000, "83 min"), (9000, "2.5 h")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
 def test_a_strategy_says_what_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     def predict(rows: np.ndarray) -> np.ndarray:
         clock.now += 2.0 * len(rows)
@@ -176,7 +173,7 @@ def test_a_strategy_says_what_takes_long(clock: Clock, capsys: pytest.CaptureFix
     slow = Constraint("latency_ms", 3000.0, predict, together=4)
     RandomSearch(SPACE, [slow], RandomConfig(evaluations=40, batch=40)).start()
     first, *_ = capsys.readouterr().err.splitlines()
-    found = r"looking for architectures within latency_ms<=3000: \d+ of 40 among 12 after 2\d s, about \d+ (s|min) left"
+    found = r"looking for architectures within latency_ms<=3000: \d+ of 40 among \d+ after 1\d s, about \d+ \w+ left"
     assert re.fullmatch(found, first)
 
 
@@ -190,3 +187,44 @@ def test_a_slow_predictor_gives_up_early() -> None:
     with pytest.raises(InfeasibleError, match="lowest values reached: latency_ms 2"):
         RandomSearch(SPACE, [Constraint("latency_ms", 1.0, predict, together=8)], RandomConfig(batch=10)).start()
     assert sum(asked) < 1000
+
+
+@pytest.fixture
+def six_seconds_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock goes on six seconds whenever it is read."""
+    monkeypatch.setattr(nas_core.progress, "clock", itertools.count(0, 6).__next__)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5000, "83 min"), (9000, "2.5 h")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_lines_come_after_ten_seconds_and_then_once_a_minute(
+    six_seconds_each: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counted("measuring", 20, "network") as advance:
+        for _ in range(20):
+            advance(1)
+    assert capsys.readouterr().err.splitlines() == [
+        "measuring: 2 of 20 after 12 s, about 2 min left",
+        "measuring: 12 of 20 after 72 s, about 48 s left",
+    ]
+
+
+def test_nothing_is_reported_where_nobody_asked(six_seconds_each: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with counted("measuring", 20, "network", show=False) as advance:
+        for _ in range(20):
+            advance(1)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_clock_of_a_training_starts_before_its_first_step(
+    six_seconds_each: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = slow_training("training x")
+    for step in (1, 2, 3):
+        report(step, 5, 0.25)
+    assert capsys.readouterr().err.splitlines() == ["training x: 2 of 5 steps, loss 0.25, after 12 s, about 18 s left"]

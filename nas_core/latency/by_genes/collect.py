@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import read_jsonl
@@ -18,6 +17,7 @@ from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure, prepared, time_passes_ms
 from nas_core.locks import only_process
+from nas_core.progress import counted
 from nas_core.space import Architecture, SearchSpace
 
 __all__ = ["Measured", "collect", "planned_architectures", "reference_architecture"]
@@ -60,7 +60,7 @@ def collect(
     Args:
         build: gives the workload of an architecture.
         workload: what is measured, as plain types; part of the settings that have to be the same to go on.
-        progress: a bar on stderr; None shows it on a terminal only.
+        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
         measure_many: measures architectures elsewhere, in order; the file then belongs to the kind of machine that the
             first one was measured on, and ``build`` is not used.
 
@@ -107,15 +107,15 @@ def _collected(
             state_ms = float(np.median(time_passes_ms(reference, timing)))
             dataset = LatencyDataset.begin(path, space, settings, machine, state_ms)
         outcomes = _measured_here(planned, build, reference, timing, dataset)
-    hidden = None if progress is None else not progress
-    with closing(outcomes), tqdm(planned, "measuring", unit="architecture", disable=hidden) as shown:
-        for architecture, outcome in zip(shown, outcomes, strict=True):
+    with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
+        for architecture, outcome in zip(planned, outcomes, strict=True):
             if isinstance(outcome, Failure):
                 raise NasExtError(f"{architecture.key} was not measured: {outcome.reason}; run it again to go on")
             if dataset is None:
                 dataset = LatencyDataset.begin(path, space, settings, outcome.machine, outcome.reference_ms)
             dataset.must_match(space, settings, outcome.machine)
             dataset.append(architecture, outcome.measurement)
+            advance(1)
     assert dataset is not None  # at least one was planned
     return dataset
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from nas_core.locks import held
+from nas_core.progress import duration
 from nas_core.report.page.html import Following
 from nas_core.report.search.run import SearchRun
 from nas_core.search.log import read_log
-from nas_core.search.progress import duration
 
 __all__ = ["LONGEST_S", "RELOAD_S", "RunProgress", "following", "progress_of"]
 

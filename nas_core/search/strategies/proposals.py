@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
+from nas_core.progress import SlowWork
 from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
-from nas_core.search.progress import SlowWork
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 

@@ -1,8 +1,10 @@
+import itertools
 import json
 
 import numpy as np
 import pytest
 
+from nas_core import progress
 from nas_core.errors import ConfigError, DataError
 from nas_core.latency import TimingConfig
 from nas_core.latency.by_genes import (
@@ -46,6 +48,12 @@ def test_collect_resumes_where_it_stopped(tmp_path, machine):
     machine.built.clear()
     run(path, machine, 8)
     assert machine.built == []
+
+
+def test_a_long_measurement_reports_without_a_terminal(tmp_path, machine, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "clock", itertools.count(0, 8).__next__)
+    run(tmp_path / "lat.jsonl", machine, 4, progress=None)
+    assert capsys.readouterr().err.splitlines() == ["measuring: 2 of 4 after 16 s, about 16 s left"]
 
 
 def test_records_hold_parts_spread_and_reference(tmp_path, machine):

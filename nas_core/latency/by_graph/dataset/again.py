@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, read_jsonl
@@ -26,6 +25,7 @@ from nas_core.latency.by_graph.dataset.visited import NetworkSetConfig
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig
+from nas_core.progress import counted
 
 __all__ = ["AGAIN", "measured_again", "second_measurements"]
 
@@ -46,7 +46,7 @@ def measured_again(
 
     Args:
         families: those of the networks, at least.
-        progress: a bar on stderr; None shows it on a terminal only.
+        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
         keep: add the second measurements to ``again.jsonl`` in the folder, for its report; they are never learned.
 
     Raises:
@@ -76,11 +76,10 @@ def measured_again(
     planned = [PlannedNetwork(row["name"], known[row["family"]], row["settings"]) for row in chosen]
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
-    hidden = None if progress is None else not progress
     writable = os.access(found.path, os.W_OK)
     with (
         alone(found.path) if writable else nullcontext(),  # else nobody adds to it either
-        tqdm(desc="measuring again", total=count, unit="network", disable=hidden) as shown,
+        counted("measuring again", count, "network", progress) as advance,
     ):
         reference = references(config, timing)
         for first in range(0, count, config.together):
@@ -94,7 +93,7 @@ def measured_again(
                     append_jsonl(found.path / AGAIN, {"name": row["name"], "time": time.time(), "measured": measured})
                 for name, ratio in ratios.items():
                     ratio.append(measured[name]["relative"] / row["measured"][name]["relative"])
-                shown.update()
+                advance(1)
     if not ratios[config.runtimes[0]]:
         raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
     return {name: np.array(ratio) for name, ratio in ratios.items()}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from nas_core.errors import NasExtError
 from nas_core.files import make_folder, read_jsonl
@@ -25,6 +24,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.locks import only_process
 from nas_core.optional import require
+from nas_core.progress import counted
 
 __all__ = ["alone", "collect_networks", "references", "visited_together"]
 
@@ -55,7 +55,7 @@ def collect_networks(
     A second call with the same settings measures only what is missing, also with a larger count.
 
     Args:
-        progress: a bar on stderr; None shows it on a terminal only.
+        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
 
     Raises:
         ConfigError: the folder was begun with other settings or on another machine, another process measures into it,
@@ -115,12 +115,11 @@ def _collected(
         often = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
         state = {name: float(np.median(time_passes_ms(work, often))) for name, work in reference.items()}
         found = NetworkSet.begin(path, settings, machine, state)
-    hidden = None if progress is None else not progress
-    with tqdm(desc="measuring", total=len(planned), unit="network", disable=hidden) as shown:
+    with counted("measuring", len(planned), "network", progress) as advance:
         for first in range(0, len(planned), config.together):
             together = planned[first : first + config.together]
             _measure_together(together, found, reference, config, timing)
-            shown.update(len(together))
+            advance(len(together))
             _expect_one_that_works(found)
     return found
 

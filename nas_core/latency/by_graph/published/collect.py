@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import read_jsonl, real_path
@@ -22,6 +20,7 @@ from nas_core.latency.by_graph.published.shared import MadeGraphs
 from nas_core.latency.by_graph.published.source import NetworkSource
 from nas_core.latency.by_graph.published.table import PublishedNetwork, PublishedTable
 from nas_core.optional import require
+from nas_core.progress import counted
 from nas_core.workers import WorkerPool
 
 __all__ = ["RUNTIME", "PublishedConfig", "collect_published"]
@@ -71,7 +70,7 @@ def collect_published(
 
     Args:
         device: one of the table's; None: the only one.
-        progress: a bar on stderr; None shows it on a terminal only.
+        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
         graphs: a folder that was filled for another device with the same release of the source: of networks that it
             has at the same image size the graphs are taken, with the batch of this device.
 
@@ -93,11 +92,10 @@ def collect_published(
     with alone(folder):
         found = _begun(folder, settings, machine)
         waiting = _missing(found, planned)
-        hidden = None if progress is None else not progress
-        with tqdm(desc="exporting", total=len(waiting), unit="network", disable=hidden) as shown:
+        with counted("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
                 for _ in _exported(waiting[first : first + _PER_WORKER], found, source, config, made):
-                    shown.update()
+                    advance(1)
     if all("error" in row for row in found.rows):
         raise NasExtError(f"none of {len(found.rows)} networks can be exported; the last: {found.rows[-1]['error']}")
     return found

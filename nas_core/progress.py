@@ -1,0 +1,84 @@
+"""How far slow work is: a bar on a terminal, a line every minute elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tqdm import tqdm
+
+__all__ = ["SlowWork", "counted", "duration", "slow_training"]
+
+FIRST_S, AGAIN_S = 10.0, 60.0
+"""Seconds after which :class:`SlowWork` reports for the first time, and between reports."""
+
+clock = time.monotonic
+
+
+def duration(seconds: float) -> str:
+    """Rounded for people: ``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class SlowWork:
+    """Reports on standard error how far work is, once it has taken :data:`FIRST_S` seconds and then every minute.
+
+    Args:
+        what: is done, in words.
+        total: its units; may be set once they are known, before :meth:`advance` is called.
+    """
+
+    def __init__(self, what: str, total: int = 0) -> None:
+        self.total = total
+        self._what = what
+        self._began = clock()
+        self._next = self._began + FIRST_S
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Report, where it is time to, that so many units are done; the last one ends the work without a line."""
+        now = clock()
+        if now < self._next or done >= self.total:
+            return
+        self._next = now + AGAIN_S
+        took = now - self._began
+        left = f", about {duration(took / done * (self.total - done))} left" if done else ""
+        tqdm.write(f"{self._what}: {done} of {self.total}{note} after {duration(took)}{left}", file=sys.stderr)
+
+
+def slow_training(what: str) -> Callable[[int, int, float], None]:
+    """Return a progress of a predictor's training that reports as :class:`SlowWork` does, each of several fits anew."""
+    work, last = SlowWork(what), 0
+
+    def progress(step: int, steps: int, loss: float) -> None:
+        nonlocal work, last
+        if step <= last:
+            work = SlowWork(what)
+        last, work.total = step, steps
+        work.advance(step, f" steps, loss {loss:.3g},")
+
+    return progress
+
+
+@contextmanager
+def counted(what: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that is called with a number of finished units.
+
+    Args:
+        what: is done, in words. total: its units. unit: the name of one.
+        show: whether to report. None shows a bar on a terminal, and reports elsewhere as :class:`SlowWork` does.
+    """
+    work, done = SlowWork(what, total), 0
+    with tqdm(desc=what, total=total, unit=unit, disable=None if show is None else not show) as bar:
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            bar.update(count)
+            if bar.disable and show is None:
+                work.advance(done)
+
+        yield advance
