@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 __all__ = ["SlowWork", "counted", "duration", "slow_training"]
 
-FIRST_S, AGAIN_S = 10.0, 60.0
+FIRST_S, AGAIN_S = 5.0, 60.0
 """Seconds after which :class:`SlowWork` reports for the first time, and between reports."""
 
 clock = time.monotonic

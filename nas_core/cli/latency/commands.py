@@ -132,7 +132,6 @@ def _collect(
         elsewhere = predicted = PredictedMeasurements(searched, workload, predicted_by)
         described, how = predicted.described, ", predicted and not measured"
     build = functools.partial(kind.workload, searched, config=workload, device=timing.device)
-    typer.echo(f"measuring until {out} holds {samples} architectures of {searched.name}", err=True)
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
     measured = dataset.data()
     typer.echo(

@@ -53,7 +53,7 @@ def test_collect_resumes_where_it_stopped(tmp_path, machine):
 def test_a_long_measurement_reports_without_a_terminal(tmp_path, machine, monkeypatch, capsys):
     monkeypatch.setattr(progress, "clock", itertools.count(0, 8).__next__)
     run(tmp_path / "lat.jsonl", machine, 4, progress=None)
-    assert capsys.readouterr().err.splitlines() == ["measuring: 2 of 4 after 16 s, about 16 s left"]
+    assert capsys.readouterr().err.splitlines() == ["measuring: 1 of 4 after 8 s, about 24 s left"]
 
 
 def test_records_hold_parts_spread_and_reference(tmp_path, machine):
