@@ -165,6 +165,8 @@ def main(argv: list[str] | None = None) -> None:
     content = report(job, args.kinds, args.parts)
     before = read_json(args.out) if args.out.exists() else {}
     content["rows"] = merged(args.out, content["rows"], ("experts", "subnet"))
+    if "latency-collect" not in content["commands"]:
+        content |= {key: before[key] for key in ("machine", "note") if key in before}  # of the measured latencies
     content["commands"] = before.get("commands", {}) | content["commands"]
     write_result(args.out, content, command(__file__, argv), adds=True)
     print(json.dumps(content["rows"], indent=1))
