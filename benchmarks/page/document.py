@@ -10,7 +10,6 @@ from benchmarks.page.section import TEXTS, Section, anchor
 from benchmarks.page.sections import (
     attention,
     calibration,
-    fidelity,
     front,
     language,
     latency,
@@ -34,7 +33,7 @@ __all__ = ["GROUPS", "NOT_SHOWN", "SECTIONS", "page", "sections", "stamp"]
 _ALL = {
     anchor(section.title): section
     for module in (
-        front, supernet, attention, search, samplers, predictor, prior, proxies, fidelity, latency, networks,
+        front, supernet, attention, search, samplers, predictor, prior, proxies, latency, networks,
         timm_networks, onnx, language, trained, calibration, trust,
     )
     for section in module.SECTIONS
@@ -53,7 +52,7 @@ GROUPS = {
     "What search saves": ("search-under-a-limit", "queries", "samplers-of-optuna", "robustness", "search-speed"),
     "How far to trust predictions of accuracy": (
         "accuracy-predictors", "before-anything-is-trained", "zero-cost-proxies", "proxies-beside-graphs",
-        "short-trainings-beside-long-ones", "speed-of-nn-former",
+        "speed-of-nn-former",
     ),
     "How far to trust predictions of latency": (
         "latency-models", "held-out-device", "network-latency", "published-networks", "networks-that-timm-measured",

@@ -78,21 +78,6 @@ def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
 
 
-def nasbench101_lengths() -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]], NDArray[np.float64]]:
-    """Rows whose validation accuracy is published, that accuracy by the epochs of a training of its own, and seconds
-    that the one of 108 epochs took."""
-    with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
-        accuracies = {epochs: table[f"val_acc_{epochs}"].astype(np.float64) for epochs in (4, 12, 36, 108)}
-        return table["index"].astype(np.int64), accuracies, table["train_time_s"].astype(np.float64)
-
-
-def nasbench201_lengths() -> tuple[Graphs, dict[int, NDArray[np.float64]]]:
-    """All 15,625 cells, and their CIFAR-10 validation accuracy by the epochs of a training of its own."""
-    with np.load(NASBENCH201, allow_pickle=False) as table:
-        accuracies = {epochs: table[f"cifar10_val_acc_{epochs}"].astype(np.float64) / 100 for epochs in (12, 200)}
-        return nasbench201_graphs(table["ops"].astype(np.int64)), accuracies
-
-
 def nasbench201_latency(device: str) -> tuple[Graphs, NDArray[np.float64]]:
     """Cells measured on that device, with all that it computes, and milliseconds; implausible values are left out."""
     with np.load(NASBENCH201_LATENCY, allow_pickle=False) as table:

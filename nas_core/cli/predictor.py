@@ -67,10 +67,6 @@ _RECIPE = (
 _SET = "NAME=VALUE of the model or recipe; repeatable."
 _PROXY = "Zero-cost proxy of the records' field 'proxies' that is read beside the graph; repeatable."
 _QUANTILE = "Probability, such as 0.9: the value below which that of a record lies with it; repeatable."
-_FIDELITY = (
-    "Field with how far each record was trained, such as its epochs: what the largest gives is predicted, shorter ones"
-    " help."
-)
 _DEVICE = "cpu, cuda, cuda:1, mps."
 _UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
 _CURVES = (".json", ".png")
@@ -83,7 +79,6 @@ def train(
     out: Annotated[Path, typer.Option(help="The predictor (.safetensors).")],
     reader: Annotated[str | None, typer.Option(help=_READER)] = None,
     target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
-    fidelity: Annotated[str | None, typer.Option(help=_FIDELITY)] = None,
     model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
     recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
     holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
@@ -114,12 +109,10 @@ def train(
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
     if curve is not None and not predictor.networks:
         raise ConfigError(f"{predictor.title!r} has no networks and so no learning curve; leave --curve out")
-    if curve is not None and fidelity is not None:
-        raise ConfigError("each fidelity is learned by a model with a curve of its own; leave --curve out")
     known_as = None if reader is None else reader_for(reader)
-    records = read_records(data, known_as, target, proxy or (), fidelity=fidelity)
+    records = read_records(data, known_as, target, proxy or ())
     needed = predictor.prepare(records.graphs)  # all records: the held-out ones have to fit the model too
-    learned, held_out = holdout_split(records.graphs, holdout, seed, records.fidelity)
+    learned, held_out = holdout_split(records.graphs, holdout, seed)
     with only_training(out):
         seconds = _fitted(predictor, records.take(learned), losses, unfinished)
         quality = _quality(predictor, records.take(held_out))
@@ -134,9 +127,6 @@ def train(
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
     for remark in predictor.remarks(records.graphs.take(learned)):
         typer.echo(remark)
-    if (levels := predictor.info.get("fidelity")) is not None:
-        pairs = zip(levels["graphs"], levels["values"], strict=True)
-        typer.echo(f"learned from records with {fidelity} " + ", ".join(f"{value:g} ({n})" for n, value in pairs))
     typer.echo(f"{predictor.title} predictor of {target!r}: {out}")
 
 
@@ -195,14 +185,13 @@ def bench(
                 raise ConfigError(f"recipe {recipe!r} has no networks to time untrained; give a predictor with --model")
             networks = [NNFormer(config).to(predictor.device) for _ in range(predictor.networks)]
             predict = mean_of(networks, predictor.recipe.train.precision)
-    added = predictor.added_inputs
-    config = replace(config, static=max(0, config.static - added))
+    config = replace(config, static=max(0, config.static - len(predictor.proxies)))
     rows: list[dict[str, Any]] = []
     for count in batch:
         graphs = random_graphs([nodes] * count, config, operations=sorted(predictor.known))
         if scores := {name: graphs.ops[:count] for name in predictor.proxies}:
             predict = partial(predictor.predict, proxies=scores)
-        rows.append({"batch": count, **rates(predict, () if added else networks, graphs, repeats)})
+        rows.append({"batch": count, **rates(predict, () if scores else networks, graphs, repeats)})
     columns = [Column("batch", "batch", ",d"), Column("rate", "graphs/s", ",.0f")]
     columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
     machine = describe_machine(device, torch.get_num_threads())
@@ -217,7 +206,9 @@ def _fitted(predictor: AccuracyModel, records: Records, losses: LearningCurve, u
     try:
         with training_bar() as drawn:
             told = _kept(losses, drawn)
-            predictor.fit(records.graphs, records.targets, **records.inputs, progress=told, checkpoint=unfinished)
+            predictor.fit(
+                records.graphs, records.targets, proxies=records.proxies, progress=told, checkpoint=unfinished
+            )
     except BaseException as error:
         losses.keep()
         if isinstance(error, KeyboardInterrupt):

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.graph import Graph, Graphs, common_ends, topological, with_ends
-from nas_core.predictor.fidelity import Chain, facts_of, levels_of
 from nas_core.predictor.inputs.known import missing_ends
 from nas_core.predictor.inputs.proxies import ProxyInputs, Scores
 from nas_core.predictor.predicting import Array, Predicting
@@ -96,7 +95,6 @@ class AccuracyModel(Configured, Predicting):
         targets: ArrayLike,
         *,
         proxies: Scores | None = None,
-        fidelity: ArrayLike | None = None,
         progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
@@ -106,15 +104,12 @@ class AccuracyModel(Configured, Predicting):
         Args:
             proxies: scores of zero-cost proxies (or other numbers of whole networks) as further inputs: ``{"nwot":
                 (G,), ..}``, or for each graph what :func:`nas_core.proxies.zero_cost` gives. To predict takes them too.
-            fidelity: ``(G,)`` how far each was trained, such as its epochs. What the largest gives is predicted, the
-                others help (:class:`~nas_core.predictor.fidelity.Chain`); a graph may stand there with several.
             progress: called for each step; on accelerators for some steps at a time, so that none waits. True: a bar
                 is drawn, as the command line does.
-            checkpoint: a file that an interrupted fit continues from; removed at the end. Of several fidelities, the
-                highest continues, and the others are learned anew.
+            checkpoint: a file that an interrupted fit continues from; removed at the end.
 
         Raises:
-            DataError: too few graphs, a target that is no number, or not one that can be learned; so of fidelities.
+            DataError: too few graphs, a target that is no number, or not one that can be learned.
             GraphError: a graph the model is not made for.
             ConfigError: training diverged, or the device does not compute in the precision.
         """
@@ -122,18 +117,15 @@ class AccuracyModel(Configured, Predicting):
         values = checked_targets(targets, len(data))
         inputs = None if proxies is None else ProxyInputs.fit(proxies, len(data))
         data = data if inputs is None else inputs.put(data, proxies)
-        levels = None if fidelity is None else levels_of(fidelity, len(data))
         known = frozenset(int(op) for op in np.unique(data.ops))
-        info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts(), **facts_of(levels)}
+        info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
         common = common_ends(data)
-        ends, chain = missing_ends(data, common), None
+        ends = missing_ends(data, common)
         with training_bar() if progress is True else nullcontext(progress or None) as told:
-            if levels is not None:
-                chain, data, values, told = Chain.fit(self, data, values, levels, told)
             whole = data if ends is None else with_ends(data, *ends)
             self.make_room(0 if ends is None else len(ends))
             self.learn(whole, values, told, None if checkpoint is None else Path(checkpoint))
-        self._known, self._info, self._proxies, self._chain = known, info, inputs, chain
+        self._known, self._info, self._proxies = known, info, inputs
         self._ends, self._common_ends = ends, common
         return self
 
@@ -141,11 +133,6 @@ class AccuracyModel(Configured, Predicting):
     def proxies(self) -> tuple[str, ...]:
         """Names of the zero-cost proxies that it reads; none where it was fitted without."""
         return () if self._proxies is None else self._proxies.names
-
-    @property
-    def added_inputs(self) -> int:
-        """Static features that it reads beside those of its graphs: proxies, and what lower fidelities predict."""
-        return len(self.proxies) + (self._chain is not None)
 
     @property
     def info(self) -> dict[str, Any]:

@@ -251,9 +251,7 @@ class NNFormerPredictor(AccuracyModel):
         fitted, data = self._whole("predict with"), self._read(graphs, proxies)
         if data is None:
             return {}
-        parts = fitted.apart(self._within(self._with_ends(data)))
-        chain = self._chain
-        return parts if chain is None else {name: chain.restored_values(row, data) for name, row in parts.items()}
+        return fitted.apart(self._within(self._with_ends(data)))
 
     def _within(self, graphs: Graphs) -> Graphs:
         """Graphs that the networks have indices for."""

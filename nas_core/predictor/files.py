@@ -40,29 +40,15 @@ class Records:
     """Texts and numbers that stand beside each graph"""
     proxies: Sequence[Mapping[str, float]] | None = None
     """Scores of each graph by name of the proxy, where they were asked for"""
-    fidelity: NDArray[np.float64] | None = None
-    """``(G,)``, where it was asked for"""
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """What a fit is given beside graphs and targets."""
-        return {"proxies": self.proxies, "fidelity": self.fidelity}
 
     def take(self, indices: NDArray[np.int64]) -> Records:
         """Those records, of which targets were asked for."""
         notes, scores = ([each[i] for i in indices] for each in (self.notes, self.proxies or self.notes))
-        fidelity = None if self.fidelity is None else self.fidelity[indices]
-        scored = scores if self.proxies else None
-        return Records(self.graphs.take(indices), self.targets[indices], notes, scored, fidelity)
+        return Records(self.graphs.take(indices), self.targets[indices], notes, scores if self.proxies else None)
 
 
 def read_records(
-    path: str | Path,
-    reader: Reader | None = None,
-    target: str | None = None,
-    proxies: Sequence[str] = (),
-    *,
-    fidelity: str | None = None,
+    path: str | Path, reader: Reader | None = None, target: str | None = None, proxies: Sequence[str] = ()
 ) -> Records:
     """Read JSON Lines whose records have a ``graph`` (``{"ops": .., "edges": ..}``, as :meth:`Graph.to_dict` writes
     it) or an ``architecture`` (what the reader takes).
@@ -71,7 +57,6 @@ def read_records(
         reader: makes graphs of architectures; operations of graphs must be among its operations too.
         target: the field with the number to learn.
         proxies: names in the field ``proxies`` (``{"nwot": 371.2, ..}``, as ``nas-ext proxies`` writes it).
-        fidelity: the field with how far each was trained.
 
     Raises:
         DataError: the file is missing, empty or no JSON Lines, or a record has no graph, no target, or a wrong one;
@@ -79,17 +64,14 @@ def read_records(
     """
     graphs: list[Graph] = []
     targets: list[float] = []
-    lengths: list[float] = []
     notes: list[dict[str, Any]] = []
     scores: list[dict[str, float]] = []
     for number, record in enumerate(read_jsonl(path), 1):
         try:
             graphs.append(_graph(record, reader))
             if target is not None:
-                targets.append(_number(record, target, "the number to learn", "target"))
+                targets.append(_target(record, target))
             scores.append(_scores(record, proxies))
-            if fidelity is not None:
-                lengths.append(_number(record, fidelity, "how far it was trained", "fidelity"))
         except NasExtError as error:
             raise DataError(f"{path}, record {number}: {error}") from error
         except (TypeError, ValueError, OverflowError) as error:
@@ -101,8 +83,7 @@ def read_records(
         together = Graphs.of(graphs)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
-    trained = None if fidelity is None else np.array(lengths)
-    return Records(together, np.array(targets), notes, scores if proxies else None, trained)
+    return Records(together, np.array(targets), notes, scores if proxies else None)
 
 
 def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
@@ -122,10 +103,10 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
     return graph if reader is None else reader.described(graph)
 
 
-def _number(record: Mapping[str, Any], name: str, what: str, option: str) -> float:
+def _target(record: Mapping[str, Any], name: str) -> float:
     if name not in record:
         fields = ", ".join(map(repr, record))
-        raise DataError(f"no field {name!r} with {what}; it has {fields}: name one with --{option}")
+        raise DataError(f"no field {name!r} with the number to learn; it has {fields}: name one with --target")
     value = record[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"{name} is {json.dumps(value)[:60]}; expected a number")

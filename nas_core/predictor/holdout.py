@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
-from nas_core.predictor.fidelity.levels import levels_of
 
 __all__ = ["holdout_split"]
 
@@ -15,26 +14,17 @@ LEAST = 2
 """Graphs on either side."""
 
 
-def holdout_split(
-    graphs: Graphs, share: float, seed: int, fidelity: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ascending indices of training and held-out graphs. Equal graphs stay on one side: a graph that was learned says
     nothing about graphs that were not.
 
     Args:
         share: of all graphs to hold out, roughly where many are equal; 0: none.
-        fidelity: ``(G,)`` how far each was trained. Only graphs of the largest one are held out, of which the share is
-            taken; what shorter trainings say of these is on neither side.
 
     Raises:
         ConfigError: the share is not from 0 to below 1.
-        DataError: fewer than two graphs would be left on a side, or a fidelity that cannot be.
+        DataError: fewer than two graphs would be left on a side.
     """
-    levels = None if fidelity is None else levels_of(fidelity, len(graphs))
-    if levels is not None:
-        judges = levels.highest[holdout_split(graphs.take(levels.highest), share, seed)[1]]
-        group = graphs.distinct()[1]
-        return np.flatnonzero(~np.isin(group, group[judges])), judges
     if not 0 <= share < 1:
         raise ConfigError(f"holdout is {share}; expected a share from 0 to below 1, such as 0.1")
     everything = np.arange(len(graphs))

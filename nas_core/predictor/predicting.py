@@ -130,18 +130,14 @@ class Predicting(SavedModel):
         data = self._read(graphs, proxies)
         if data is None:
             return np.zeros((len(wanted), 0))
-        found = self._there(self.estimate_quantiles(self._with_ends(data), wanted))
-        return found if self._chain is None else self._chain.restored_values(found, data)
+        return self._there(self.estimate_quantiles(self._with_ends(data), wanted))
 
     def predictions(
         self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
     ) -> tuple[Array, Array | None]:
         """Predict as :meth:`predict_with_spread` does, with None in place of a spread that the model does not have."""
         data = self._read(graphs, proxies)
-        if data is None:
-            return np.zeros(0), np.zeros(0)
-        found = self.estimate(self._with_ends(data))
-        return found if self._chain is None else self._chain.restored(*found, data)
+        return (np.zeros(0), np.zeros(0)) if data is None else self.estimate(self._with_ends(data))
 
     def _read(self, graphs: Iterable[Graph] | Graphs, proxies: Scores | None) -> Graphs | None:
         """Graphs with all that was learned from, but their ends; None: there are none."""
@@ -157,8 +153,7 @@ class Predicting(SavedModel):
                     "most of these graphs have several nodes that nothing feeds, or several that feed nothing, where"
                     " most training graphs had one input and one output: predictions are guesses"
                 )
-        data = data if self._proxies is None else self._proxies.put(data, proxies)
-        return data if self._chain is None else self._chain.put(data)
+        return data if self._proxies is None else self._proxies.put(data, proxies)
 
     def _with_ends(self, graphs: Graphs) -> Graphs:
         if self._ends is None:

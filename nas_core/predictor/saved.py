@@ -13,7 +13,6 @@ from torch import Tensor
 from nas_core.device import usable_device
 from nas_core.errors import DataError, NasExtError, unknown_choice
 from nas_core.predictor.artifact import read_artifact, write_artifact
-from nas_core.predictor.fidelity.chain import Chain
 from nas_core.predictor.inputs.proxies import ProxyInputs
 
 __all__ = ["UNSEEN", "SavedModel", "checked_unseen"]
@@ -43,9 +42,6 @@ class SavedModel(ABC):
     _proxies: ProxyInputs | None
     """Zero-cost proxies that it reads."""
 
-    _chain: Chain | None = None
-    """Models of lower fidelities, where it learned from several."""
-
     @abstractmethod
     def require_fitted(self, use: str) -> None:
         """Insist that it has learned, see :meth:`AccuracyModel.require_fitted`."""
@@ -71,10 +67,7 @@ class SavedModel(ABC):
             DataError: a weight is no finite number.
             NasExtError: the file cannot be written; a former one is kept.
         """
-        header, tensors = self.contents()
-        if self._chain is not None:
-            header, tensors = self._chain.added_to(header, tensors)
-        write_artifact(path, self.name, header, tensors)
+        write_artifact(path, self.name, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Header and tensors of the file, for files of several predictors.
@@ -149,9 +142,8 @@ class SavedModel(ABC):
         if not known or min(known) < 0 or type(info["graphs"]) is not int or info["graphs"] < 1:
             raise DataError(f"known operations {sorted(known)[:9]} of {info['graphs']!r} graphs")
         ends, common = (_checked_ends(header.get(name)) for name in ("ends", "common_ends"))  # not in the first files
-        chain, own = Chain.taken_from(cls, header, tensors, device)
-        made.restore(header, own)
-        made._known, made._info, made._chain = known, info, chain
+        made.restore(header, tensors)
+        made._known, made._info = known, info
         made._ends, made._common_ends = ends, common
         made._proxies = ProxyInputs.from_json(header["proxies"]) if "proxies" in header else None
         if unseen is not None:

@@ -152,22 +152,6 @@ class AccuracyModelContract:
             loaded.save(tmp_path / "again.safetensors")
             assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "m.safetensors").read_bytes()
 
-    def test_it_learns_from_short_trainings_beside_long_ones(
-        self, data: tuple[Graphs, np.ndarray], tmp_path: Path
-    ) -> None:
-        graphs, targets = data
-        fidelity = np.repeat([108, 4], [14, 28])
-        values = np.where(fidelity == 4, targets**2, targets)
-        model = self.make().fit(graphs, values, fidelity=fidelity)
-        predicted, spread = model.predictions(graphs)
-        assert np.isfinite(predicted).all() and kendall_tau(predicted, targets) > 0.2
-        assert spread is None or (spread >= 0).all()
-        model.save(tmp_path / "m.safetensors")
-        loaded = load_accuracy_model(tmp_path / "m.safetensors")
-        np.testing.assert_allclose(loaded.predict(graphs), predicted, rtol=1e-6, atol=1e-8)
-        with pytest.raises(DataError, match="fidelity has shape"):
-            model.fit(graphs, values, fidelity=[4, 108])
-
     def test_damaged_files_are_refused(self, model: AccuracyModel, tmp_path: Path) -> None:
         path = tmp_path / "m.safetensors"
         model.save(path)

@@ -28,7 +28,7 @@ PAGES = {
     "naslib": ("naslib_ext",),
     "nni": ("nni_ext",),
     "optuna": ("optuna_ext",),
-    "predictor": ("nas_core.predictor", "nas_core.predictor.fidelity", "nas_core.proxies"),
+    "predictor": ("nas_core.predictor", "nas_core.proxies"),
     "report": ("nas_core.report",),
     "search": ("nas_core.search",),
     "space": ("nas_core.space",),

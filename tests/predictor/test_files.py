@@ -158,15 +158,3 @@ def test_predictions_keep_what_stands_beside_the_graph(tmp_path: Path) -> None:
         table = list(csv.DictReader(file))
     assert table[0]["name"] == "a,b" and table[0]["id"] == "" and table[1]["id"] == "7"
     assert [float(row["prediction"]) for row in table] == [0.25, 1 / 3]
-
-
-def test_how_far_each_was_trained(tmp_path: Path) -> None:
-    graph = {"ops": [0, 1], "edges": [[0, 1]]}
-    path = write(tmp_path / "d.jsonl", *({"graph": graph, "target": 0.5, "epochs": n} for n in (4, 108.5, 4)))
-    records = read_records(path, target="target", fidelity="epochs")
-    assert records.fidelity is not None and records.fidelity.tolist() == [4, 108.5, 4]
-    taken = records.take(np.array([1])).fidelity
-    assert taken is not None and taken.tolist() == [108.5]
-    assert read_records(path, target="target").take(np.array([1])).fidelity is None
-    with pytest.raises(DataError, match=r"record 1: no field 'steps' with how far it was trained.*--fidelity"):
-        read_records(path, target="target", fidelity="steps")

@@ -27,14 +27,3 @@ def test_shares_that_leave_too_little() -> None:
             holdout_split(graphs, share, 0)
     with pytest.raises(NasExtError, match="1 of them different"):
         holdout_split(graphs.take([0] * 9), 0.3, 0)
-
-
-def test_only_the_highest_fidelity_is_held_out() -> None:
-    graphs = random_graphs((5, 6, 7) * 20, seed=1)
-    rows = np.r_[0:60, 0:20]  # 20 graphs were trained for 4 and for 108 epochs
-    fidelity = np.repeat([4.0, 108.0], [60, 20])
-    learned, held_out = holdout_split(graphs.take(rows), 0.25, 0, fidelity)
-    assert len(held_out) == 5 and (fidelity[held_out] == 108).all()
-    # What short trainings say of a judged graph is not learned.
-    assert not set(rows[learned]) & set(rows[held_out]) and len(learned) == 70
-    assert [len(side) for side in holdout_split(graphs.take(rows), 0.0, 0, fidelity)] == [80, 0]

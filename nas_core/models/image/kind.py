@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
-from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.image import costs, graph, memory
 from nas_core.models.image.export import ImageModel
 from nas_core.models.image.genes import GENES, check_image_space
@@ -20,7 +19,7 @@ __all__ = ["IMAGE"]
 _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
 
 
-class _ImageKind(FormulaKind, OnePassKind):
+class _ImageKind(OnePassKind):
     """Vision transformers over the genes of :mod:`nas_core.space.image`; costs with a classifier of ten classes."""
 
     name = "image"
@@ -28,8 +27,16 @@ class _ImageKind(FormulaKind, OnePassKind):
     counted = "parameters with a classifier of ten classes"
     attributes = graph.ATTRIBUTES
     workload_config = ImageWorkloadConfig
-    formulas = Formulas(costs, graph, memory)
-    timed = ImageWorkload
+    operations_of = staticmethod(graph.operations_of)
+    params_m = staticmethod(costs.params_m)
+    flops_g = staticmethod(costs.flops_g)
+    weights = staticmethod(memory.weight_numbers)
+    live = staticmethod(memory.live_numbers)
+    workload = staticmethod(ImageWorkload)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.operations()
 
     def check(self, space: SearchSpace) -> None:
         check_image_space(space)

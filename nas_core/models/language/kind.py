@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
-from nas_core.models.formulas import FormulaKind, Formulas
+from nas_core.models.kind import ModelKind
 from nas_core.models.language import costs, graph, memory
 from nas_core.models.language.genes import GENES, check_language_space
 from nas_core.models.language.net import LanguageNet
@@ -22,7 +22,7 @@ from nas_core.space.stack import transformer_layers
 __all__ = ["LANGUAGE"]
 
 
-class _LanguageKind(FormulaKind):
+class _LanguageKind(ModelKind):
     """Decoder-only transformers over the genes of :mod:`nas_core.space.language`; costs without embeddings and output
     projection."""
 
@@ -32,8 +32,16 @@ class _LanguageKind(FormulaKind):
     attributes = graph.ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = LanguageWorkloadConfig
-    formulas = Formulas(costs, graph, memory)
-    timed = LanguageWorkload
+    operations_of = staticmethod(graph.operations_of)
+    params_m = staticmethod(costs.params_m)
+    flops_g = staticmethod(costs.flops_g)
+    weights = staticmethod(memory.weight_numbers)
+    live = staticmethod(memory.live_numbers)
+    workload = staticmethod(LanguageWorkload)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.operations()
 
     def check(self, space: SearchSpace) -> None:
         check_language_space(space)

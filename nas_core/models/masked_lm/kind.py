@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
-from nas_core.models.formulas import FormulaKind, Formulas
 from nas_core.models.kind import OnePassKind
 from nas_core.models.masked_lm import costs, graph, memory
 from nas_core.models.masked_lm.export import MaskedLMModel
@@ -19,7 +18,7 @@ from nas_core.space.bert import encoder_layers, layer_widths
 __all__ = ["BERT", "MASKED_LM"]
 
 
-class _MaskedLMKind(FormulaKind, OnePassKind):
+class _MaskedLMKind(OnePassKind):
     """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables of tokens and
     positions."""
 
@@ -29,8 +28,16 @@ class _MaskedLMKind(FormulaKind, OnePassKind):
     attributes = graph.ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = MaskedLMWorkloadConfig
-    formulas = Formulas(costs, graph, memory)
-    timed = MaskedLMWorkload
+    operations_of = staticmethod(graph.operations_of)
+    params_m = staticmethod(costs.params_m)
+    flops_g = staticmethod(costs.flops_g)
+    weights = staticmethod(memory.weight_numbers)
+    live = staticmethod(memory.live_numbers)
+    workload = staticmethod(MaskedLMWorkload)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.operations()
 
     def check(self, space: SearchSpace) -> None:
         check_masked_lm_space(space)

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
-from nas_core.models.formulas import FormulaKind, Formulas
-from nas_core.models.kind import layered_genes
+from nas_core.models.kind import ModelKind, layered_genes
 from nas_core.models.parts import SpacePart
 from nas_core.models.static import StaticPass
 from nas_core.models.translation import costs, graph, memory
@@ -25,7 +24,7 @@ __all__ = ["TRANSLATION"]
 _READS = "encoder layers read"
 
 
-class _TranslationKind(FormulaKind):
+class _TranslationKind(ModelKind):
     """Encoder-decoder transformers over HAT's, mFormer's and MoS's genes; costs without embeddings and output."""
 
     name = "translation"
@@ -33,8 +32,16 @@ class _TranslationKind(FormulaKind):
     counted = "parameters without embeddings"
     attributes = graph.ATTRIBUTES
     workload_config = TranslationWorkloadConfig
-    formulas = Formulas(costs, graph, memory)
-    timed = TranslationWorkload
+    operations_of = staticmethod(graph.operations_of)
+    params_m = staticmethod(costs.params_m)
+    flops_g = staticmethod(costs.flops_g)
+    weights = staticmethod(memory.weight_numbers)
+    live = staticmethod(memory.live_numbers)
+    workload = staticmethod(TranslationWorkload)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return graph.operations()
 
     def check(self, space: SearchSpace) -> None:
         check_translation_space(space)

@@ -28,7 +28,7 @@ ANCHORS = {
     "published-networks", "beyond-the-training-sizes", "held-out-device", "decoding", "decoding-by-position",
     "search-speed", "from-a-trained-translation-model", "from-a-trained-image-model",
     "from-a-trained-masked-language-model", "attention-of-a-trained-model", "networks-that-timm-measured",
-    "short-trainings-beside-long-ones", "real-bleu", "estimates-of-supernets", "samplers-of-optuna",
+    "real-bleu", "estimates-of-supernets", "samplers-of-optuna",
     "estimates-at-equal-passes", "further-training", "estimates-of-bert-supernets", "studies-of-a-supernet",
     "faster-at-how-much-bleu",
 }  # fmt: skip
