@@ -102,7 +102,7 @@ def test_versions_that_do_not_fit_are_told_without_an_import(packages):
     assert (done.returncode, done.stderr) == (0, "")
     assert not (packages / "imported").exists()
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert "a CUDA build beside a CPU torch" in lines["torchaudio"]
+    assert "a CUDA build next to a CPU torch" in lines["torchaudio"]
     assert "-> pip uninstall torchaudio" in done.stdout
     assert "torchvision needs torch==2.12.0, but 2.13.0+cpu is installed" in lines["timm"]
     assert "repaired on import" in lines["timm"]

@@ -44,6 +44,8 @@ def main(address: str, lifeline: int) -> None:
     for name in LIBRARIES:
         if find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "nas_core"]:
+        del sys.modules[name]  # the start-up hook uses it to import torchvision
     threads = len(os.listdir("/proc/self/task"))
     assert threads == 1, f"a process of {threads} threads cannot be forked safely"
     assert not logging.getLogger().handlers, "a library has set up logging"
