@@ -25,9 +25,6 @@ MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-# New processes for each part: a worker that has run many tests of fairseq and of exporters has been lost without a trace.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
-
 .PHONY: help setup demo test mutants nightly check docs bench compatibility test-cuda bench-cuda
 
 help:  ## this list
@@ -40,9 +37,7 @@ demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 	$(PY) -m examples.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
 test: setup  ## all tests, two at a time; or ARGS, such as tests/search
-	$(PY) -m pytest -q --durations=10 $(or $(ARGS),$(TWO) --ignore tests/fairseq_ext --ignore tests/latency)
-	$(if $(ARGS),,$(PY) -m pytest -q --durations=10 $(TWO) tests/fairseq_ext)
-	$(if $(ARGS),,$(PY) -m pytest -q --durations=10 $(TWO) tests/latency)
+	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)
 
 nightly: setup  ## 2,000 damaged inputs of all commands, each day others; more kills; pages and examples, programs started anew
 	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q $(KILLED) tests/hardening $(ARGS)

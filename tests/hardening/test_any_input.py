@@ -6,6 +6,7 @@ tries that many; without it they are 300. A failure names the seed, and ``NAS_EX
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import resource
@@ -56,23 +57,35 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def watched() -> Iterator[None]:
-    """No more than 2 GB are given, and an input that is worked on without end is told."""
+def limited_memory() -> Iterator[None]:
+    """Limit the memory of this process to 2 GB more than it has."""
     with open("/proc/self/statm", encoding="ascii") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@contextlib.contextmanager
+def limited_time() -> Iterator[None]:
+    """Fail after ``HANG_S`` of processor time.
+
+    The timer ends with the block: without a handler, its signal would end this process in a later test.
+    """
 
     def hang(*_: Any) -> None:
         raise AssertionError(f"this input takes more than {HANG_S} s")
 
     before = signal.signal(signal.SIGVTALRM, hang)
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, limits[1]))
+    signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def shares() -> list[Any]:
@@ -83,7 +96,13 @@ def shares() -> list[Any]:
 
 @pytest.mark.parametrize(("case", "count"), shares())
 def test_any_input_ends_in_a_result_or_one_line(
-    case: Case, count: int, inputs: Path, tmp_path: Path, toy: None, watched: None, capfd: pytest.CaptureFixture[str]
+    case: Case,
+    count: int,
+    inputs: Path,
+    tmp_path: Path,
+    toy: None,
+    limited_memory: None,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     if case.needs and find_spec(case.needs) is None:
         pytest.skip(f"{case.needs} is not installed")
@@ -122,11 +141,11 @@ def one_input(
     else:
         content = damaged(inputs / case.file, random.Random(f"{SEED}-{case.name}-{number}"))
         file.write_bytes(content)
-    signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)
     words = [word.format(file=given, inputs=inputs, out=place) for word in case.arguments.split()]
     told = f"seed {SEED}, input {number}, kept in {file}"
     try:
-        code = main(words)
+        with limited_time():
+            code = main(words)
     except BaseException as error:
         error.add_note(told)
         raise
