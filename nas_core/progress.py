@@ -1,4 +1,4 @@
-"""How far slow work is: a bar on a terminal, a line every minute elsewhere."""
+"""Progress of slow work: a bar on a terminal, a line every minute elsewhere."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report, where it is time to, that so many units are done; the last one ends the work without a line."""
+        """Report the number of finished units when a report is due; after the last unit none is."""
         now = clock()
         if now < self._next or done >= self.total:
             return
