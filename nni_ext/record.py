@@ -58,7 +58,6 @@ class Record:
                 "space": space_to_dict(strategy.space),
             },
             {"nas_ext": __version__, "engine": "NNI", **(notes or {})},
-            {self._name: strategy.renewed},
         )
         self._session: Session | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,8 +21,6 @@ __all__ = ["Journal", "plain_metrics", "settle_config"]
 
 FORMAT = "nas-ext/search"
 VERSION = 1
-UNSAID = {"precision": "fp32"}
-"""Settings that earlier releases did not write, and what they were."""
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
@@ -37,16 +35,10 @@ def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
     return plain
 
 
-def settle_config(
-    path: Path,
-    settings: Mapping[str, Any],
-    notes: Mapping[str, Any],
-    renewed: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] | None = None,
-) -> bool:
+def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
     """Write the run's settings to ``path`` (YAML), or compare them with those that stand there.
 
-    ``notes`` (versions, paths) are kept for the reader and not compared. ``renewed`` has, for each search, what makes
-    today's settings of those that an earlier release wrote. Returns whether the run existed.
+    ``notes`` (versions, paths) are kept for the reader and not compared. Returns whether the run existed.
 
     Raises:
         ConfigError: the folder belongs to a run with other settings; the first difference is named.
@@ -56,13 +48,7 @@ def settle_config(
         write_atomic(path, yaml.safe_dump(content, sort_keys=False))
         return False
     there = _settings(path)
-    searches = there.get("searches")
-    if isinstance(searches, dict):
-        for name, search in searches.items():
-            if isinstance(search, dict) and renewed and name in renewed:
-                searches[name] = dict(renewed[name](search))
     old, new = (sorted(map(str, content.get("searches") or {})) for content in (there, settings))
-    there = {**{name: value for name, value in UNSAID.items() if name in settings}, **there}
     if old != new:
         raise ConfigError(
             f"{path.parent} holds a run of {_named(old)}, now it is {_named(new)}; give the same settings to continue"

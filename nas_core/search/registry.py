@@ -14,7 +14,7 @@ from nas_core.options import Option, config_from, options_of
 from nas_core.registry import Registry
 from nas_core.search.strategies.base import Strategy
 
-__all__ = ["STRATEGIES", "config_of", "current_name", "how_many", "options_by_strategy", "strategy_options"]
+__all__ = ["STRATEGIES", "config_of", "how_many", "options_by_strategy", "strategy_options"]
 
 _OURS = "nas_core.search.strategies"
 
@@ -87,8 +87,3 @@ def how_many(strategies: Sequence[Strategy]) -> str:
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}
     made = first.budget_told.format_map(numbers)
     return f"at most {first.budget:,} architectures{more} to evaluate" + (f": {made}" if made else "")
-
-
-def current_name(saved: str) -> str:
-    """Today's name of a strategy by the name under which a search was saved."""
-    return next((name for name, strategy in STRATEGIES.items() if saved and strategy.former_name == saved), saved)

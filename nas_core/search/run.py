@@ -143,7 +143,6 @@ def _driven(
                 "space": space_to_dict(run.space),
             },
             {"nas_ext": __version__, "numpy": np.__version__, **notes},
-            {name: strategy.renewed for name, strategy in strategies.items()},
         )
         total = len(set(given.values())) + sum(strategy.budget for strategy in strategies.values())
         with Progress(run.folder / "search.log", total, at_once, progress, kept) as run.progress:

@@ -92,7 +92,6 @@ class StrategyContract:
         with pytest.raises(FrozenInstanceError):
             setattr(strategy.config_class(), options[0].name if options else "none", 1)
         assert made.describe() == {**made.describe(), **asdict(made.config), "strategy": strategy.name, "seed": 0}
-        assert strategy.renewed(made.describe()) == made.describe()
         told = how_many([made])
         assert f"at most {made.budget:,} architectures to evaluate: " in told and "{" not in told
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError, DataError
 from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.space import Architecture
 
@@ -136,9 +136,9 @@ def test_settings_may_be_as_long_as_a_space_of_thousands_of_options(tmp_path: Pa
     assert settle_config(tmp_path / "search.yaml", long, {}) is True
 
 
-def refused(path: Path, settings: Mapping[str, Any], **more: Any) -> str:
+def refused(path: Path, settings: Mapping[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
-        settle_config(path, settings, {}, **more)
+        settle_config(path, settings, {})
     return str(caught.value)
 
 
@@ -162,23 +162,6 @@ def test_another_setting_is_named_with_both_values(tmp_path: Path) -> None:
     )
 
 
-def test_a_setting_that_earlier_releases_left_unsaid_is_what_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "search.yaml"
-    settle_config(path, SETTINGS, {})
-    assert settle_config(path, {**SETTINGS, "precision": "fp32"}, {})
-    assert "precision = 'fp32', now it is 'bf16'" in refused(path, {**SETTINGS, "precision": "bf16"})
-    settle_config(tmp_path / "new.yaml", {**SETTINGS, "precision": "bf16"}, {})
-    assert settle_config(tmp_path / "new.yaml", {**SETTINGS, "precision": "bf16"}, {})
-
-
-def test_settings_of_an_earlier_release_are_renewed_by_their_search(tmp_path: Path) -> None:
-    path = tmp_path / "search.yaml"
-    settle_config(path, {"searches": {"a": {"old": 1}, "b": {"seed": 3}}}, {})
-    renewed = {"a": lambda search: {"seed": search["old"] + 1}}
-    assert settle_config(path, {"searches": {"a": {"seed": 2}, "b": {"seed": 3}}}, {}, renewed)
-    assert "searches" in refused(path, {"searches": {"a": {"seed": 9}, "b": {"seed": 3}}}, renewed=renewed)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -200,11 +183,3 @@ def test_a_file_that_is_no_yaml_says_so_and_what_to_do(tmp_path: Path) -> None:
     path.write_text("{")
     said = refused(path, SETTINGS)
     assert said.endswith("; give another folder for the run") and str(path) in said and "\n" not in said
-
-
-def test_searches_that_are_no_dictionary_are_compared_and_not_renewed(tmp_path: Path) -> None:
-    path = tmp_path / "search.yaml"
-    settle_config(path, {"searches": None}, {})
-    assert settle_config(path, {"searches": None}, {}, {"a": dict})
-    with pytest.raises(NasExtError):
-        settle_config(path, {"searches": {"a": {}}}, {}, {"a": dict})

@@ -1,39 +1,33 @@
-"""Strategies by name, with options by name, and what searches of before were saved with."""
+"""Strategies by name, with options by name."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from nas_core.cli.options import flags_named
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.report import read_run
-from nas_core.search import STRATEGIES, EvolutionConfig, Strategy, search
-from nas_core.search.registry import config_of, current_name, how_many, options_by_strategy
-from tests.contracts.strategy import SPACE, TINY, limit, quality
-from tests.search.saved_before import as_before
+from nas_core.search import STRATEGIES, EvolutionConfig, Strategy
+from nas_core.search.registry import config_of, how_many, options_by_strategy
+from tests.contracts.strategy import SPACE, TINY, limit
 
 SMALL: dict[str, dict[str, Any]] = {
     "evolution": {"iterations": 3, "population": 12},
     "random": {"evaluations": 30},
     "ranknas": {"samples": 16, "rankings": 2, "per_ranking": 6, "candidates": 60, "generations": 2, "children": 20},
     "multi-objective": {"iterations": 3, "population": 10},
+    "milp": {"evaluations": 30, "single_changes": 10, "per_round": 5},
 }
-NEW: dict[str, dict[str, Any]] = {"milp": {"evaluations": 30, "single_changes": 10, "per_round": 5}}
-"""Those that no earlier release had."""
 
 
 def made(name: str, seed: int = 7, **given: Any) -> Strategy:
-    config = config_of(name, {**SMALL, **NEW}[name] | given)
+    config = config_of(name, SMALL[name] | given)
     return STRATEGIES.get(name).made(SPACE, [limit(3000.0)], config, ["loss", "latency_ms"], seed=seed)
 
 
 def test_each_strategy_has_its_own_defaults() -> None:
-    budgets = {name: config_of(name, {}) for name in (*SMALL, *NEW)}
+    budgets = {name: config_of(name, {}) for name in SMALL}
     strategies = {
         name: STRATEGIES.get(name).made(SPACE, [], config, ["loss", "x"], seed=7) for name, config in budgets.items()
     }
@@ -97,44 +91,3 @@ def test_how_many_evaluations_is_told() -> None:
         "at most 32 architectures in each of 2 searches to evaluate: population 12 + (iterations 3 - 1) x (mutations 5"
         " + crossovers 5)"
     )
-
-
-@pytest.mark.parametrize(("name", "given"), [*((name, {}) for name in SMALL), ("ranknas", {"ranker": "regression"})])
-def test_searches_of_before_go_on(name: str, given: dict[str, Any], tmp_path: Path) -> None:
-    evaluated: list[str] = []
-
-    def evaluate(architecture: Any) -> dict[str, float]:
-        evaluated.append(architecture.key)
-        return {"loss": quality(architecture)}
-
-    search({"all": made(name, **given)}, evaluate, tmp_path, progress=False)
-    count, journal = len(evaluated), (tmp_path / "journal.jsonl").read_bytes()
-    content = yaml.safe_load((tmp_path / "config.yaml").read_text())
-    content["settings"]["searches"]["all"] = as_before(content["settings"]["searches"]["all"])
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
-    (tmp_path / "journal.jsonl").write_bytes(b"".join(journal.splitlines(True)[:-3]))
-    search({"all": made(name, **given)}, evaluate, tmp_path, progress=False)
-    assert len(evaluated) == count + 3 and (tmp_path / "journal.jsonl").read_bytes() == journal
-    assert read_run(tmp_path).strategies() == [f"{name} (seed 7)"]
-    with pytest.raises(ConfigError, match="seed = 7, now it is 8"):
-        search({"all": made(name, seed=8, **given)}, evaluate, tmp_path, progress=False)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_states_of_before_are_loaded(name: str) -> None:
-    first, second = made(name), made(name)
-    for architecture in first.ask(8):
-        first.tell(architecture, {"loss": quality(architecture)})
-    state = json.loads(json.dumps(first.state_dict()))
-    second.load_state_dict({**state, "settings": as_before(state["settings"])})
-    assert second.state_dict() == first.state_dict()
-
-
-def test_names_of_before() -> None:
-    former = {STRATEGIES.get(name).former_name: name for name in SMALL}
-    assert former == {
-        "HATEvolution": "evolution", "RandomSearch": "random", "RankNAS": "ranknas",
-        "MultiObjectiveEvolution": "multi-objective",
-    }  # fmt: skip
-    assert all(current_name(before) == name for before, name in former.items())
-    assert (current_name("somebodys"), current_name("")) == ("somebodys", "")

@@ -14,7 +14,6 @@ from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml, real
 from nas_core.report.search.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.metrics import Metric, metric_named
-from nas_core.search.registry import current_name
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace, space_from_dict
 
@@ -151,11 +150,7 @@ class SearchRun:
     def strategies(self) -> list[str]:
         """What searched, with its seed; each once."""
         searches = (self.settings.get("searches") or {}).values()
-        return list(
-            dict.fromkeys(
-                f"{current_name(str(s['strategy']))} (seed {s.get('seed')})" for s in searches if "strategy" in s
-            )
-        )
+        return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in searches if "strategy" in s))
 
     def limits(self, cost: str) -> list[float]:
         """The searches' limits of that metric, ascending."""

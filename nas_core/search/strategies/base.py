@@ -271,7 +271,7 @@ class Strategy(StrategyDescription, ABC):
             ConfigError: the state belongs to other settings or another space, or is incomplete.
         """
         try:
-            check_same(self.renewed(state["settings"]), self.describe())
+            check_same(state["settings"], self.describe())
             if state["space"] != space_to_dict(self.space):
                 raise ConfigError(
                     f"the state was saved in space {state['space'].get('name')!r} with other choices than"

@@ -19,8 +19,6 @@ class StrategyDescription:
 
     name: ClassVar[str] = ""
     """Under which it is registered, and which people read everywhere."""
-    former_name: ClassVar[str] = ""
-    """Under which earlier releases saved it."""
     purpose: ClassVar[str] = ""
     """What it is good for, in one line."""
     config_class: ClassVar[type[Any]] = NoSettings
@@ -56,13 +54,6 @@ class StrategyDescription:
         """The settings, those that are not ``given`` as they suit a space of another project, each of whose layers has
         genes of its own."""
         return config
-
-    @classmethod
-    def renewed(cls, saved: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings that a search was saved with, as it would save them today, since files of earlier releases are
-        read: a strategy whose settings have changed their names, or become more, reads those of before here."""
-        former = bool(cls.former_name) and saved.get("strategy") == cls.former_name
-        return {**saved, "strategy": cls.name} if former else dict(saved)
 
 
 def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:

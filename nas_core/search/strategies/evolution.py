@@ -117,7 +117,6 @@ class HATEvolution(Strategy):
 
     config: EvolutionConfig
     name: ClassVar[str] = "evolution"
-    former_name: ClassVar[str] = "HATEvolution"
     purpose: ClassVar[str] = "HAT's evolution: the best architecture under limits, by many evaluations"
     config_class: ClassVar[type[Any]] = EvolutionConfig
     budget_told: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import DataError
 from nas_core.search.constraints import Constraint
 from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["Importance", "importance_of", "limit_importance", "most_important", "read_importance"]
+__all__ = ["Importance", "importance_of", "limit_importance", "most_important"]
 
 Importance = dict[str, dict[str, float]]
 """Metric -> gene -> |Kendall's tau| between the two, the largest first."""
@@ -49,18 +48,3 @@ def most_important(importance: Importance, keep: int, metrics: Iterable[str]) ->
     """The ``keep`` genes that matter most to each of the metrics, all together."""
     tops = [list(importance.get(metric, {}).items())[:keep] for metric in metrics]
     return {gene for top in tops for gene, tau in top if tau > LEAST}
-
-
-def read_importance(content: Mapping[str, object], metric: str) -> Importance:
-    """What a saved state holds; before limits counted, it was that of the metric alone.
-
-    Raises:
-        DataError: it is something else.
-    """
-    nested = content if all(isinstance(value, Mapping) for value in content.values()) else {metric: content}
-    found: Importance = {}
-    for name, genes in nested.items():
-        if not isinstance(genes, Mapping):
-            raise DataError(f"importance of genes for {name} is {genes!r}; expected a number for each gene")
-        found[str(name)] = {str(gene): float(value) for gene, value in genes.items()}
-    return found

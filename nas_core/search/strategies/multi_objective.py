@@ -94,7 +94,6 @@ class MultiObjectiveEvolution(Strategy):
 
     config: MultiObjectiveConfig
     name: ClassVar[str] = "multi-objective"
-    former_name: ClassVar[str] = "MultiObjectiveEvolution"
     purpose: ClassVar[str] = "NSGA-II: the whole front of several metrics in one search"
     config_class: ClassVar[type[Any]] = MultiObjectiveConfig
     weighs_several: ClassVar[bool] = True
@@ -141,12 +140,6 @@ class MultiObjectiveEvolution(Strategy):
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "objectives": list(self._objectives)}
-
-    @classmethod
-    def renewed(cls, saved: Mapping[str, Any]) -> dict[str, Any]:
-        """Earlier releases called the population ``parents``."""
-        names = {"parents": "population"} if saved.get("strategy") == cls.former_name else {}
-        return {names.get(name, name): value for name, value in super().renewed(saved).items()}
 
     def best(self) -> tuple[Architecture, float] | None:
         """The member with the least first objective, those within the limits first; None while there is none."""

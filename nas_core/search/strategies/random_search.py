@@ -35,7 +35,6 @@ class RandomSearch(Strategy):
     config: RandomConfig
     barrier: ClassVar[bool] = False
     name: ClassVar[str] = "random"
-    former_name: ClassVar[str] = "RandomSearch"
     purpose: ClassVar[str] = "the baseline: what chance finds under the same limits"
     config_class: ClassVar[type[Any]] = RandomConfig
     budget_told: ClassVar[str] = "{evaluations}"

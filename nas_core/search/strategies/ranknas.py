@@ -28,12 +28,11 @@ from nas_core.search.strategies.gene_importance import (
     importance_of,
     limit_importance,
     most_important,
-    read_importance,
 )
 from nas_core.search.strategies.informed import InformedStrategy
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
-from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig, renewed_settings
+from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
@@ -58,7 +57,6 @@ class RankNAS(InformedStrategy):
 
     config: RankNASConfig
     name: ClassVar[str] = "ranknas"
-    former_name: ClassVar[str] = "RankNAS"
     purpose: ClassVar[str] = "RankNAS: the best architecture under limits, by few evaluations"
     config_class: ClassVar[type[Any]] = RankNASConfig
     budget_told: ClassVar[str] = "{samples} + {rankings} x {per_ranking}"
@@ -116,11 +114,6 @@ class RankNAS(InformedStrategy):
     def describe(self) -> dict[str, Any]:
         by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
         return {**super().describe(), **by, "ranker": self.ranker_name}
-
-    @classmethod
-    def renewed(cls, saved: Mapping[str, Any]) -> dict[str, Any]:
-        former = saved.get("strategy") == cls.former_name
-        return renewed_settings(super().renewed(saved)) if former else dict(saved)
 
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
@@ -235,7 +228,10 @@ class RankNAS(InformedStrategy):
         return {"importance": self.importance}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.importance = read_importance(state["importance"], self.metric)
+        self.importance = {
+            metric: {gene: float(value) for gene, value in genes.items()}
+            for metric, genes in state["importance"].items()
+        }
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:

@@ -1,16 +1,14 @@
-"""Settings of RankNAS, and those that earlier releases saved."""
+"""Settings of RankNAS."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.search.strategies.ranker import RankerConfig
 
-__all__ = ["PRUNE_BY", "RANKERS", "RankNASConfig", "renewed_settings"]
+__all__ = ["PRUNE_BY", "RANKERS", "RankNASConfig"]
 
 PRUNE_BY = ("metric-and-limits", "metric")
 """What a gene has to matter to in order to stay free."""
@@ -18,10 +16,6 @@ PRUNE_BY = ("metric-and-limits", "metric")
 RANKERS = ("boosted", "regression", "nn-former", "improvement")
 """What may order architectures: trees that learn pairs, trees that learn values, a network that sees graphs, expected
 improvement by what graph statistics predict and how sure they are."""
-
-_FORMER = {"rounds": "rankings", "finalists": "per_ranking", "keep": "keep_genes", "iterations": "generations"}
-"""Settings that earlier releases called otherwise."""
-
 
 _RANGES = {
     "samples": Range(2),
@@ -83,13 +77,3 @@ class RankNASConfig:
         if self.trees.objective not in (learned, RankerConfig.objective):
             raise ConfigError(f"trees learn {self.trees.objective!r} with ranker {self.ranker!r}; give ranker alone")
         object.__setattr__(self, "trees", replace(self.trees, objective=learned))
-
-
-def renewed_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as an earlier release saved them, under today's names. It had the trees' settings under ``ranker``, its
-    name under ``ranker_name`` (one for both kinds of trees), and at first no ``prune_by``: it pruned by the metric."""
-    found = {"prune_by": "metric"} | {_FORMER.get(name, name): value for name, value in saved.items()}
-    trees, name = found.pop("ranker", {}), found.pop("ranker_name", "boosted trees")
-    learned = trees.get("objective") if isinstance(trees, Mapping) else None
-    by_trees = "regression" if learned == "regression" else "boosted"
-    return {**found, "trees": trees, "ranker": by_trees if name == "boosted trees" else name}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +26,6 @@ from nas_core.search.strategies.gene_importance import limit_importance, most_im
 from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, permutation_importance, tau_importance
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, drive, limit, quality
-from tests.search.saved_before import as_before
 
 SMALL = RankNASConfig(samples=80, rankings=4, per_ranking=20, candidates=200, generations=3, parents=20, children=40)
 
@@ -178,7 +176,6 @@ def test_genes_that_matter_to_a_limit_stay_free() -> None:
 
 
 def test_without_limits_nothing_changes() -> None:
-    """The course of a search of an earlier release, and of one that only the loss prunes."""
     config = RankNASConfig(samples=40, rankings=2, per_ranking=10, keep_genes=3, candidates=200, generations=2)
     for constraints, equal in (([], True), ([limit(3000.0)], False)):
         asked = [
@@ -214,22 +211,6 @@ def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:
     assert len(evaluated) > 80
     assert all(limit(3000.0).values(SPACE.rows([one]))[0] <= 3000.0 for one in evaluated)
     assert len(asked) < 3 * len(evaluated)
-
-
-def test_a_state_from_before_limits_counted() -> None:
-    """It was pruned by the loss alone: it goes on so where that is asked for, and is refused where it is not."""
-    old = after_a_ranking(replace(SMALL, prune_by="metric"), [limit(3000.0)])
-    state = old.state_dict()
-    state["settings"] = as_before(state["settings"])
-    del state["settings"]["prune_by"]
-    state["importance"] = state["importance"]["loss"]
-    other = RankNAS(SPACE, [limit(3000.0)], replace(SMALL, prune_by="metric"), seed=0)
-    other.load_state_dict(json.loads(json.dumps(state)))
-    assert json.dumps(other.state_dict()) == json.dumps(old.state_dict())
-    with pytest.raises(ConfigError, match="with prune_by = 'metric', this one has 'metric-and-limits'"):
-        RankNAS(SPACE, [limit(3000.0)], SMALL, seed=0).load_state_dict(state)
-    with pytest.raises(ConfigError, match="not the state"):
-        other.load_state_dict({**state, "importance": {"loss": {"x": 1.0}, "latency_ms": 2.0}})
 
 
 @pytest.mark.parametrize(
