@@ -22,12 +22,9 @@ __all__ = [
     "reference_of",
     "timed_conditions",
     "timing_of",
-    "with_all_timing",
 ]
 
 CLOCKS = ("wall", "cpu", "device")
-_UNSAID = {"precision": "fp32", "cuda_graphs": False}
-"""What earlier releases measured with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,20 +84,6 @@ class TimingConfig:
         """
         check_precision(self.precision, usable_device(self.device))
         return self
-
-
-def with_all_timing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a collection as they were saved, whose ``timing`` gets what earlier releases did not have.
-
-    Raises:
-        TypeError: the timing is something else than settings by name.
-    """
-    timing = settings.get("timing")
-    if timing is None:
-        return dict(settings)
-    if not isinstance(timing, Mapping):
-        raise TypeError("timing")
-    return {**settings, "timing": {**_UNSAID, **timing}}
 
 
 def reference_of(value: Any) -> float:

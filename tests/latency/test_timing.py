@@ -13,7 +13,6 @@ from torch import nn
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.latency import TimingConfig, measure, protocol
 from nas_core.latency.protocol import prepared, time_passes_ms
-from nas_core.latency.timing import with_all_timing
 from nas_core.models import OnePassWorkload
 
 
@@ -41,15 +40,6 @@ def test_settings_may_be_for_another_machine_but_not_be_used_here() -> None:
     timing = TimingConfig(device="cuda", clock="device", precision="tf32", cuda_graphs=True)
     with pytest.raises(ConfigError, match="device 'cuda' is not usable here"):
         timing.checked_here()
-
-
-def test_timings_of_earlier_releases_are_completed() -> None:
-    assert with_all_timing({"timing": {"repeats": 3}, "seed": 1}) == {
-        "timing": {"precision": "fp32", "cuda_graphs": False, "repeats": 3},
-        "seed": 1,
-    }
-    assert with_all_timing({"timing": {"precision": "bf16"}})["timing"]["precision"] == "bf16"
-    assert with_all_timing({"seed": 1}) == {"seed": 1}
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -230,8 +230,8 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
 def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """What differs of how both were timed, beyond the number of passes: then no state of the machine links them."""
     told = []
-    for name, before in (("clock", "wall"), ("precision", "fp32"), ("cuda_graphs", False)):
-        one, other = ((info.get("settings", {}).get("timing") or {}).get(name, before) for info in (data, model))
+    for name in ("clock", "precision", "cuda_graphs"):
+        one, other = ((info.get("settings", {}).get("timing") or {}).get(name) for info in (data, model))
         if one != other:
             told.append(f"{name} {one}, not {other}")
     return ", ".join(told)

@@ -50,11 +50,6 @@ class _ImageKind(OnePassKind):
     def inputs(self, architecture: Architecture, config: ImageWorkloadConfig) -> tuple[Tensor, ...]:
         return (images(architecture, config),)
 
-    def described(self, config: ImageWorkloadConfig) -> dict[str, Any]:
-        """Without the activation of earlier releases, so that their measurements are continued."""
-        found = super().described(config)
-        return {name: value for name, value in found.items() if (name, value) != ("activation", "relu")}
-
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Kinds of attention are shown also where all layers have the same."""
         depth = architecture.number("layers")

@@ -86,11 +86,10 @@ def test_an_architecture_says_its_network_alone() -> None:
     assert kind_of(Architecture({**genes, "relative_clip": 0})).name == "image"
 
 
-def test_the_activation_is_part_of_the_workload_where_it_is_no_relu() -> None:
+def test_the_activation_is_part_of_the_workload() -> None:
     space, kind = tiny(), kind_of(tiny())
     relu, gelu = ImageWorkloadConfig(), ImageWorkloadConfig(activation="gelu")
-    assert "activation" not in kind.described(relu)  # as measured by earlier releases
-    assert kind.described(gelu)["activation"] == "gelu"
+    assert [kind.described(config)["activation"] for config in (relu, gelu)] == ["relu", "gelu"]
     one, other = (ImageWorkload(space, space.largest(), config).classify() for config in (relu, gelu))
     assert not one.equal(other)
     with pytest.raises(UnknownChoiceError, match="activation"):

@@ -123,10 +123,7 @@ def second_measurements(found: NetworkSet, runtime: str) -> dict[str, dict[str, 
 
 def _settings(found: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
     try:
-        given = {
-            field.name: found.settings[field.name] for field in fields(NetworkSetConfig) if field.name != "most_batch"
-        }
-        given["most_batch"] = found.settings.get("most_batch", 1)
+        given = {field.name: found.settings[field.name] for field in fields(NetworkSetConfig)}
         config = NetworkSetConfig(**{**given, "runtimes": tuple(given["runtimes"])})
         if not all(isinstance(number, int) for number in (config.visits, config.together)):
             raise TypeError("visits or together")

@@ -74,8 +74,6 @@ def collect_networks(
         "opset": OPSET,
         "reference": {"family": GOOGLENET.name, **_REFERENCE},
     }
-    if config.most_batch == 1:  # as folders of earlier releases have it
-        del settings["most_batch"]
     machine = {**describe_machine(timing.device, timing.threads), **versions}
     planned = planned_networks(families, count, config.seed, config.most_batch)
     with alone(Path(path)):

@@ -45,10 +45,8 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
     skipped = [(row["name"], row["error"]) for row in found.rows if "error" in row]
     kept = _cache_path(found.path, runtime)
     if cache and kept.exists():
-        with contextlib.suppress(DataError):  # damaged, or written by another release: read anew
-            stored = NetworkLatencies.load(kept)
-            if stored.names.tolist() == [row["name"] for row in rows]:  # earlier releases kept repeated rows
-                return replace(stored, skipped=tuple(skipped))
+        with contextlib.suppress(DataError):  # damaged: read anew
+            return replace(NetworkLatencies.load(kept), skipped=tuple(skipped))
     state_ms = float(np.median([row["measured"][runtime]["reference_ms"] for row in rows]))
     graphs: list[Graph] = []
     read = []
