@@ -12,7 +12,7 @@ from nas_core.options import add_options, check_ranges, read_options
 from nas_core.precision import PRECISIONS
 from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
-__all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser", "precision_named"]
+__all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser"]
 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
@@ -35,8 +35,6 @@ _RANGES = {
     "seed": SEEDS,
 }
 """The numbers of experts and of the stop by rankings are checked by what is built of them."""
-_FORMER = {"float32": "fp32", "bfloat16": "bf16"}
-"""Names of precisions in earlier releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +198,6 @@ class TrainConfig:
             )
         if self.sampling not in SAMPLINGS:
             raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
-        object.__setattr__(self, "precision", precision_named(self.precision))
         if self.precision not in PRECISIONS:
             raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
         check_ranges(self, _RANGES)
@@ -243,11 +240,6 @@ class TrainConfig:
             raise ConfigError("--teacher-top-k without --teacher-cache; nothing is kept then")
         if heard and self.torchcompile:
             raise ConfigError("--distill-hidden and --distill-attention with --torchcompile; leave one out")
-
-
-def precision_named(given: str) -> str:
-    """The name of a precision that was called otherwise in earlier releases, and may be so in an old run folder."""
-    return _FORMER.get(given, given)
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from nas_core.errors import CheckpointError, ConfigError
-from timm_ext.options import TrainConfig, precision_named
+from timm_ext.options import TrainConfig
 
 __all__ = ["KEPT", "check_continues"]
 
@@ -38,15 +38,13 @@ def check_continues(folder: Path, state: Mapping[str, Any], config: TrainConfig,
     now, then = asdict(config), state.get("train")
     if not isinstance(then, dict):
         raise CheckpointError(f"{folder / 'last.pt'} was not written by timm_ext.train; give another --output")
-    then = {**{field.name: field.default for field in fields(TrainConfig)}, **then}  # settings added since
-    then["precision"] = precision_named(str(then["precision"]))
     for name, value in now.items():
         if name not in _FREE and then.get(name) != value:
             raise ConfigError(
                 f"{folder} holds a run with --{name.replace('_', '-')} {then.get(name)!r}, now {value!r};"
                 " give another --output, or the same settings to continue it"
             )
-    if (former := state.get("worker_count", 1)) != count:
+    if (former := state["worker_count"]) != count:
         raise ConfigError(
             f"{folder} holds a run of {former} workers, now {count}; start as many with torchrun, or give another"
             " --output"

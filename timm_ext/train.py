@@ -257,10 +257,9 @@ class Trainer:
             if self.average is not None:
                 load_weights(self.average.module, state, path, ema=True)
             self.optimizer.load_state_dict(state["optimizer"])
-            if state.get("scaler"):
-                self.step.load_state_dict(state["scaler"])
+            self.step.load_state_dict(state["scaler"])
             if self.stability:
-                self.stability.load_state_dict(state.get("stability", {}))
+                self.stability.load_state_dict(state["stability"])
             self.epoch, self.history = int(state["epoch"]), list(state["history"])
             if [int(record["epoch"]) for record in self.history if line(record)] != list(range(self.epoch)):
                 raise ValueError(f"a history of {len(self.history)} epochs after {self.epoch}")

@@ -35,11 +35,6 @@ def test_options_become_settings() -> None:
     assert config == expected
 
 
-def test_names_of_precisions_in_earlier_releases() -> None:
-    for given, meant in (("float32", "fp32"), ("bfloat16", "bf16"), ("tf32", "tf32"), ("fp16", "fp16")):
-        assert parse([*NEEDED, "--precision", given]).precision == meant
-
-
 def test_the_compiler_may_be_left_unsaid() -> None:
     assert parse([*NEEDED, "--torchcompile", "--seed", "2"]).torchcompile == "inductor"
     assert parse([*NEEDED, "--torchcompile", "eager"]).torchcompile == "eager"

@@ -122,7 +122,7 @@ def test_a_supernet_learns_and_reports_its_subnets(npz: Path, tmp_path: Path) ->
 def test_a_static_network_from_a_folder(folder: Path, tmp_path: Path) -> None:
     SPACE.smallest().save(tmp_path / "A.json")
     changes = {"val_data": str(folder), "subnet": str(tmp_path / "A.json"), "batch_size": 8, "img_size": 24}
-    trainer = train(folder, tmp_path / "run", precision="bfloat16", grad_checkpointing=True, **changes)
+    trainer = train(folder, tmp_path / "run", precision="bf16", grad_checkpointing=True, **changes)
     assert trainer.model.architecture == SPACE.smallest()
     assert "subnets" not in trainer.history[-1]
     model = load_model(tmp_path / "run" / "last.pt")
@@ -225,23 +225,6 @@ def test_a_network_compiled_for_the_cpu(npz: Path, tmp_path: Path) -> None:
     )
     assert compiled.history[-1]["loss"] == pytest.approx(plain.history[-1]["loss"], rel=1e-3)
     assert list(weights(tmp_path / "compiled")) == list(weights(tmp_path / "plain"))
-
-
-def test_runs_of_earlier_releases_continue(npz: Path, tmp_path: Path) -> None:
-    whole = train(npz, tmp_path / "whole", precision="bf16")
-    trainer = Trainer(config(npz, tmp_path / "run", precision="bfloat16"))
-    trainer.epochs = 1
-    trainer.run()
-    state = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
-    for added in ("scaler", "worker_count"):
-        del state[added]
-    new = ("grad_accum_steps", "log_interval", "torchcompile", "channels_last", "pin_mem", "no_prefetcher")
-    state["train"] = {name: value for name, value in state["train"].items() if name not in new}
-    state["train"]["precision"] = "bfloat16"
-    torch.save(state, tmp_path / "run" / "last.pt")
-    assert train(npz, tmp_path / "run", precision="bf16").history == whole.history
-    with pytest.raises(ConfigError, match="holds a run with --precision 'bf16', now 'fp32'"):
-        train(npz, tmp_path / "run")
 
 
 def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None:

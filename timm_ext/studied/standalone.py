@@ -158,7 +158,7 @@ def _changed(
     known = {option.name: option for option in options_of(TrainConfig)}
     kept = {name: value for name, value in trained.items() if name in known}
     kept = {name: value for name, value in kept.items() if not any(map(name.startswith, dropped))}
-    kept["grad_accum_steps"] = kept.get("grad_accum_steps", 1) * origin.state.get("worker_count", 1)
+    kept["grad_accum_steps"] *= origin.state["worker_count"]
     if "epochs" in changes and "updates" not in changes:
         kept |= {"updates": 0, "warmup_updates": 0}  # which take precedence
     elif "warmup_epochs" in changes:
@@ -195,7 +195,7 @@ def _holds_out(trained: Mapping[str, Any], data: str | None) -> bool:
     """Whether a training takes the images that it validates on from those to train on."""
     if trained.get("val_data"):
         return False
-    return holds_out(Path(data or trained["data"]), trained.get("val_count", 0))
+    return holds_out(Path(data or trained["data"]), trained["val_count"])
 
 
 def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:
