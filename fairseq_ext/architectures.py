@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairseq_ext.inherit import inherit
-from fairseq_ext.options import SHARED_DEFAULTS, fill_in, keep_trained_scale, named_architectures
+from fairseq_ext.options import SHARED_DEFAULTS, fill_in, named_architectures
 from nas_core.space import found_translation
 
 __all__ = ["architectures", "base_architecture"]
@@ -25,7 +25,6 @@ def base_architecture(args: Namespace) -> None:
 
 
 def _defaults(args: Namespace, **values: Any) -> None:
-    keep_trained_scale(args)
     defaults = {
         **SHARED_DEFAULTS,
         "extremes": "space",

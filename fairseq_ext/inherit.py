@@ -58,8 +58,7 @@ _TAKEN_OVER = (
 _SILENT = (None, False, 0, "relu", "sinusoidal")
 """Values that a log need not tell."""
 _SCALES = ("linear_max_length", "linear_encoder_length")
-"""What follows from the data when a training begins, and must not follow from other data, or other releases, when it is
-continued."""
+"""What follows from the data when a training begins, and must not follow from other data when it is continued."""
 _LAST = "checkpoint_last.pt"
 
 

@@ -228,19 +228,11 @@ def model_config(args: Namespace, padding_idx: int, static: bool) -> Translation
         decoder_order=tuple(args.decoder_order or ()),
         padding_idx=padding_idx,
         mos=experts_config(args, static),
-        linear=LinearAttention(
-            args.linear_max_length, args.linear_normalize, getattr(args, "linear_form", None) or "auto"
-        ),
+        linear=LinearAttention(args.linear_max_length, args.linear_normalize, args.linear_form),
         linear_encoder_length=args.linear_encoder_length,
         relative_length=args.max_relative_length,
     )
     return config.static() if static else config
-
-
-def keep_trained_scale(args: Namespace) -> None:
-    """Settings from when one scale served all linear attention keep that in the encoder, as it was trained."""
-    if hasattr(args, "search_space_json") and not hasattr(args, "linear_encoder_length"):
-        args.linear_encoder_length = getattr(args, "linear_max_length", None)
 
 
 def model_arguments(state: dict[str, Any], path: str) -> Namespace:
@@ -255,5 +247,4 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
         raise CheckpointError(
             f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer_*; give one of those"
         )
-    keep_trained_scale(args)
     return args

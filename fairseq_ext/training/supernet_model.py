@@ -88,7 +88,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
-        """Complete the options, also those of a checkpoint of an earlier release."""
+        """Complete the options of a training or of a checkpoint."""
         raise NotImplementedError
 
     resolve_space: ClassVar[Callable[[Namespace], SearchSpace]] = staticmethod(resolve_space)

@@ -142,41 +142,25 @@ def test_where_only_the_encoder_is_linear_nothing_is_cut(command, corpus, checkp
     assert opened(tmp_path / "checkpoint_last.pt", corpus).max_positions() == (64, 64)
 
 
-def test_a_checkpoint_from_before_keeps_its_one_scale(checkpoint, corpus, tmp_path):
-    """One that was trained with a fixed scale in the encoder, too, says nothing of the encoder."""
-    state = torch.load(checkpoint, weights_only=True)
-    state["cfg"]["model"].linear_max_length = 64
-    del state["cfg"]["model"].linear_encoder_length
-    torch.save(state, tmp_path / "old.pt")
-    net = opened(tmp_path / "old.pt", corpus).net
-    subnet = net.select(everywhere_linear())
-    assert {layer.self_attn.kind.max_length for layer in subnet.encoder_layers} == {64}
-    assert {layer.cross_attn.kind.max_length for layer in subnet.decoder_layers} == {64}
-
-
-@pytest.mark.parametrize("form", ["chunked", "fla", None])
-def test_the_form_of_linear_attention_is_kept_and_older_checkpoints_have_none(form, checkpoint, corpus, tmp_path):
+@pytest.mark.parametrize("form", ["chunked", "fla"])
+def test_the_form_of_linear_attention_is_kept(form, checkpoint, corpus, tmp_path):
     parser = ArgumentParser()
     add_model_arguments(parser)
     state = torch.load(checkpoint, weights_only=True)
     assert state["cfg"]["model"].linear_form == "auto"
-    if form is None:
-        del state["cfg"]["model"].linear_form
-    else:
-        state["cfg"]["model"].linear_form = parser.parse_args(["--linear-form", form]).linear_form
+    state["cfg"]["model"].linear_form = parser.parse_args(["--linear-form", form]).linear_form
     torch.save(state, tmp_path / "other.pt")
     net = opened(tmp_path / "other.pt", corpus).net
     subnet = net.select(everywhere_linear())
     attentions = [layer.self_attn for layer in (*subnet.encoder_layers, *subnet.decoder_layers)]
     attentions += [layer.cross_attn for layer in subnet.decoder_layers]
-    assert {each.kind.form for each in attentions} == {form or "auto"}
+    assert {each.kind.form for each in attentions} == {form}
 
 
 def test_a_training_that_goes_on_keeps_its_scales(command, checkpoint, tmp_path):
-    """Those of a checkpoint from before, too, and whatever the data would say now."""
+    """Whatever the data would say now."""
     state = torch.load(checkpoint, weights_only=True)
-    state["cfg"]["model"].linear_max_length = 24
-    del state["cfg"]["model"].linear_encoder_length
+    state["cfg"]["model"].linear_max_length = state["cfg"]["model"].linear_encoder_length = 24
     torch.save(state, tmp_path / "checkpoint_last.pt")
     done = run("train", *command, "--save-dir", tmp_path, "--max-update", 4)
     assert done.code == 0, done.err
