@@ -128,7 +128,7 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
         content = exported(network, inputs)
     graphs = Graphs.of([read_onnx(content, features=model.features, warn=False).graph])
     predicted, spread = (float(values[0]) for values in model.predict_with_spread(graphs))
-    beyond = float(extrapolation_spread(graphs, model.info.get("ranges", {}), model.features)[0])
+    beyond = float(extrapolation_spread(graphs, model.info["ranges"], model.features)[0])
     work = OnnxWorkload(content, inputs, timing)
     work.at_a_time = max(1, round(LEAST_MS / timing.repeats / predicted))
     passes = [float(np.median(time_passes_ms(work, timing))) / work.at_a_time for _ in range(visits)]

@@ -69,7 +69,7 @@ class Published:
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known, model.features).values()
-        self.unlike = [*beyond(graphs, model.info.get("ranges", {}), model.features), *operations]
+        self.unlike = [*beyond(graphs, model.info["ranges"], model.features), *operations]
         self._work, self._timing, self._passes_ms = OnnxWorkload(content, inputs, timing), timing, list[float]()
         self._work.at_a_time = max(1, round(LEAST_MS / timing.repeats / self.predicted_ms))
 

@@ -36,7 +36,7 @@ def fingerprints(graphs: Graphs) -> list[str]:
 
 def known_among(info: Mapping[str, Any], found: list[str]) -> NDArray[np.bool_] | None:
     """Which of these a model has learned, by the fingerprints under ``learned`` in its ``info``; None if it kept
-    none, as models of earlier releases."""
+    none."""
     learned = info.get("learned")
     if not isinstance(learned, list) or not learned or not found:
         return None

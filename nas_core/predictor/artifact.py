@@ -19,8 +19,6 @@ __all__ = ["NOT_BY_ITSELF", "OF_NETWORKS", "below", "read_artifact", "write_arti
 
 FORMAT = "nas-ext/predictor"
 VERSION = 2
-WITH_CHECKSUM = 2
-"""First version that has one; what earlier files hold is looked at by whoever reads them."""
 _CHECKSUM = "sha256"
 """Name of the checksum of the rest of the header and of the tensors."""
 OF_NETWORKS = "network-latency"
@@ -86,13 +84,12 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         expected = " or ".join(map(repr, kinds))
         raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {expected} of {FORMAT!r}")
     version = header.get("version")
-    if type(version) is not int or not 1 <= version <= VERSION:
+    if type(version) is not int or version != VERSION:
         raise DataError(
-            f"{path} has version {version!r}, this release reads 1 to {VERSION}; upgrade nas-ext if it is newer, or fit"
-            " the predictor anew"
+            f"{path} has version {version!r}, this release reads {VERSION}; upgrade nas-ext if it is newer, or fit the"
+            " predictor anew"
         )
-    checksum = header.pop(_CHECKSUM, None)
-    if (version >= WITH_CHECKSUM or checksum) and checksum != _checksum(json.dumps(header), tensors):
+    if header.pop(_CHECKSUM, None) != _checksum(json.dumps(header), tensors):
         raise DataError(f"{path} is damaged: its content does not fit its checksum; restore it, or fit it anew")
     return header, tensors
 

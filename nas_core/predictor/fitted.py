@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -138,15 +137,10 @@ class Fitted:
         if recipe.statistics:
             parts = below("statistics.", tensors)
             statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
-        graphs = int(header["info"]["graphs"])
         counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.parts))
-        # Absent where the share is given, and in files before it was learned.
-        mixture = Mixture.from_json(header["mixture"], counts) if "mixture" in header else None
-        known = _first_share(recipe, graphs) if mixture is None else _share(recipe, mixture)
-        share = float(header.get("share", known))  # absent in the first files
-        other = mixture is not None and abs(share - known) > 1e-6
-        unused = share == 0 and statistics is not None and mixture is None
-        if not 0 <= share <= 1 or other or unused or (share > 0 and statistics is None):
+        mixture = Mixture.from_json(header["mixture"], counts) if recipe.learns_shares else None
+        share, known = float(header["share"]), recipe.statistics if mixture is None else _share(recipe, mixture)
+        if not abs(share - known) <= 1e-6:
             raise DataError(f"a share of {share} of the statistics")
         return cls(recipe, models, statistics, share, TargetScale.from_json(header["scale"]), mixture)
 
@@ -154,13 +148,6 @@ class Fitted:
 def _share(recipe: Recipe, mixture: Mixture) -> float:
     """The share of statistics in a mixture."""
     return 1.0 - mixture.shares[0] if recipe.members else 1.0
-
-
-def _first_share(recipe: Recipe, graphs: int) -> float:
-    """The share of statistics that a recipe which adapts meant before files held it."""
-    if not (recipe.adapts and recipe.statistics and recipe.members):
-        return recipe.statistics
-    return float(np.clip(recipe.statistics - 0.55 * math.log10(graphs / 100), 0.3, 0.9))
 
 
 def _model(recipe: Recipe, weights: dict[str, Tensor], device: torch.device) -> NNFormer:

@@ -121,13 +121,12 @@ class Recipe:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        whole = asdict(self)
-        return whole if self.from_prior else {name: value for name, value in whole.items() if name != "from_prior"}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
         parts = {"model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])}
-        return cls(**{**data, **parts, "kept": tuple(data.get("kept", ()))})
+        return cls(**{**data, **parts, "kept": tuple(data["kept"])})
 
 
 _RECIPES = {

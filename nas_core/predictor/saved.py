@@ -141,7 +141,7 @@ class SavedModel(ABC):
         known, info = frozenset(int(op) for op in header["known"]), dict(header["info"])
         if not known or min(known) < 0 or type(info["graphs"]) is not int or info["graphs"] < 1:
             raise DataError(f"known operations {sorted(known)[:9]} of {info['graphs']!r} graphs")
-        ends, common = (_checked_ends(header.get(name)) for name in ("ends", "common_ends"))  # not in the first files
+        ends, common = (_checked_ends(header[name]) for name in ("ends", "common_ends"))
         made.restore(header, tensors)
         made._known, made._info = known, info
         made._ends, made._common_ends = ends, common

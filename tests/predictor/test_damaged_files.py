@@ -17,11 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from nas_core.errors import DataError
-from nas_core.latency.by_graph.shipped import FOLDER, shipped_model
-from nas_core.predictor import NNFormerPredictor, artifact
+from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.statistics.boosted_trees import BoostedTrees
 from tests.predictor.graphs import TINY, random_graphs
 
@@ -172,26 +170,3 @@ def test_trees_of_other_statistics(text: str) -> None:
         BoostedTrees.from_text(text, 6)
     with pytest.raises(DataError, match=r"torch\.float32 of shape \(3,\); expected bytes"):
         BoostedTrees.from_tensor(torch.zeros(3))
-
-
-def test_files_of_the_first_version_have_no_checksum(saved: Path, tmp_path: Path) -> None:
-    graphs, whole = random_graphs((4, 5, 6), seed=9), NNFormerPredictor.load(saved)
-    header, tensors = artifact.read_artifact(saved, "nn-former")
-
-    def write(version: int, tensors: dict[str, torch.Tensor]) -> Path:
-        text = json.dumps({**header, "version": version})
-        save_file(tensors, tmp_path / "old.safetensors", {"nas_ext": text})
-        return tmp_path / "old.safetensors"
-
-    np.testing.assert_array_equal(NNFormerPredictor.load(write(1, tensors)).predict(graphs), whole.predict(graphs))
-    with pytest.raises(DataError, match="does not fit its checksum"):
-        NNFormerPredictor.load(write(2, tensors))
-    trees = tensors["statistics.trees.0"].clone()
-    trees[trees.tolist().index(ord("="), 200) + 1] = ord("x")
-    with pytest.raises(DataError, match="trees of a predictor cannot be read"):
-        NNFormerPredictor.load(write(1, {**tensors, "statistics.trees.0": trees}))
-
-
-def test_the_shipped_model_is_of_the_first_version() -> None:
-    path = FOLDER / "xeon_onnxruntime_ensemble.safetensors"
-    assert load_file(path) and shipped_model().info["networks"] > 1000

@@ -149,7 +149,7 @@ class GraphLatencyModel(LatencyModel):
 
     @property
     def _ranges(self) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = self.info.get("ranges", {})
+        found: dict[str, list[float]] = self.info["ranges"]
         return found
 
     @abstractmethod

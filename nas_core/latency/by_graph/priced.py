@@ -54,7 +54,7 @@ class Priced(GraphLatencyModel):
         super()._restore_header(header)
         given = header.get("prices")
         if not isinstance(given, list) or len(given) != PRICES:
-            raise DataError(f"no prices of operators, expected {PRICES}; files of earlier releases have none")
+            raise DataError(f"no prices of operators, expected {PRICES}")
         if not all(type(price) in (int, float) and 0 <= price < MOST for price in given):
             raise DataError("a price of an operator is no number of milliseconds from 0 on")
         self._prices = np.array(given, np.float64)

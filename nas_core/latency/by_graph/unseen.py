@@ -143,12 +143,12 @@ def _positions(graphs: Graphs) -> NDArray[np.float64]:
 
 
 def check_ranges(info: Mapping[str, Any]) -> None:
-    """Check the ranges of a file; files of earlier releases have none, or not all.
+    """Check the ranges of a file.
 
     Raises:
-        DataError: they are no ranges.
+        DataError: they are no ranges. KeyError: there are none.
     """
-    given = info.get("ranges", {})
+    given = info["ranges"]
     if not isinstance(given, dict) or not given.keys() <= _SIZES.keys():
         raise DataError("ranges of no sizes of networks")
     for edges in given.values():

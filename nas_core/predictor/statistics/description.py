@@ -105,7 +105,7 @@ class Description:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Description:
-        """The inverse of :meth:`to_tensors`; of the first files too.
+        """The inverse of :meth:`to_tensors`.
 
         Raises:
             KeyError: a tensor is missing.

@@ -223,8 +223,7 @@ class StatisticsModel:
 
     def to_tensors(self) -> dict[str, Tensor]:
         """By name; :meth:`from_tensors` is the inverse."""
-        kinds = len(self.description.vocabulary.kinds)
-        numbers = torch.tensor([kinds, self.mean, self.deviation, self.slope], dtype=torch.float64)
+        numbers = torch.tensor([self.mean, self.deviation, self.slope], dtype=torch.float64)
         named = {"numbers": numbers, **self.description.to_tensors()}
         if self.additive is not None:
             named |= {f"additive.{name}": tensor for name, tensor in self.additive.to_tensors().items()}
@@ -241,7 +240,7 @@ class StatisticsModel:
             KeyError: a tensor is missing.
             DataError: trees that cannot be read, or tensors that do not fit together.
         """
-        _, mean, deviation, *slope = tensors["numbers"].tolist()  # the first files have none
+        mean, deviation, slope = tensors["numbers"].tolist()
         description = Description.from_tensors(tensors)
         smooth = tuple(
             GaussianProcess.from_tensors({name: tensors[f"process.{i}.{name}"] for name in GaussianProcess.names()})
@@ -255,12 +254,12 @@ class StatisticsModel:
         )
         if not fit:
             raise DataError(f"processes read other columns than the {width} statistics")
-        if not all(map(math.isfinite, (mean, deviation, *slope))) or len(slope) > 1:
+        if not all(map(math.isfinite, (mean, deviation, slope))):
             raise DataError("mean, deviation or slope is no number")
         boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"], width) for i in range(trees))
         of_sums, counted = below("additive.", tensors), description.counted
         additive = Additive.from_tensors(of_sums, counted.stop - counted.start) if of_sums else None
-        return cls(smooth, columns, boosted, description, mean, deviation, (slope or [0.0])[0], additive)
+        return cls(smooth, columns, boosted, description, mean, deviation, slope, additive)
 
 
 def _error(predicted: Array, targets: Array) -> float:

@@ -37,9 +37,8 @@ class Vocabulary:
     """``(S, K + 1)`` sets of kinds, whose ways through a graph are looked at"""
     levels: tuple[NDArray[np.float32], ...]
     """Values of each attribute that are counted one by one"""
-    widths: tuple[int, ...] | None
-    """Numbers that graphs have of each of :data:`FEATURES`, 0: none; None: operations and edges alone are described, as
-    in the first files"""
+    widths: tuple[int, ...]
+    """Numbers that graphs have of each of :data:`FEATURES`, 0: none"""
 
     @classmethod
     def of(cls, graphs: Graphs) -> Vocabulary:
@@ -57,8 +56,6 @@ class Vocabulary:
     def __len__(self) -> int:
         """How many statistics there are."""
         kinds = len(self.kinds) + 1
-        if self.widths is None:
-            return statistics_count(kinds)
         attributes, shapes, costs, static = self.widths
         per_kind = 4 + 2 * (attributes + shapes) + sum(map(len, self.levels))
         return statistics_count(kinds) + 6 * len(self.sets) + kinds * per_kind + costs + static
@@ -67,14 +64,13 @@ class Vocabulary:
     def counted(self) -> range:
         """Columns that count operations by kind and value of an attribute; empty where nothing is counted so."""
         kinds, counts = len(self.kinds) + 1, sum(map(len, self.levels))
-        attributes = 0 if self.widths is None else self.widths[0]
-        first = statistics_count(kinds) + 6 * len(self.sets) + kinds * (4 + 2 * attributes)
+        first = statistics_count(kinds) + 6 * len(self.sets) + kinds * (4 + 2 * self.widths[0])
         return range(first, first + counts * kinds)
 
     @property
     def static(self) -> int:
         """How many static features of whole networks stand at the end of the statistics."""
-        return 0 if self.widths is None else self.widths[-1]
+        return self.widths[-1]
 
     def describe(self, graphs: Graphs) -> Array:
         """``(G, F)`` statistics.
@@ -82,7 +78,7 @@ class Vocabulary:
         Raises:
             GraphError: nodes do not stand in topological order, or graphs have other features than those it is of.
         """
-        if self.widths is not None and (found := _widths(graphs)) != self.widths:
+        if (found := _widths(graphs)) != self.widths:
             had, have = (
                 ", ".join(f"{count} {name}" for name, count in zip(FEATURES, widths, strict=True) if count) or "none"
                 for widths in (self.widths, found)
@@ -100,28 +96,26 @@ class Vocabulary:
 
     def to_tensors(self) -> dict[str, Tensor]:
         """By name; :meth:`from_tensors` is the inverse."""
-        named = {"kinds": torch.from_numpy(self.kinds)}
-        if self.widths is None:
-            return named
         levels = [torch.from_numpy(values) for values in self.levels]
-        counts = torch.tensor([len(values) for values in levels], dtype=torch.int64)
-        named |= {"sets": torch.from_numpy(self.sets), "widths": torch.tensor(self.widths), "level_counts": counts}
-        return named | {"levels": torch.cat([torch.zeros(0), *levels])}
+        return {
+            "kinds": torch.from_numpy(self.kinds),
+            "sets": torch.from_numpy(self.sets),
+            "widths": torch.tensor(self.widths),
+            "level_counts": torch.tensor([len(values) for values in levels], dtype=torch.int64),
+            "levels": torch.cat([torch.zeros(0), *levels]),
+        }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Vocabulary:
-        """The inverse of :meth:`to_tensors`; of the first files too.
+        """The inverse of :meth:`to_tensors`.
 
         Raises:
             KeyError: a tensor is missing.
             DataError: they do not fit together.
         """
-        operations = int(tensors["numbers"][0]) if "kinds" not in tensors else 0  # of the very first files
-        kinds = tensors.get("kinds", torch.arange(operations))
+        kinds = tensors["kinds"]
         if kinds.dtype != torch.int64 or kinds.ndim != 1 or not 0 < len(kinds) <= 2**15 or (kinds.diff() <= 0).any():
             raise DataError(f"kinds of operations are {kinds.dtype} of shape {tuple(kinds.shape)}; expected indices")
-        if "sets" not in tensors:
-            return cls(kinds.numpy(), np.zeros((0, len(kinds) + 1), np.bool_), (), None)
         sets, widths, counts, levels = (tensors[name] for name in ("sets", "widths", "level_counts", "levels"))
         fit = (
             sets.dtype == torch.bool and sets.ndim == 2 and sets.shape[1] == len(kinds) + 1

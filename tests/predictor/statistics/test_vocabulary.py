@@ -95,14 +95,6 @@ def test_tensors_hold_all_of_it(features: bool) -> None:
     np.testing.assert_array_equal(again.describe(graphs), vocabulary.describe(graphs))
 
 
-def test_the_first_files_describe_operations_and_edges_alone(rich: Graphs) -> None:
-    kinds = torch.arange(5)
-    for tensors in ({"kinds": kinds}, {"numbers": torch.tensor([5.0, 0, 1], dtype=torch.float64)}):
-        first = Vocabulary.from_tensors(tensors)
-        np.testing.assert_array_equal(first.describe(rich), graph_statistics(rich, 6))
-        assert len(first) == first.describe(rich).shape[1] and set(first.to_tensors()) == {"kinds"}
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
