@@ -18,6 +18,7 @@ from nas_core.precision import PRECISIONS, check_precision, tf32
 __all__ = [
     "CLOCKS",
     "TimingConfig",
+    "checked_settings",
     "kind_of_device",
     "reference_of",
     "timed_conditions",
@@ -84,6 +85,18 @@ class TimingConfig:
         """
         check_precision(self.precision, usable_device(self.device))
         return self
+
+
+def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a collection from a file.
+
+    Raises:
+        TypeError: the workload or the timing is something else than settings by name.
+    """
+    for name in ("workload", "timing"):
+        if not isinstance(settings.get(name) or {}, Mapping):
+            raise TypeError(name)
+    return dict(settings)
 
 
 def reference_of(value: Any) -> float:

@@ -18,6 +18,7 @@ from timm_ext.options import TrainConfig
 __all__ = ["Origin", "data_of", "further_settings", "settings", "supernet_settings"]
 
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
+_OPTIONS = {option.name: option for option in options_of(TrainConfig)}
 _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")
 """How options begin that only a supernet has, or who learns from a teacher."""
 
@@ -114,7 +115,7 @@ def _trained(origin: Origin) -> dict[str, Any]:
         CheckpointError: it was none of ``timm_ext.train``.
     """
     trained = origin.state.get("train")
-    if not isinstance(trained, dict):
+    if not isinstance(trained, dict) or trained.keys() != _OPTIONS.keys() or "worker_count" not in origin.state:
         raise CheckpointError(
             f"{origin.path} does not say how it was trained; standalone training needs a checkpoint of timm_ext.train"
         )
@@ -155,15 +156,13 @@ def _changed(
             f"setting seed of this training: it draws the images that {origin.path} holds out for validation, so that"
             " another would train on them; leave it out"
         )
-    known = {option.name: option for option in options_of(TrainConfig)}
-    kept = {name: value for name, value in trained.items() if name in known}
-    kept = {name: value for name, value in kept.items() if not any(map(name.startswith, dropped))}
+    kept = {name: value for name, value in trained.items() if not any(map(name.startswith, dropped))}
     kept["grad_accum_steps"] *= origin.state["worker_count"]
     if "epochs" in changes and "updates" not in changes:
         kept |= {"updates": 0, "warmup_updates": 0}  # which take precedence
     elif "warmup_epochs" in changes:
         kept["warmup_updates"] = 0
-    given = {name: known[name].read(value) if name in known else value for name, value in changes.items()}
+    given = {name: _OPTIONS[name].read(value) if name in _OPTIONS else value for name, value in changes.items()}
     return config_from(TrainConfig, {**kept, **given}, "setting of timm_ext.train")
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError, unknown_choice
 from nas_core.latency.by_genes.model_file import read_model_file, write_model_file
 from nas_core.latency.model import Floats, LatencyModel
-from nas_core.latency.timing import reference_of
+from nas_core.latency.timing import checked_settings, reference_of
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
@@ -212,15 +212,9 @@ class GeneLatencyModel(LatencyModel):
 
 
 def _checked_info(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``info`` of a file, as far as others compute with it; a KeyError or a TypeError names what is lacking or
-    garbled."""
+    """The ``info`` of a file, as far as others compute with it; an error names what is lacking or garbled."""
     info = dict(given)
-    settings = info.get("settings", {})
-    if not isinstance(settings, dict):
-        raise TypeError("settings")
-    for name in ("workload", "timing"):
-        if not isinstance(settings.get(name) or {}, dict):
-            raise TypeError(name)
+    settings = checked_settings(info.get("settings", {}))
     if (reference_ms := info.get("reference_ms")) is not None:
         reference_of(reference_ms)
     elif settings.get("timing"):  # a published table has neither

@@ -17,7 +17,7 @@ from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency.by_genes.data import LatencyData
 from nas_core.latency.clock_state import told_states
 from nas_core.latency.protocol import Measurement
-from nas_core.latency.timing import reference_of
+from nas_core.latency.timing import checked_settings, reference_of
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
 __all__ = ["LatencyDataset"]
@@ -82,7 +82,7 @@ class LatencyDataset:
             )
         try:
             space = space_from_dict(header["space"], str(path))
-            settings = dict(header["settings"])
+            settings = checked_settings(header["settings"])
             found = cls(Path(path), space, settings, dict(header["machine"]), reference_of(header["reference_ms"]))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: the header lacks or garbles {error}; restore the file or collect anew") from None

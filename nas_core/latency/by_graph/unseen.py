@@ -146,9 +146,9 @@ def check_ranges(info: Mapping[str, Any]) -> None:
     """Check the ranges of a file.
 
     Raises:
-        DataError: they are no ranges. KeyError: there are none.
+        DataError: there are none, or something else.
     """
-    given = info["ranges"]
+    given = info.get("ranges")
     if not isinstance(given, dict) or not given.keys() <= _SIZES.keys():
         raise DataError("ranges of no sizes of networks")
     for edges in given.values():

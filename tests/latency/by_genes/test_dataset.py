@@ -126,7 +126,7 @@ def test_files_that_are_something_else(tmp_path, content, message):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("settings", ["seed"]), ("machine", "abacus")]
+    [("settings", ["seed"]), ("settings", {"timing": "wall"}), ("machine", "abacus")]
     + [("reference_ms", value) for value in (0, -1, True, "2", float("nan"), float("inf"))],
 )
 def test_a_garbled_header_is_one_line(tmp_path, name, value):

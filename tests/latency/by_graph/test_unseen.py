@@ -77,8 +77,9 @@ def test_what_is_told_is_what_widens() -> None:
         "attended positions": "attended positions 512 where training networks have 20",
     }
     check_ranges({"ranges": trained})
-    with pytest.raises(DataError):
-        check_ranges({"ranges": {"widths": [1.0, 2.0]}})
+    for info in ({}, {"ranges": {"widths": [1.0, 2.0]}}):
+        with pytest.raises(DataError, match="ranges of no sizes"):
+            check_ranges(info)
 
 
 def test_operators_of_the_released_encoding_have_no_lengths() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nas_core.errors import ConfigError
+from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers import MoSConfig
 from tests.timm_ext.running import SPACE, config
 from timm_ext.options import TrainConfig, parse
@@ -96,3 +96,10 @@ def test_one_process_averages_over_the_batches_of_all_workers(npz: Path, tmp_pat
     assert (found.batch_size, found.grad_accum_steps) == (trained.batch_size, 8)
     assert standalone(trained, changes={"grad_accum_steps": "3"}, workers=4).grad_accum_steps == 3
     assert standalone(trained).grad_accum_steps == 2
+
+
+def test_a_checkpoint_of_another_program_is_rejected(npz: Path, tmp_path: Path) -> None:
+    trained = asdict(config(npz, tmp_path / "run"))
+    for state in ({}, {"train": trained}, {"train": {"model": trained["model"]}, "worker_count": 1}):
+        with pytest.raises(CheckpointError, match="does not say how it was trained"):
+            settings(Origin(state, tmp_path / "last.pt", None, SPACE), SPACE.smallest(), tmp_path, {})

@@ -15,6 +15,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, make_folder, read_jsonl, write_atomic
 from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
 from nas_core.latency.clock_state import told_states
+from nas_core.latency.timing import checked_settings
 
 __all__ = ["JOURNAL", "NetworkSet"]
 
@@ -86,7 +87,8 @@ class NetworkSet:
             )
         try:
             reference = {str(name): float(value) for name, value in header["reference_ms"].items()}
-            found = cls(Path(path), dict(header["settings"]), dict(header["machine"]), reference, rows)
+            settings, machine = checked_settings(header["settings"]), dict(header["machine"])
+            found = cls(Path(path), settings, machine, reference, rows)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{journal}: the header lacks or garbles {error}; restore it or measure anew") from None
         for number, row in enumerate(rows, start=2):

@@ -157,6 +157,10 @@ def test_other_settings_or_another_machine_are_refused(made: NetworkSet, tmp_pat
         ('{"format": "nas-ext/latency-data"}\n', "no latencies of networks"),
         ('{"format": "nas-ext/network-latencies", "version": 99}\n', "version 99"),
         ('{"format": "nas-ext/network-latencies", "version": 1}\n', "'reference_ms'"),
+        (
+            '{"format": "nas-ext/network-latencies", "version": 1, "reference_ms": {}, "settings": {"timing": 3}}\n',
+            "garbles timing",
+        ),
         ("no json\n{}\n", "line 1"),
     ],
 )
