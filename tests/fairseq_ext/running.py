@@ -29,6 +29,7 @@ import fairseq_ext
 from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
 from nas_core.space import Architecture, SearchSpace, space_to_dict, translation_space
+from tests.warm import warm
 
 ROOT = Path(__file__).parents[2]
 USER_DIR = str(Path(fairseq_ext.__file__).parent)
@@ -130,15 +131,16 @@ def shell(*command: object, timeout: float = 200) -> Finished:
     """A real command of this environment."""
     name, *arguments = map(str, command)
     done = subprocess.run(
-        [str(BIN / name), *arguments], capture_output=True, text=True, env=quiet_environment(), timeout=timeout,
-        check=False,
+        ["bash", "-c", 'exec "$@"', "bash", name, *arguments], capture_output=True, text=True,
+        env=quiet_environment(), timeout=timeout, check=False,
     )  # fmt: skip
     return Finished(done.returncode, done.stdout, done.stderr)
 
 
 def quiet_environment() -> dict[str, str]:
-    """For processes beside this one: one thread, no GPU."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    """For processes beside this one, which start at once: one thread, no GPU."""
+    paths = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    return warm({**os.environ, **paths, "CUDA_VISIBLE_DEVICES": ""})
 
 
 def free_port() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.timm_ext.running import space_file
-from tests.timm_ext.workers_started import start
+from tests.timm_ext.workers_started import program, start
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
 from timm_ext.launch import wrapping_subnets
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
 import timm
@@ -28,8 +26,8 @@ print(timm.is_model("mformer_cifar10"), __name__, sys.argv[1:], beside.VALUE)
 
 
 def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "timm_ext.launch", *arguments]
+    python, environment = program()
+    command = [python, "-m", "timm_ext.launch", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 

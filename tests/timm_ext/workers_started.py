@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,23 +12,32 @@ import tempfile
 import time
 from pathlib import Path
 
-__all__ = ["start"]
+from tests.warm import warm
+
+__all__ = ["program", "start"]
 
 ROOT = Path(__file__).parents[2]
 LONGEST_S, LEFT_S = 240.0, 30.0
 """Seconds that all may take, and that the others may go on when one has failed."""
 
 
+def program() -> tuple[str, dict[str, str]]:
+    """The Python that starts at once, and its variables."""
+    paths = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    environment = warm({**os.environ, **paths})
+    return str(shutil.which("python", path=environment["PATH"])), environment
+
+
 def start(count: int, *arguments: str) -> list[tuple[int, str, str]]:
     """Run Python with these arguments in each; exit code (below 0: it was ended), output and messages of each."""
     port, running = _free_port(), []
+    python, shared = program()
     with tempfile.TemporaryDirectory() as name:
         for rank in range(count):
             own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
-            environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1"}
-            environment |= {key: str(value) for key, value in own.items()}
+            environment = {**shared, "MASTER_ADDR": "127.0.0.1", **{key: str(value) for key, value in own.items()}}
             out, err = (open(Path(name) / f"{rank}.{kind}", "w") for kind in ("out", "err"))  # noqa: SIM115
-            command = [sys.executable, *arguments]
+            command = [python, *arguments]
             running.append(subprocess.Popen(command, env=environment, text=True, stdout=out, stderr=err, cwd=ROOT))
             out.close()
             err.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ __all__ = ["results_of", "two_workers"]
 
 def results_of(folder: Path, commands: Sequence[Sequence[object]]) -> list[Any]:
     """What each worker left in ``RANK.pt`` of the folder; a command is a module and its arguments."""
-    workers = []
+    workers, environment = [], quiet_environment()
+    python = str(shutil.which("python", path=environment["PATH"]))
     for rank, command in enumerate(commands):
         with (folder / f"{rank}.log").open("w") as log:
-            words = [sys.executable, "-m", *map(str, command)]
-            workers.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=ROOT, env=quiet_environment()))
+            words = [python, "-m", *map(str, command)]
+            workers.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=ROOT, env=environment))
     try:
         codes = [worker.wait(250) for worker in workers]
     finally:
