@@ -18,9 +18,6 @@ CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torc
 
 PY := .venv/bin/python
 KILLED := tests/timm_ext/training/test_killed.py tests/fairseq_ext/training/test_killed.py
-# users of tests/warm, whose programs are forks in other runs
-STARTED := README.md docs tests/examples/test_programs.py tests/examples/plugins/test_quickstart.py tests/quickstart \
-	tests/fairseq_ext/quickstart tests/timm_ext/quickstart
 MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
@@ -39,9 +36,9 @@ demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
 test: setup  ## all tests, two at a time; or ARGS, such as tests/search
 	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)
 
-nightly: setup  ## 2,000 damaged inputs of all commands, each day others; more kills; pages and examples, programs started anew
+nightly: setup  ## 2,000 damaged inputs of all commands, each day others; more kills; all tests, programs started anew
 	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q $(KILLED) tests/hardening $(ARGS)
-	NAS_EXT_COLD=1 $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(STARTED) $(ARGS)
+	NAS_EXT_COLD=1 $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 mutants: setup  ## small faults in central files of the core, which their tests must notice; or ARGS, such as a file
 	@$(PY) -c 'import mutmut' 2>/dev/null || $(PY) -m pip install -q $(MUTMUT)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 
 from nas_core.errors import ArchitectureError
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from tests.warm import python
 
 SMALL = 5000
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,11 +49,9 @@ def in_another_process(test: type, function: str) -> Any:
         f"import json; from {module} import {name}; from {test.__module__} import {test.__name__};"
         f" print(json.dumps({name}({test.__name__}())))"
     )
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONHASHSEED": "4321", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
-    )
+    program, environment = python()
+    environment.pop("PYTHONHASHSEED", None)  # the seed is of the server, at random
+    done = subprocess.run([program, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.warm import python
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "notebooks.py"
@@ -16,10 +16,11 @@ NEEDED = {"translation": "fairseq", "images": "timm", "predictors": "torch"}
 
 
 def run(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "QUICK": "1", "PYTHONPATH": str(ROOT)}
+    program, environment = python()
     return subprocess.run(
-        [sys.executable, str(TOOL), *arguments],
-        env=environment, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=290, check=False,
+        [program, str(TOOL), *arguments],
+        env={**environment, "QUICK": "1"}, cwd=cwd,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=290, check=False,
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ import typer.main
 
 from nas_core.cli import COMMANDS, application
 from tests.toys import ROOT
+from tests.warm import python
 
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = {
@@ -104,6 +104,7 @@ def test_the_page_of_commands_is_fresh() -> None:
     pytest.importorskip("fairseq", reason="needs fairseq")
     pytest.importorskip("timm", reason="needs timm")
     program = "import sys; from tools.command_line import page; sys.stdout.buffer.write(page().encode())"
-    new = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
+    starter, environment = python()
+    new = subprocess.run([starter, "-c", program], cwd=ROOT, env=environment, capture_output=True, check=True)
     page = REFERENCE / "command-line.md"
     assert page.read_text(encoding="utf-8") == new.stdout.decode(), "run: python -m tools.command_line"

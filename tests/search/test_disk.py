@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from nas_core.search import search
 from tests.contracts.strategy import quality
 from tests.search.small import FILES, evaluate, one_limit, same_files
 from tests.search.toy_host import make_visible
+from tests.warm import python
 
 SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "5", "--crossovers", "3", "--no-measure"]
 
@@ -61,8 +61,9 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run(folder: Path, kind: str, value: object) -> subprocess.CompletedProcess[str]:
     arguments = ["search", "--checkpoint", str(folder / "net.toy"), *SMALL]
-    command = [sys.executable, "-c", PROGRAM, kind, str(value), str(folder / "whole"), *arguments]
-    environment = {**os.environ, "RUN": str(folder / "run")}
+    program, environment = python()
+    command = [program, "-c", PROGRAM, kind, str(value), str(folder / "whole"), *arguments]
+    environment["RUN"] = str(folder / "run")
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     if done.returncode == 77:
         pytest.skip("root cannot become another user here")

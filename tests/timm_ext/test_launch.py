@@ -12,7 +12,8 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.timm_ext.running import space_file
-from tests.timm_ext.workers_started import program, start
+from tests.timm_ext.workers_started import start
+from tests.warm import python
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
 from timm_ext.launch import wrapping_subnets
@@ -26,8 +27,8 @@ print(timm.is_model("mformer_cifar10"), __name__, sys.argv[1:], beside.VALUE)
 
 
 def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
-    python, environment = program()
-    command = [python, "-m", "timm_ext.launch", *arguments]
+    program, environment = python()
+    command = [program, "-m", "timm_ext.launch", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 

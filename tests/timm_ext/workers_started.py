@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.warm import warm
+from tests.warm import python as warm_python
 
-__all__ = ["program", "start"]
+__all__ = ["start"]
 
 ROOT = Path(__file__).parents[2]
 LONGEST_S, LEFT_S = 240.0, 30.0
 """Seconds that all may take, and that the others may go on when one has failed."""
 
 
-def program() -> tuple[str, dict[str, str]]:
-    """The Python that starts at once, and its variables."""
-    paths = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    environment = warm({**os.environ, **paths})
-    return str(shutil.which("python", path=environment["PATH"])), environment
-
-
 def start(count: int, *arguments: str) -> list[tuple[int, str, str]]:
     """Run Python with these arguments in each; exit code (below 0: it was ended), output and messages of each."""
     port, running = _free_port(), []
-    python, shared = program()
+    python, shared = warm_python()
     with tempfile.TemporaryDirectory() as name:
         for rank in range(count):
             own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}

@@ -1,5 +1,5 @@
 """Programs that start at once: each is a fork of a Python that has imported the heavy libraries already."""
 
-from tests.warm.programs import COLD, THREADS, wait_until_warm, warm
+from tests.warm.programs import COLD, THREADS, python, wait_until_warm, warm
 
-__all__ = ["COLD", "THREADS", "wait_until_warm", "warm"]
+__all__ = ["COLD", "THREADS", "python", "wait_until_warm", "warm"]

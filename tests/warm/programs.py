@@ -25,6 +25,7 @@ PROGRAMS = r"python(3(\.\d+)?)?|nas-ext|fairseq-(preprocess|train|validate|gener
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """What libraries read when they are imported: a process of several threads cannot be forked."""
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 LONGEST = 107
 """Bytes of a socket's path, as Linux has it."""
 
@@ -42,6 +43,14 @@ def warm(environment: Mapping[str, str]) -> dict[str, str]:
         if name.startswith(READ_AT_IMPORT) and known.get(name) == os.environ[name]:
             del known[name]
     return {**known, "PATH": f"{folder}{os.pathsep}{known['PATH']}", PLACE: str(folder / "socket")}
+
+
+def python() -> tuple[str, dict[str, str]]:
+    """The ``python`` that starts at once, and variables with which it imports what is tested here."""
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    environment = warm({**os.environ, "PATH": programs, "PYTHONPATH": paths})
+    return str(shutil.which("python", path=environment["PATH"])), environment
 
 
 def wait_until_warm(seconds: float = 120) -> None:

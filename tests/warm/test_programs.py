@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.toys import ROOT
-
-CONTRACT = "tests.contracts.quickstart"
 
 
 def python(code: str, here: Path, program: str = sys.executable, **more: str) -> subprocess.CompletedProcess[str]:
@@ -64,18 +61,3 @@ def test_each_python_is_that_of_its_environment_in_a_folder_with_a_blank(here: P
     )
     done = python(code, here, str(made / "bin" / "python"))
     assert done.stdout == f"{made}\n" * 2, done.stderr
-
-
-def test_every_test_whose_programs_are_warm_is_cold_at_night() -> None:
-    line = re.search(r"^STARTED := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert line is not None
-    named = line[1].replace("\\\n", " ").split()
-    assert {"README.md", "docs"} <= set(named) and all((ROOT / one).exists() for one in named)
-    users = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        imports = re.findall(r"^from (\S+) import", path.read_text(encoding="utf-8"), re.MULTILINE)
-        if {"tests.warm", CONTRACT} & set(imports) and path.parent != ROOT / "tests" / "warm":
-            users.append(path)
-    assert len(users) > 1
-    missing = [path for path in users if not any(path.is_relative_to(ROOT / one) for one in named)]
-    assert missing == [], "a test that takes warm programs stands in STARTED of the Makefile"

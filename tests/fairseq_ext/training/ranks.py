@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,18 +9,19 @@ from typing import Any
 
 import torch
 
-from tests.fairseq_ext.running import ROOT, free_port, quiet_environment
+from tests.fairseq_ext.running import ROOT, free_port
+from tests.warm import python
 
 __all__ = ["results_of", "two_workers"]
 
 
 def results_of(folder: Path, commands: Sequence[Sequence[object]]) -> list[Any]:
     """What each worker left in ``RANK.pt`` of the folder; a command is a module and its arguments."""
-    workers, environment = [], quiet_environment()
-    python = str(shutil.which("python", path=environment["PATH"]))
+    workers, (program, environment) = [], python()
+    environment["CUDA_VISIBLE_DEVICES"] = ""
     for rank, command in enumerate(commands):
         with (folder / f"{rank}.log").open("w") as log:
-            words = [python, "-m", *map(str, command)]
+            words = [program, "-m", *map(str, command)]
             workers.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=ROOT, env=environment))
     try:
         codes = [worker.wait(250) for worker in workers]

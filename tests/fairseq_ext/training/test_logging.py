@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+
+from tests.warm import python
 
 
 def test_loggers_of_others_stay_quiet() -> None:
     program = "import logging, fairseq_ext; print(logging.root.level, logging.root.handlers)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    starter, environment = python()
+    done = subprocess.run([starter, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "30 []"
