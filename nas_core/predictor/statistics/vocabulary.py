@@ -132,8 +132,6 @@ class Vocabulary:
     def _parts(self, graphs: Graphs) -> Iterator[Array]:
         operations = len(self.kinds) + 1
         yield graph_statistics(graphs, operations)
-        if self.widths is None:
-            return
         dense = graphs.dense()
         edges, width = dense.adjacency.astype(np.float64), dense.ops.shape[1]
         present = np.arange(width) < dense.sizes[:, None]
