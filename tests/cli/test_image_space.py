@@ -52,7 +52,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_measurements_say_the_workload(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [json.loads(line) for line in (measured / "lat.jsonl").read_text().splitlines()]
-    workload = {"kind": "image", "batch": 2, "classes": 5, "channels": 3}
+    workload = {"kind": "image", "batch": 2, "classes": 5, "channels": 3, "activation": "relu"}
     assert lines[0]["settings"]["workload"] == workload
     assert all(line["network_ms"] > 0 for line in lines[1:]) and len(lines) == 25
     SPACE.largest().save(measured / "a.json")

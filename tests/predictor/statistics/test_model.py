@@ -90,13 +90,6 @@ def test_absent_kinds_with_small_indices_count() -> None:
     )
 
 
-def test_files_of_the_first_release_have_a_number_in_place_of_the_kinds() -> None:
-    graphs = random_graphs(tuple([4, 5, 6, 7] * 8))
-    model = StatisticsModel.fit(graphs, graphs.edge_counts.astype(float), 2, 1, seed=0)
-    tensors = {name: tensor for name, tensor in model.to_tensors().items() if name != "kinds"}
-    np.testing.assert_array_equal(StatisticsModel.from_tensors(tensors, 2, 1).predict(graphs), model.predict(graphs))
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
