@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from fairseq_ext.compat import prepare_fairseq
 from fairseq_ext.training_log import training_curves, training_logs
 from nas_core.files import archive_pickle
-from nas_core.supernet.host import Supernet
+from nas_core.precision import PRECISIONS
+from nas_core.supernet.host import Host, Supernet
 
 if TYPE_CHECKING:
     from nas_core.supernet.elastic import Trained
-    from nas_core.supernet.exportable import ExportableModel
 
 
-class FairseqHost:
+class FairseqHost(Host):
     """The entry point ``nas_ext.hosts: fairseq``."""
 
     name = "fairseq"
+    precisions = PRECISIONS
     training_logs = staticmethod(training_logs)
     training_curves = staticmethod(training_curves)
 
@@ -38,9 +39,9 @@ class FairseqHost:
         with settings_errors(Path(checkpoint)):
             return opened(Path(checkpoint), **options)
 
-    def open_exportable(self, checkpoint: Path, **options: Any) -> ExportableModel:
+    def open_exportable(self, checkpoint: Path, **options: Any) -> Supernet:
         """Open what can be exported, of fairseq's own models RoBERTa; see
-        :class:`nas_core.supernet.exportable.ExportingHost`."""
+        :class:`nas_core.supernet.host.Host`."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.exporting import is_masked_lm, open_masked_lm
@@ -50,7 +51,7 @@ class FairseqHost:
             return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
-        """Open a trained network of fairseq's own; see :class:`nas_core.supernet.elastic.opening.ElasticHost`."""
+        """Open a trained network of fairseq's own; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.elastic.kinds import Request, open_trained
@@ -60,7 +61,7 @@ class FairseqHost:
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
         """Count the entries of both dictionaries, or twice those of the one of a language model's data; see
-        :class:`nas_core.supernet.vocabularies.DataHost`."""
+        :class:`nas_core.supernet.host.Host`."""
         if not any(data.glob("dict*.txt")):
             return None
         _prepare()

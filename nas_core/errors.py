@@ -19,6 +19,7 @@ __all__ = [
     "NasExtError",
     "SpaceError",
     "UnknownChoiceError",
+    "UnsupportedError",
     "unknown_choice",
 ]
 
@@ -72,6 +73,10 @@ class MissingHostError(NasExtError):
 
 class ConfigError(NasExtError):
     """An option, or a combination of options, that cannot work."""
+
+
+class UnsupportedError(ConfigError):
+    """A capability that a host, a network kind or a layer does not have."""
 
 
 def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> UnknownChoiceError:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from nas_core.space import Architecture, SearchSpace, get_space
-from nas_core.supernet.host import Report
+from nas_core.supernet.host import Host, Report, Supernet
 
 __all__ = ["ROOT", "ToyHost", "ToySupernet", "plug_in", "show_other_processes"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-class ToySupernet:
+class ToySupernet(Supernet):
     """A supernet without weights, which scores architectures by a formula and remembers what it was asked.
 
     Args:
@@ -47,7 +47,7 @@ class ToySupernet:
         return 1_234_567
 
 
-class ToyHost:
+class ToyHost(Host):
     """A host whose checkpoints are the files that begin with ``prefix``; ``open`` remembers what it was given.
 
     Args:

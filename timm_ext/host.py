@@ -11,9 +11,9 @@ import numpy as np
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import archive_pickle, check_regular
-from nas_core.precision import check_precision
+from nas_core.precision import PRECISIONS, check_precision
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.host import Report, Supernet
+from nas_core.supernet.host import Host, Report, Supernet
 from timm_ext.studied.supernet import StudiedSupernet
 from timm_ext.training_log import training_curves, training_logs
 
@@ -226,10 +226,11 @@ def _content(checkpoint: Path) -> bytes:
     return archive_pickle(checkpoint)
 
 
-class TimmHost:
+class TimmHost(Host):
     """The entry point ``nas_ext.hosts: timm``."""
 
     name = "timm"
+    precisions = PRECISIONS
     training_logs = staticmethod(training_logs)
     training_curves = staticmethod(training_curves)
 
@@ -254,7 +255,7 @@ class TimmHost:
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
-        """Open what can be exported; see :class:`nas_core.supernet.exportable.ExportingHost`."""
+        """Open what can be exported; see :class:`nas_core.supernet.host.Host`."""
         import timm_ext  # noqa: F401  registers models
 
         if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):

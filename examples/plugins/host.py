@@ -1,6 +1,4 @@
-"""A host of a third party: its supernets are torch files of two elastic layers, which tell points outside a circle."""
-
-from __future__ import annotations
+"""A host of a third party. Its supernets are torch files of two elastic layers that classify points by a circle."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,13 @@ from torch import Tensor, nn
 from nas_core.files import atomic_output
 from nas_core.layers import ElasticLinear
 from nas_core.space import Architecture, Choice, SearchSpace
+from nas_core.supernet import Host, Supernet
 
 POINTS = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
 OUTSIDE = (POINTS.norm(dim=1) > 1.2).float()
 
 
-class Supernet(nn.Module):
+class CircleSupernet(nn.Module, Supernet):
     """Two linear layers, of which an architecture takes the first ``width`` hidden units."""
 
     space = SearchSpace("circle", [Choice.make("width", [2, 4, 8, 16, 32])])
@@ -43,14 +42,14 @@ class Supernet(nn.Module):
         return sum(tensor.numel() for tensor in state.values())
 
 
-class CircleHost:
+class CircleHost(Host):
     name = "circle"
 
     def recognises(self, checkpoint: Path) -> bool:
         return checkpoint.suffix == ".circle"
 
-    def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        supernet = Supernet()
+    def open(self, checkpoint: Path, **options: Any) -> CircleSupernet:
+        supernet = CircleSupernet()
         supernet.load_state_dict(torch.load(checkpoint, weights_only=True))
         return supernet
 

@@ -84,7 +84,7 @@ class FairseqSupernet(TrainingSupernet):
 
     @property
     def network(self) -> torch.nn.Module:
-        """What holds the weights; see :class:`nas_core.supernet.host.Differentiable`."""
+        """What holds the weights; see :class:`nas_core.supernet.host.Supernet`."""
         net: torch.nn.Module = self.model.net
         return net
 

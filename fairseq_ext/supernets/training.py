@@ -1,4 +1,4 @@
-"""What studies have fairseq's trainer do with a supernet; see :mod:`nas_core.supernet.training`."""
+"""What studies have fairseq's trainer do with a supernet; see :class:`nas_core.supernet.host.Supernet`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from fairseq_ext.supernets.standalone import SCRATCH, SETTINGS, Run, digest, run
 from nas_core.errors import ConfigError
 from nas_core.files import real_path
 from nas_core.layers import MoSConfig
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture
+from nas_core.supernet.host import Supernet
 
 __all__ = ["TrainingSupernet"]
 
@@ -29,13 +30,11 @@ _KEPT = re.compile(r"checkpoint(?:_\d+_(?P<updates>\d+)|\d+)\.pt")
 """Names of checkpoints within an epoch, and at the end of one, which do not tell their updates."""
 
 
-class TrainingSupernet(ABC):
+class TrainingSupernet(Supernet, ABC):
     """A checkpoint whose subnets can be trained from scratch or further, and whose supernet with other experts."""
 
     path: Path
-    space: SearchSpace
     device: torch.device
-    precision: str
     fairseq_task: Any
     model: Any
     write_subnet: ClassVar[Callable[..., None]]
@@ -49,14 +48,6 @@ class TrainingSupernet(ABC):
     @abstractmethod
     def validation(self) -> list[dict[str, Any]]:
         """The batches that are evaluated, read once."""
-
-    @abstractmethod
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
-        """Metrics on them."""
-
-    @abstractmethod
-    def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a checkpoint."""
 
     def _opened(self, path: Path) -> Any:
         """Another checkpoint, evaluated as this one, also by the same loss."""

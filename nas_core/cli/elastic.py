@@ -62,8 +62,8 @@ def command(
     from nas_core.supernet.elastic import CRITERIA, take_over
     from nas_core.supernet.elastic.asked import check_kinds
     from nas_core.supernet.elastic.attention import FitConfig
-    from nas_core.supernet.elastic.opening import open_trained
     from nas_core.supernet.elastic.take_over import check_output, check_settings
+    from nas_core.supernet.host import open_trained
 
     by = importance or ("activation" if calibrate else "weight")
     if by not in CRITERIA:

@@ -27,7 +27,7 @@ def command(
     ] = False,
 ) -> None:
     """Collapse the routers, slice the weights and save a static model of the subnet's own size."""
-    from nas_core.supernet.host import BertSupernet, PlainSupernet, open_supernet
+    from nas_core.supernet.host import open_supernet
 
     if plain and hugging_face:
         raise ConfigError("--plain and --hugging-face are two formats; give one of them")
@@ -39,14 +39,6 @@ def command(
     if architecture is None:
         architecture = supernet.space.smallest() if arch == "smallest" else supernet.space.largest()
     architecture = supernet.space.validate(architecture)
-    if hugging_face:
-        if not isinstance(supernet, BertSupernet):
-            raise ConfigError(f"{checkpoint} holds no encoders of text; leave out --hugging-face")
-        saved = supernet.extract_bert(architecture, out)
-    elif not plain:
-        saved = supernet.extract(architecture, out)
-    elif isinstance(supernet, PlainSupernet):
-        saved = supernet.extract_plain(architecture, out)
-    else:
-        raise ConfigError(f"{checkpoint}: its host has no models of its own with such networks; leave out --plain")
+    extract = supernet.extract_bert if hugging_face else supernet.extract_plain if plain else supernet.extract
+    saved = extract(architecture, out)
     typer.echo(f"{out}: architecture {architecture.key}, {saved / 1e6:.2f} M parameters with embeddings")

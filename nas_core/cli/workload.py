@@ -16,7 +16,7 @@ from nas_core.models.masked_lm import MaskedLMWorkloadConfig
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.options import flag_of, options_of
 from nas_core.space import SearchSpace
-from nas_core.supernet.vocabularies import vocabularies
+from nas_core.supernet.host import vocabularies
 
 __all__ = [
     "Batch",

@@ -13,12 +13,11 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import real_path
 from nas_core.space import SearchSpace
 from nas_core.studies.result import StudyResult
-from nas_core.supernet.host import Differentiable, Supernet, open_supernet
+from nas_core.supernet.host import Supernet, open_supernet
 
 __all__ = [
     "Study",
     "Subject",
-    "examples_of",
     "learned_weights",
     "one_space",
     "open_subjects",
@@ -103,7 +102,7 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
     return first.supernet.space
 
 
-def some_batches(supernet: Differentiable, count: int) -> Iterator[Any]:
+def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
     """So many batches of a supernet, or all, in their order.
 
     Of a list they are spread evenly, since hosts sort examples (fairseq: by length); of what is read one by one, which
@@ -118,13 +117,6 @@ def some_batches(supernet: Differentiable, count: int) -> Iterator[Any]:
         yield batches[(2 * index + 1) * len(batches) // (2 * count)]
 
 
-def examples_of(subject: Subject) -> str:
-    """What a supernet is evaluated on, as :meth:`nas_core.supernet.StandaloneTraining.examples_key`; empty where its
-    host does not say."""
-    key = getattr(subject.supernet, "examples_key", None)
-    return "" if key is None else str(key())
-
-
 def same_examples(subjects: Sequence[Subject]) -> None:
     """Check that all supernets are evaluated on the same examples, as far as their hosts say.
 
@@ -133,7 +125,7 @@ def same_examples(subjects: Sequence[Subject]) -> None:
     """
     if len(subjects) < 2:
         return
-    said = [(subject, key) for subject in subjects if (key := examples_of(subject))]
+    said = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
     for subject, key in said[1:]:
         first, expected = said[0]
         if key != expected:

@@ -17,7 +17,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
 from nas_core.studies.base import Study, Subject, learned_weights, one_space, same_examples, some_batches
 from nas_core.studies.result import Bars, Measure, StudyResult
-from nas_core.supernet.host import Differentiable
+from nas_core.supernet.host import Supernet
 from nas_core.supernet.sampling import draw, sandwich
 
 __all__ = ["AGAINST", "CONFLICT", "ConflictConfig", "Gradient", "gradient_cosine", "gradient_of", "used_weights"]
@@ -48,7 +48,7 @@ class ConflictConfig(ArchitecturesConfig):
             raise ConfigError(f"batches {self.batches}; expected at least 1")
 
 
-def gradient_of(supernet: Differentiable, architecture: Architecture, batch: Any) -> Gradient:
+def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> Gradient:
     """The gradient of the training loss of a subnet on a batch by all weights of the supernet; zeros where the subnet
     has none."""
     parameters = learned_weights(supernet.network)
@@ -153,8 +153,6 @@ def _measured(
 ) -> dict[str, dict[str, Any]]:
     """The figures of each architecture of one supernet."""
     supernet = subject.supernet
-    if not isinstance(supernet, Differentiable):
-        raise ConfigError(f"{subject.path}: its host gives no gradients; conflict needs a host that does")
     network = supernet.network
     masks = {name: used_weights(network, architecture) for name, architecture in architectures.items()}
     shared: dict[str, list[float]] = {name: [] for name in architectures}

@@ -22,7 +22,6 @@ from nas_core.space import Architecture
 from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
 from nas_core.studies.base import Study, Subject, one_space
 from nas_core.studies.result import Measure, Squares, StudyResult
-from nas_core.supernet.host import Differentiable
 
 __all__ = ["ROUTING", "Mixtures", "mixture_distance", "mixtures_of", "shannon_distance"]
 
@@ -48,7 +47,7 @@ def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
     """What each router of a network gives for an architecture; of layers that the architecture lacks, nothing.
 
     Args:
-        network: as :attr:`nas_core.supernet.Differentiable.network`, in evaluation mode.
+        network: as :attr:`nas_core.supernet.Supernet.network`, in evaluation mode.
     """
     found: Mixtures = {}
 
@@ -148,8 +147,6 @@ class _Routing(Study):
 
 
 def _routed(subject: Subject) -> Any:
-    if not isinstance(subject.supernet, Differentiable):
-        raise ConfigError(f"{subject.path}: its host shows no weights of a supernet; routing needs a host that does")
     network = subject.supernet.network
     if not any(isinstance(module, Router) for module in network.modules()):
         raise ConfigError(

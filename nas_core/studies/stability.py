@@ -17,7 +17,7 @@ from nas_core.search.constraints import Constraint
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import config_of, strategy_options
 from nas_core.space import Architecture, SearchSpace
-from nas_core.studies.base import Study, Subject, examples_of, one_space, same_examples
+from nas_core.studies.base import Study, Subject, one_space, same_examples
 from nas_core.studies.result import Measure, Pairs, StudyResult
 
 __all__ = ["STABILITY", "StabilityStudyConfig"]
@@ -152,7 +152,7 @@ def _searched(
         subject.supernet.evaluate,
         folder,
         objectives=["loss"],
-        settings={"checkpoint_sha256": file_digest(subject.path), "evaluated_on": examples_of(subject)},
+        settings={"checkpoint_sha256": file_digest(subject.path), "evaluated_on": subject.supernet.examples_key()},
         progress=False,
     )
     found = {}

@@ -1,33 +1,17 @@
 """How subnets share weights: the subnets a step trains, how stable it is, and the adapters of hosts."""
 
 from nas_core.supernet.active import SubnetHolder
-from nas_core.supernet.exportable import open_exportable
-from nas_core.supernet.host import (
-    BertSupernet,
-    Differentiable,
-    Host,
-    MoreMetrics,
-    PlainSupernet,
-    Supernet,
-    open_supernet,
-)
+from nas_core.supernet.host import Host, Supernet, open_exportable, open_supernet, open_trained
 from nas_core.supernet.sampling import draw, sandwich, validation_set
-from nas_core.supernet.training import FurtherTraining, StandaloneTraining, SupernetTraining
 
 __all__ = [
-    "BertSupernet",
-    "Differentiable",
-    "FurtherTraining",
     "Host",
-    "MoreMetrics",
-    "PlainSupernet",
-    "StandaloneTraining",
     "SubnetHolder",
     "Supernet",
-    "SupernetTraining",
     "draw",
     "open_exportable",
     "open_supernet",
+    "open_trained",
     "sandwich",
     "validation_set",
 ]

@@ -33,9 +33,6 @@ class TrainingCurves:
 def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
     """The curves in ``log``, or, without one, in a log beside a supernet's checkpoint; None if none is found there.
 
-    A host takes part by a method ``training_curves(log)``, which gives None for a log of another program, and by
-    ``training_logs(checkpoint)``, the places where its training may have left one.
-
     Raises:
         DataError: ``log`` is missing, or no installed host can read it. NasExtError: the system refuses to.
     """
@@ -56,12 +53,11 @@ def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | N
 
 def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None:
     for _, host in each_host():
-        read, places = getattr(host, "training_curves", None), getattr(host, "training_logs", None)
-        if isinstance(host, MissingHostError) or read is None or places is None:
+        if isinstance(host, MissingHostError):
             continue
         try:
-            for path in [log] if log is not None else places(checkpoint):
-                if path.is_file() and (curves := read(path)) is not None:
+            for path in [log] if log is not None else host.training_logs(checkpoint):
+                if path.is_file() and (curves := host.training_curves(path)) is not None:
                     return curves  # type: ignore[no-any-return]
         except OSError:  # a log that was only found is worth no more than its curves
             if log is not None:

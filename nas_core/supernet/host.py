@@ -1,4 +1,4 @@
-"""What the command line asks of a host framework's adapter, and how adapters are found.
+"""The base classes of a host framework's adapter, and the functions that open checkpoints with the right one.
 
 An adapter offers one :class:`Host` under the entry-point group ``nas_ext.hosts``; another distribution's adapter plugs
 in the same way.
@@ -6,12 +6,12 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError
+from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError, UnsupportedError
 from nas_core.precision import check_precision
 from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
@@ -19,19 +19,20 @@ from nas_core.space import Architecture, SearchSpace
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from nas_core.export import Exportable
+    from nas_core.layers import MoSConfig
+
 __all__ = [
-    "GROUP",
-    "BertSupernet",
-    "Differentiable",
     "Host",
-    "MoreMetrics",
-    "PlainSupernet",
     "Report",
     "Supernet",
     "each_host",
     "host_of",
     "hosts",
+    "open_exportable",
     "open_supernet",
+    "open_trained",
+    "vocabularies",
 ]
 
 GROUP = "nas_ext.hosts"
@@ -40,131 +41,263 @@ Report = Callable[[float, Mapping[str, float]], None]
 """Called after each batch of an evaluation: the share of the data that was seen, and the metrics on it."""
 
 
-@runtime_checkable
-class Supernet(Protocol):
-    """A trained supernet: evaluates architectures with inherited weights and saves them as static models.
+class Supernet:
+    """A trained supernet, which evaluates architectures with inherited weights and extracts them as static models.
 
-    It may tell the units of its metrics in ``units``, a mapping of names such as ``loss``, which reports show, and in
-    ``maximised`` the names of those that are better the larger they are.
+    A host implements :meth:`evaluate` and :meth:`extract`. Each other method is one more capability: what a host leaves
+    out raises :class:`~nas_core.errors.UnsupportedError` when a command or a study needs it.
     """
 
     space: SearchSpace
-    """The space it was trained on."""
+    """The search space that it was trained on."""
     task: Mapping[str, Any]
-    """What the networks are for, as plain data (e.g. vocabulary sizes); latency is measured with it."""
+    """The task of the networks as plain data (e.g. vocabulary sizes); latency is measured with it."""
+    units: Mapping[str, str] = {}
+    """Units of metrics by their names, for reports."""
+    maximised: Sequence[str] = ()
+    """Names of the metrics that are better the larger they are."""
+    precision = "fp32"
+    """One of :data:`nas_core.precision.PRECISIONS`, in which it evaluates."""
+
+    def _unsupported(self, capability: str) -> UnsupportedError:
+        host = type(self).__module__.partition(".")[0]
+        return UnsupportedError(f"{type(self).__name__} of {host} does not {capability}; use a host that does")
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """Metrics of the subnet with inherited weights on a fixed part of the validation data, ``loss`` among them."""
-        ...
-
-    def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save the subnet as a static model of its own size, in the host's checkpoint format; its parameter count."""
-        ...
-
-
-@runtime_checkable
-class PlainSupernet(Protocol):
-    """A :class:`Supernet` some of whose subnets are networks of the host's own models."""
-
-    def extract_plain(self, architecture: Architecture, path: Path) -> int:
-        """Save the subnet as a checkpoint that needs nothing of this project; its parameter count.
-
-        Raises:
-            ConfigError: the host's own models have no such network; what differs is said.
-        """
-        ...
-
-
-@runtime_checkable
-class MoreMetrics(Protocol):
-    """A :class:`Supernet` with metrics that cost too much to be told each time."""
+        """Return metrics of a subnet with inherited weights on a fixed part of the validation data, with ``loss``."""
+        raise self._unsupported("evaluate subnets")
 
     def also_evaluate(self, metric: str) -> None:
-        """Let :meth:`Supernet.evaluate` tell this metric from now on, also of networks trained from its subnets; where
-        there is none of this name, nothing changes."""
-        ...
+        """Add a metric that is too expensive to be computed by default to the results of :meth:`evaluate`.
 
+        A name that the host does not know changes nothing.
+        """
 
-@runtime_checkable
-class Differentiable(Protocol):
-    """A :class:`Supernet` whose weights can be looked at, and whose training loss can be differentiated by them."""
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        """Save a subnet as a static model in the host's checkpoint format; return its number of parameters."""
+        raise self._unsupported("extract subnets")
 
-    network: Any
-    """The module (``torch.nn.Module``) that holds the weights of all subnets; ``network.select(architecture)`` gives
-    those of one."""
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save a subnet as a checkpoint of the host's own model class; return its number of parameters.
+
+        Raises:
+            ConfigError: the host's own models have no such network; the message says what differs.
+        """
+        raise self._unsupported("have model classes of its own for such networks")
+
+    def extract_bert(self, architecture: Architecture, path: Path) -> int:
+        """Save a subnet as a folder that ``transformers`` loads as BERT; return its number of parameters.
+
+        Raises:
+            ConfigError: BERT has no such network; the message says what differs.
+        """
+        raise self._unsupported("hold encoders of text that Hugging Face's BERT could be")
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """Return a subnet as parts of plain tensors for ONNX and ``torch.export``."""
+        raise self._unsupported("export models")
+
+    @property
+    def network(self) -> Any:
+        """The module with the weights of all subnets; ``network.select(architecture)`` returns those of one."""
+        raise self._unsupported("give access to its weights")
 
     def batches(self) -> Iterable[Any]:
-        """The examples that :meth:`Supernet.evaluate` takes, in batches, the same each time: a list, from
-        whose whole length a study takes some; or read one by one, in a random order of the examples.
+        """Return the examples of :meth:`evaluate` in batches, the same each time.
+
+        A list may be in any order; an iterator gives the examples in a random order.
 
         Raises:
             DataError: there is no such split, or nothing in it.
         """
-        ...
+        raise self._unsupported("give access to its batches")
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """The loss that training minimises (label smoothing included) of a subnet, as mean over a batch of
-        :meth:`batches`, in nats: a number with a gradient. Dropout and augmentation are off, so that it repeats itself.
+        """Return the differentiable training loss of a subnet, the mean over a batch of :meth:`batches`, in nats.
+
+        Label smoothing is included; dropout and augmentation are off.
         """
-        ...
+        raise self._unsupported("compute gradients")
 
+    def examples_key(self) -> str:
+        """Return a key that is equal for supernets and standalone networks evaluated on equal examples, or ''."""
+        return ""
 
-@runtime_checkable
-class BertSupernet(Protocol):
-    """A :class:`Supernet` of encoders of text, some of whose subnets are Hugging Face's BERT."""
-
-    def extract_bert(self, architecture: Architecture, path: Path) -> int:
-        """Save the subnet as a folder that ``transformers`` loads; its parameter count.
+    def training_data(self) -> Mapping[str, str]:
+        """Return the resolved paths of the training and validation data by their roles.
 
         Raises:
-            ConfigError: BERT has no such network; what differs is said.
+            ConfigError: the checkpoint does not say what it was trained on.
         """
-        ...
+        raise self._unsupported("train networks")
+
+    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
+        """Return the command that trains an architecture from scratch with the settings of the supernet's training.
+
+        Run again, the command continues an interrupted training.
+
+        Args:
+            folder: an existing folder for the run.
+            changes: settings that differ from the supernet's, by the host's names.
+
+        Raises:
+            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
+        """
+        raise self._unsupported("train standalone networks")
+
+    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
+        """Return metrics of a standalone network, named as in :meth:`evaluate`, and its :meth:`examples_key`.
+
+        Raises:
+            CheckpointError, DataError: the run has left no network.
+        """
+        raise self._unsupported("train standalone networks")
+
+    def standalone_updates(self, folder: Path) -> int | None:
+        """Return the number of updates of a standalone training; None if it is unknown."""
+        return None
+
+    def further_command(
+        self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
+    ) -> Sequence[str]:
+        """Return the command that continues the training of a subnet from its inherited weights.
+
+        Args:
+            folder: an existing folder for the run.
+            changes: settings that differ from the supernet's, by the host's names.
+            every: interval of saved checkpoints in updates.
+            most: number of updates.
+
+        Raises:
+            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
+        """
+        raise self._unsupported("train subnets further")
+
+    def kept_networks(self, folder: Path) -> Mapping[int, Path]:
+        """Return the complete checkpoints of a further training by their number of updates."""
+        raise self._unsupported("train subnets further")
+
+    def evaluate_network(self, path: Path) -> dict[str, float]:
+        """Return metrics of a checkpoint of a further training, on the examples of :meth:`evaluate`."""
+        raise self._unsupported("train subnets further")
+
+    @property
+    def experts(self) -> MoSConfig:
+        """The configuration of experts and routers."""
+        raise self._unsupported("train supernets with other experts")
+
+    def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> Sequence[str]:
+        """Return the command that trains a supernet with other experts and otherwise equal settings.
+
+        Raises:
+            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
+        """
+        raise self._unsupported("train supernets with other experts")
+
+    def trained_supernet(self, folder: Path) -> Supernet:
+        """Open the supernet that :meth:`supernet_command` has trained, with the examples of this one.
+
+        Raises:
+            CheckpointError, DataError: the run has left none.
+        """
+        raise self._unsupported("train supernets with other experts")
 
 
-@runtime_checkable
-class Host(Protocol):
-    """A framework that trains supernets. Reports also show its training, see :mod:`nas_core.supernet.curves`."""
+class Host:
+    """A framework that trains supernets. A host implements :meth:`recognises` and :meth:`open`."""
 
     name: str
+    precisions: Sequence[str] = ("fp32",)
+    """The names of :data:`nas_core.precision.PRECISIONS` that :meth:`open` takes as ``precision``."""
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Whether the file looks like a checkpoint of this host; cheap, never raises."""
-        ...
+        """Return whether the file looks like a checkpoint of this host. Cheap; never raises."""
+        raise NotImplementedError
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet; ``options`` are ``data``, ``valid_subset``, ``valid_sentences``, ``device`` and, where it is
-        not ``fp32``, ``precision`` (one of :data:`nas_core.precision.PRECISIONS`), which the supernet then has as an
-        attribute, so that no other host's results are taken for its own.
+        """Open a supernet.
+
+        Args:
+            options: ``data``, ``valid_subset``, ``valid_sentences``, ``device``, and ``precision`` unless ``fp32``.
 
         Raises:
             CheckpointError: the file is damaged or of another model.
         """
-        ...
+        raise NotImplementedError
+
+    def open_exportable(self, checkpoint: Path, **options: Any) -> Supernet:
+        """Open a supernet or a static network for export; a static network's space holds one architecture."""
+        return self.open(checkpoint, **options)
+
+    def open_trained(self, checkpoint: Path, **options: Any) -> Any:
+        """Open a trained network of the host's own for conversion.
+
+        Args:
+            options: ``data`` (None: the folder of the training), ``space`` (``auto``, a name or a file), ``attention``
+                (kinds that each layer may choose from), ``calibrate`` (number of batches) and ``device``.
+
+        Returns:
+            An object of :class:`nas_core.supernet.elastic.Trained`.
+
+        Raises:
+            CheckpointError: the file is damaged, or its network has no elastic form. ConfigError: a part of it has
+            none. SpaceError: the space does not contain it.
+        """
+        raise UnsupportedError(f"{checkpoint} is a checkpoint of host {self.name!r}, which converts no networks")
+
+    def vocabularies(self, data: Path) -> tuple[int, int] | None:
+        """Return the rows of the source and the target embedding for a data folder; None: another host's folder.
+
+        Raises:
+            DataError: the folder is of this host, but damaged.
+        """
+        return None
+
+    def training_logs(self, checkpoint: Path) -> Sequence[Path]:
+        """Return the files in which the training of a checkpoint may have logged its losses."""
+        return ()
+
+    def training_curves(self, log: Path) -> Any:
+        """Read the :class:`nas_core.supernet.curves.TrainingCurves` of a log; None if another program wrote it."""
+        return None
+
+    @property
+    def networks(self) -> Any:
+        """The :class:`nas_core.latency.by_graph.published.source.NetworkSource` of the host's models."""
+        raise UnsupportedError(f"host {self.name!r} builds no networks by name; give another one, or upgrade it")
 
 
 def hosts() -> dict[str, Host | MissingHostError]:
-    """Every registered host by name, or why it cannot be used."""
+    """Return every registered host by name, or the reason why it cannot be used."""
     return dict(each_host())
 
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
-    """One after the other: a host that is not needed is not imported."""
+    """Yield hosts one by one, so that a host that is not needed is not imported."""
     for entry in entry_points(group=GROUP):
         try:
             host = entry.load()
         except MissingHostError as error:
             yield entry.name, error
-        except Exception as error:  # what another distribution does at its import is not ours
+        except Exception as error:  # another distribution may raise anything at its import
             message = f"host {entry.name!r} does not import: {first_line(error)}; see 'nas-ext doctor --import'"
             yield entry.name, MissingHostError(message)
         else:
-            yield entry.name, host if isinstance(host, Host) else _no_host(entry.name, host)
+            wrong = f"host {entry.name!r} is an object of {type(host).__name__}; expected a subclass of Host"
+            yield entry.name, host if isinstance(host, Host) else MissingHostError(wrong)
 
 
-def _no_host(name: str, found: object) -> MissingHostError:
-    return MissingHostError(
-        f"host {name!r} is an object of {type(found).__name__}; expected one with name, recognises and open"
+def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:
+    """Return the host that recognises a file; errors as of :func:`open_supernet`."""
+    if not path.is_file():
+        raise DataError(f"no file {path}; give {wanted}")
+    names = []
+    for host in _usable():
+        if host.recognises(path):
+            return host
+        names.append(host.name)
+    raise CheckpointError(
+        f"{path} is not a checkpoint that {', '.join(sorted(names))} can open; it may be damaged or of another program"
     )
 
 
@@ -172,42 +305,61 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     """Open a checkpoint with the host that recognises it.
 
     Args:
-        options: as :meth:`Host.open` takes them.
+        options: as of :meth:`Host.open`.
 
     Raises:
         DataError: no such file. CheckpointError: no installed host knows it. MissingHostError: no host is usable.
-        ConfigError: the device has no such precision, or the host evaluates in ``fp32`` alone.
+        ConfigError: the device or the host does not compute in this precision.
     """
     path, precision = Path(checkpoint), options.pop("precision", "fp32")
     host = host_of(path, "the checkpoint of a trained supernet")
     if precision == "fp32":
         return host.open(path, **options)
     check_precision(precision, options.get("device", "cpu"))
-    try:
-        supernet = host.open(path, **options, precision=precision)
-    except TypeError as error:
-        if "unexpected keyword argument 'precision'" not in str(error):
-            raise
-        supernet = None
-    if supernet is None or getattr(supernet, "precision", None) != precision:
-        raise ConfigError(f"host {host.name!r} evaluates in fp32 alone, not in {precision}; leave the precision out")
-    return supernet
+    if precision not in host.precisions:
+        raise ConfigError(
+            f"host {host.name!r} evaluates in {', '.join(host.precisions)}, not in {precision}; leave the precision out"
+        )
+    return host.open(path, **options, precision=precision)
 
 
-def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:
-    """The host that recognises a file; errors as of :func:`open_supernet`."""
-    if not path.is_file():
-        raise DataError(f"no file {path}; give {wanted}")
-    usable, failures = [], []
-    for name, host in each_host():
+def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
+    """Open a checkpoint for export with the host that recognises it; errors as of :func:`open_supernet`."""
+    return host_of(Path(checkpoint)).open_exportable(Path(checkpoint), **options)
+
+
+def open_trained(checkpoint: str | Path, **options: Any) -> Any:
+    """Open a trained network with the host that recognises it; see :meth:`Host.open_trained`."""
+    return host_of(Path(checkpoint)).open_trained(Path(checkpoint), **options)
+
+
+def vocabularies(data: str | Path) -> tuple[int, int]:
+    """Return the source and target vocabulary sizes of a data folder, from the first host that knows it.
+
+    Raises:
+        DataError: there is no such folder, or no installed host knows it. MissingHostError: no host is usable.
+    """
+    folder = Path(data)
+    if not folder.is_dir():
+        raise DataError(f"no folder {folder}; give the data that the supernet is trained on")
+    for host in _usable():
+        if (sizes := host.vocabularies(folder)) is not None:
+            return sizes
+    raise DataError(f"{folder} holds no vocabularies; expected a folder of fairseq-preprocess, with dict.*.txt in it")
+
+
+def _usable() -> Iterator[Host]:
+    """Yield the hosts that can be imported.
+
+    Raises:
+        MissingHostError: there is none, raised after the last one.
+    """
+    usable, failures = 0, []
+    for _, host in each_host():
         if isinstance(host, MissingHostError):
             failures.append(host)
-        elif host.recognises(path):
-            return host
         else:
-            usable.append(name)
+            usable += 1
+            yield host
     if not usable:
         raise failures[0] if failures else MissingHostError("no host is registered; install nas-ext with 'pip install'")
-    raise CheckpointError(
-        f"{path} is not a checkpoint that {', '.join(sorted(usable))} can open; it may be damaged or of another program"
-    )

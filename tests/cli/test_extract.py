@@ -128,8 +128,8 @@ def test_options_are_required(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--hugging-face"], "holds no encoders of text; leave out --hugging-face"),
-        (["--plain"], "its host has no models of its own with such networks; leave out --plain"),
+        (["--hugging-face"], "does not hold encoders of text"),
+        (["--plain"], "does not have model classes of its own for such networks"),
         (["--plain", "--hugging-face"], "two formats; give one of them"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.latency.by_genes.jobs import open_workload
 from nas_core.space import Architecture, image_space, save_space, space_to_dict
+from nas_core.supernet import Supernet
 
 SPACE = image_space(
     "tiny_images",
@@ -26,7 +27,7 @@ SPACE = image_space(
 )
 
 
-class Supernet:
+class ToySupernet(Supernet):
     """Wider feed-forward layers are better; its classes are more than those that are measured."""
 
     space, task = SPACE, {"kind": "image", "classes": 20, "height": 16, "width": 16}
@@ -70,7 +71,7 @@ def test_a_job_measures_images_too() -> None:
 def test_a_search_by_nn_former_ends_in_measured_finalists(
     measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: Any
 ) -> None:
-    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: Supernet())
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: ToySupernet())
     (measured / "checkpoint").write_bytes(b"weights")
     slowest = max(json.loads(line).get("latency_ms", 0) for line in (measured / "lat.jsonl").read_text().splitlines())
     search = ["--checkpoint", measured / "checkpoint", "--latency-model", measured / "lat.json", "--limit-ms", slowest]

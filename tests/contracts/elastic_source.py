@@ -16,8 +16,8 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.space import Choice, SearchSpace, save_space
-from nas_core.supernet import Supernet, open_supernet
-from nas_core.supernet.elastic import CRITERIA, Trained, importance, open_trained, take_over
+from nas_core.supernet import Supernet, open_supernet, open_trained
+from nas_core.supernet.elastic import CRITERIA, Trained, importance, take_over
 from nas_core.supernet.elastic.sorting import sort_axes
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.space import Architecture, Choice, SearchSpace
-from nas_core.supernet.host import Report
+from nas_core.supernet.host import Report, Supernet
 
 SPACE = SearchSpace("line", [Choice.make("width", (1, 2, 3))])
 
@@ -25,8 +25,10 @@ class Line(nn.Module):
         return self.weight[: architecture.number("width")]
 
 
-class LinearSupernet:
+class LinearSupernet(Supernet):
     """``loss = (w . x - y)^2`` over the first weights; a batch is ``(x, y)``."""
+
+    network: Any = None
 
     def __init__(self) -> None:
         self.space, self.task, self.network = SPACE, {"kind": "line"}, Line()

@@ -94,7 +94,7 @@ class Keyed(LinearSupernet):
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     line = Subject("line", tmp_path / "line.pt", LinearSupernet())
-    with pytest.raises(ConfigError, match="gives no gradients"):
+    with pytest.raises(ConfigError, match="does not give access"):
         STUDIES.get("conflict").run(
             [Subject("toy", tmp_path / "toy.pt", ToySupernet(SPACE))], ConflictConfig(), tmp_path
         )

@@ -97,7 +97,7 @@ def test_all_supernets_are_checked_before_the_first_training(checkpoint: Path, t
 def test_supernets_that_cannot_be_compared(checkpoint: Path) -> None:
     with pytest.raises(DataError, match="experts-4 ended with exit code 1: Error: out of memory"):
         asked("experts", Trainer(fails=4), checkpoint)
-    with pytest.raises(ConfigError, match="its host trains no supernets"):
+    with pytest.raises(ConfigError, match="does not train supernets with other experts"):
         asked("experts", ToySupernet(SPACE), checkpoint)
     plain = Trainer()
     plain.experts = MoSConfig()

@@ -168,7 +168,7 @@ def test_options_that_contradict_each_other(checkpoint: Path, tmp_path: Path) ->
         GapConfig(standalone=tmp_path / "runs.jsonl", train={"loss": "1"})
     with pytest.raises(ConfigError, match="architectures is 2"):
         GapConfig(architectures=2)
-    with pytest.raises(ConfigError, match="trains no standalone networks"):
+    with pytest.raises(ConfigError, match="does not train networks"):
         STUDIES.get("gap").run([Subject("toy", checkpoint, ToySupernet(SPACE))], GapConfig(), tmp_path)
 
 

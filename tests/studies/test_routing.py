@@ -74,7 +74,7 @@ def test_rows_and_routers_that_one_lacks_are_left_out() -> None:
 
 
 def test_a_supernet_without_weights_or_routers_is_refused(tmp_path: Path) -> None:
-    for supernet, said in ((ToySupernet(SPACE), "shows no weights"), (LinearSupernet(), "has no experts")):
+    for supernet, said in ((ToySupernet(SPACE), "does not give access"), (LinearSupernet(), "has no experts")):
         subject = Subject("toy", tmp_path / "toy.pt", supernet)
         with pytest.raises(ConfigError, match=said):
             STUDIES.get("routing").run([subject], ArchitecturesConfig(), tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from nas_core.layers import MoSConfig
 from nas_core.space import Architecture
@@ -20,6 +21,7 @@ class Trainer(ToySupernet):
     """The loss of a network from scratch is 9 minus its width, or what the setting ``loss`` says; inherited, it is one
     more. Each further update takes a hundredth off."""
 
+    experts: Any = None
     path: Path
     """Where it is, if that is told."""
 

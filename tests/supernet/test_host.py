@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError, UnknownChoiceError
-from nas_core.supernet import Supernet, open_supernet
+from nas_core.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    MissingHostError,
+    UnknownChoiceError,
+    UnsupportedError,
+)
 from nas_core.supernet import host as module
+from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.host import GROUP, host_of, hosts
-from tests.toys import ToyHost, ToySupernet
+from tests.toys import ToyHost
 
 
 class Entry:
@@ -52,7 +59,7 @@ def test_the_host_that_recognises_it_opens_it(register: Register, checkpoint: Pa
     one, two = ToyHost("one", b"one"), ToyHost("two", b"two")
     register(absent=NO_FAIRSEQ, one=one, two=two)
     supernet = open_supernet(str(checkpoint), device="cpu")
-    assert isinstance(supernet, Supernet) and supernet is two.supernet
+    assert supernet is two.supernet
     assert (two.checkpoint, two.options, one.checkpoint) == (checkpoint, {"device": "cpu"}, None)
 
 
@@ -93,51 +100,47 @@ def test_hosts_that_do_not_import_are_listed_with_their_error(register: Register
 
 def test_what_is_no_host_is_told_and_skipped(register: Register, tmp_path: Path) -> None:
     register(number=3, good=ToyHost("good", b""))  # type: ignore[arg-type]
-    assert "host 'number' is an object of int; expected one with name" in str(hosts()["number"])
+    assert "host 'number' is an object of int; expected a subclass of Host" in str(hosts()["number"])
     (tmp_path / "any").write_bytes(b"")
     assert host_of(tmp_path / "any").name == "good"
 
 
-def test_the_protocol_tells_supernets_apart() -> None:
-    assert isinstance(ToySupernet(), Supernet)
-    assert not isinstance(ToyHost("x", b""), Supernet)
+def test_what_a_host_leaves_out_is_unsupported(register: Register, tmp_path: Path) -> None:
+    toy, path = ToyHost("good", b""), tmp_path / "any"
+    register(good=toy)
+    path.write_bytes(b"")
+    supernet, architecture = toy.supernet, toy.supernet.space.smallest()
+    for call in (
+        lambda: supernet.extract_plain(architecture, path),
+        lambda: supernet.extract_bert(architecture, path),
+        lambda: supernet.exportable(architecture),
+        lambda: supernet.network,
+        lambda: supernet.batches(),
+        lambda: supernet.training_loss(architecture, None),
+        lambda: supernet.training_data(),
+        lambda: supernet.standalone_command(architecture, path, {}),
+        lambda: supernet.further_command(architecture, path, {}, 1, 1),
+        lambda: supernet.experts,
+        lambda: open_trained(path),
+        lambda: toy.networks,
+    ):
+        with pytest.raises(UnsupportedError):
+            call()
 
 
-class Half(ToySupernet):
-    precision = "bf16"
-
-
-@pytest.mark.parametrize(
-    ("opened", "refused"),
-    [(Half, False), (ToySupernet, True)],
-)
-def test_a_host_that_does_not_say_its_precision_evaluates_in_fp32_alone(
-    register: Register, checkpoint: Path, opened: type[ToySupernet], refused: bool
+@pytest.mark.parametrize("precisions", [("fp32",), ("fp32", "bf16")])
+def test_precisions_are_those_that_a_host_lists(
+    register: Register, checkpoint: Path, precisions: tuple[str, ...]
 ) -> None:
-    """It may have passed over an option that it does not know."""
-    host = ToyHost("two", b"two", lambda path: opened())
+    host = ToyHost("two", b"two")
+    host.precisions = precisions
     register(two=host)
-    assert isinstance(open_supernet(checkpoint, precision="fp32"), opened) and host.options == {}
-    if refused:
-        with pytest.raises(ConfigError, match="host 'two' evaluates in fp32 alone, not in bf16"):
-            open_supernet(checkpoint, precision="bf16")
+    assert open_supernet(checkpoint, precision="fp32") is host.supernet and host.options == {}
+    if "bf16" in precisions:
+        assert open_supernet(checkpoint, precision="bf16") is host.supernet and host.options == {"precision": "bf16"}
     else:
-        assert isinstance(open_supernet(checkpoint, precision="bf16"), Half) and host.options == {"precision": "bf16"}
-    with pytest.raises(ConfigError, match="tf32 is of NVIDIA devices"):
-        open_supernet(checkpoint, precision="tf32", device="cpu")
-    with pytest.raises(UnknownChoiceError, match="unknown precision 'fp8'"):
-        open_supernet(checkpoint, precision="fp8")
-
-
-def test_a_host_that_refuses_the_option_is_told_in_one_line(register: Register, checkpoint: Path) -> None:
-    class Strict(ToyHost):
-        def open(self, checkpoint: Path, device: str = "cpu") -> ToySupernet:  # type: ignore[override]
-            if device == "broken":
-                raise TypeError("another mistake")
-            return self.supernet
-
-    register(two=Strict("two", b"two"))
-    with pytest.raises(ConfigError, match="host 'two' evaluates in fp32 alone, not in fp16"):
-        open_supernet(checkpoint, precision="fp16")
-    with pytest.raises(TypeError, match="another mistake"):
-        open_supernet(checkpoint, device="broken")
+        with pytest.raises(ConfigError, match="host 'two' evaluates in fp32, not in bf16"):
+            open_supernet(checkpoint, precision="bf16")
+    for precision, error in (("tf32", ConfigError), ("fp8", UnknownChoiceError)):
+        with pytest.raises(error):
+            open_supernet(checkpoint, precision=precision, device="cpu")

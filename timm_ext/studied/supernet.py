@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture
+from nas_core.supernet.host import Supernet
 
 if TYPE_CHECKING:
     import torch
@@ -24,14 +25,12 @@ _TRAIN = (sys.executable, "-m", "timm_ext.train")
 _LAST = "last.pt"
 
 
-class StudiedSupernet(ABC):
+class StudiedSupernet(Supernet, ABC):
     """A checkpoint whose training loss can be differentiated, whose subnets can be trained from scratch or further, and
     whose supernet can be trained with other experts."""
 
     path: Path
-    space: SearchSpace
     device: torch.device
-    precision: str
     _model: VisionModel
     _state: dict[str, Any]
     _data: str | None
@@ -42,19 +41,11 @@ class StudiedSupernet(ABC):
     def evaluated(self) -> Any:
         """The images that are evaluated, with their labels, in batches in the order of the folders."""
 
-    @abstractmethod
-    def evaluate(self, architecture: Architecture) -> dict[str, float]:
-        """Metrics on them."""
-
-    @abstractmethod
-    def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a static network."""
-
     # -- weights -------------------------------------------------------------------------------------------------------
 
     @property
     def network(self) -> Any:
-        """What holds the weights; see :class:`nas_core.supernet.host.Differentiable`."""
+        """What holds the weights; see :class:`nas_core.supernet.host.Supernet`."""
         return self._model.net
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:

@@ -211,7 +211,7 @@ def _search(
                     "latency_model": str(real_path(latency_model)) if latency_model else None,
                     "device": device,
                     **_device_name(devices, shared_out is None),
-                    "units": dict(getattr(supernet, "units", {})),
+                    "units": dict(supernet.units),
                 },
             )
         if model is not None and measure:

@@ -13,10 +13,9 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
 from nas_core.locks import only_process
 from nas_core.space import Architecture
-from nas_core.studies.base import Subject, examples_of
+from nas_core.studies.base import Subject
 from nas_core.studies.gap.runs import diverged
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
-from nas_core.supernet.training import FurtherTraining
 
 __all__ = ["Curve", "Schedule", "check_further", "train_further"]
 
@@ -81,7 +80,7 @@ def train_further(
         ConfigError: the supernet's host trains no subnets further, the folder holds runs of other settings, data or
             examples, or one of its networks is still being trained. DataError: a training failed or diverged.
     """
-    supernet, own = _trainer(subject), _folder(subject, folder)
+    supernet, own = subject.supernet, _folder(subject, folder)
     make_folder(own)
     with only_process(own / "further.lock", f"is training into {own}", "give another --out"):
         _check_settings(subject, own, schedule)
@@ -97,7 +96,7 @@ def train_further(
 
 def check_further(subject: Subject, wanted: Mapping[Architecture, Enough], folder: Path, schedule: Schedule) -> None:
     """Raise what :func:`train_further` would before it trains, and train nothing."""
-    supernet, own = _trainer(subject), _folder(subject, folder)
+    supernet, own = subject.supernet, _folder(subject, folder)
     _check_settings(subject, own, schedule)
     for each, enough in wanted.items():
         network = _Network(supernet, each, own / each.key, enough, schedule)
@@ -106,12 +105,6 @@ def check_further(subject: Subject, wanted: Mapping[Architecture, Enough], folde
             with tempfile.TemporaryDirectory() as place:
                 network.command(Path(place))
             return
-
-
-def _trainer(subject: Subject) -> FurtherTraining:
-    if not isinstance(subject.supernet, FurtherTraining):
-        raise ConfigError(f"{subject.path}: its host trains no subnets further; close-gap needs a host that does")
-    return subject.supernet
 
 
 def _folder(subject: Subject, folder: Path) -> Path:
@@ -128,7 +121,7 @@ def _check_settings(
         "changes": dict(schedule.changes),
         "every": schedule.every,
         "most_updates": schedule.most,
-        "examples": examples_of(subject),
+        "examples": subject.supernet.examples_key(),
     }
     if data is not None:
         settings["data"] = dict(data)

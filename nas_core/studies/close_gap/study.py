@@ -141,7 +141,7 @@ def _as_good_as(standalone: float, subject: Subject, metric: str) -> Enough:
 
 def _maximised(subject: Subject) -> Sequence[str]:
     """Metrics that are better the larger they are."""
-    return tuple(getattr(subject.supernet, "maximised", ()))
+    return tuple(subject.supernet.maximised)
 
 
 def _rows(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError, DataError, UnsupportedError
 from nas_core.layers import MoSConfig
 from nas_core.layers.mos import NONE
 from nas_core.space import Architecture, SearchSpace
@@ -229,10 +229,12 @@ def _quality(supernet: Supernet, architecture: Architecture, config: Any, subjec
     return metric_of(supernet.evaluate(architecture), config.metric, str(subject.path))
 
 
-def _figures(supernet: Any, quality: Mapping[str, float]) -> dict[str, Any]:
+def _figures(supernet: Supernet, quality: Mapping[str, float]) -> dict[str, Any]:
     """The row of one supernet."""
-    network = getattr(supernet, "network", None)
-    count = None if network is None else sum(each.numel() for each in learned_weights(network)) / 1e6
+    try:
+        count = sum(each.numel() for each in learned_weights(supernet.network)) / 1e6
+    except UnsupportedError:
+        count = None
     random = [value for name, value in quality.items() if name.startswith("random")]
     ends = {name: quality[name] for name in ("smallest", "largest")}
     return {"parameters_m": count, **ends, "mean": float(np.mean(random)) if random else None}

@@ -17,7 +17,6 @@ from nas_core.locks import only_process
 from nas_core.studies.base import Subject
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
-from nas_core.supernet.training import SupernetTraining
 
 __all__ = ["check_supernets", "experts_of", "train_supernets"]
 
@@ -31,14 +30,10 @@ def experts_of(subject: Subject) -> MoSConfig:
     Raises:
         ConfigError: it has none, or its host trains no supernets.
     """
-    supernet = subject.supernet
-    if not isinstance(supernet, SupernetTraining):
-        raise ConfigError(
-            f"{subject.path}: its host trains no supernets with other experts; this needs a host that does"
-        )
-    if supernet.experts.kind == NONE:
+    experts = subject.supernet.experts
+    if experts.kind == NONE:
         raise ConfigError(f"{subject.path} has no experts; give a supernet that was trained with --mos")
-    return supernet.experts
+    return experts
 
 
 def train_supernets(
@@ -59,7 +54,6 @@ def train_supernets(
             was killed; others as of :func:`experts_of`. DataError: a training failed.
     """
     experts, trainer = experts_of(subject), subject.supernet
-    assert isinstance(trainer, SupernetTraining)
     own = _folder(subject, folder)
     make_folder(own)
     folders = {name: own / name for name, each in wanted.items() if each != experts}
@@ -88,7 +82,6 @@ def check_supernets(
 ) -> None:
     """Raise what :func:`train_supernets` would before it trains, and train nothing."""
     experts, trainer = experts_of(subject), subject.supernet
-    assert isinstance(trainer, SupernetTraining)
     own = _folder(subject, folder)
     missing = _missing({name: own / name for name, each in wanted.items() if each != experts})
     _check_settings(trainer, own, changes, missing)
@@ -106,9 +99,7 @@ def _missing(folders: Mapping[str, Path]) -> list[str]:
     return [name for name, network in folders.items() if not (network / _TRAINED).exists()]
 
 
-def _check_settings(
-    trainer: SupernetTraining, own: Path, changes: Mapping[str, str], missing: Sequence[str]
-) -> dict[str, Any]:
+def _check_settings(trainer: Supernet, own: Path, changes: Mapping[str, str], missing: Sequence[str]) -> dict[str, Any]:
     """What supernets are trained by, after a check that those which a folder holds were trained so; data only where
     some is read."""
     settings: dict[str, Any] = {"changes": dict(changes)}

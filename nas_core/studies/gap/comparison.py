@@ -7,9 +7,8 @@ from pathlib import Path
 
 from nas_core.errors import DataError
 from nas_core.space import Architecture
-from nas_core.studies.base import Subject, examples_of
+from nas_core.studies.base import Subject
 from nas_core.studies.gap.runs import StandaloneRun
-from nas_core.supernet.host import MoreMetrics
 
 __all__ = ["ask_for", "check_examples", "doubts", "metric_of", "named_with_unit"]
 
@@ -24,7 +23,7 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
         DataError: they were not.
     """
     for subject in subjects:
-        if own := examples_of(subject):
+        if own := subject.supernet.examples_key():
             other = [run for run in runs if run.examples not in ("", own)]
             if other:
                 raise DataError(
@@ -40,8 +39,7 @@ def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture
         DataError: a supernet has none of this name.
     """
     for subject in subjects:
-        if isinstance(subject.supernet, MoreMetrics):
-            subject.supernet.also_evaluate(metric)
+        subject.supernet.also_evaluate(metric)
         metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
 
 
@@ -58,7 +56,7 @@ def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
 
 def named_with_unit(subject: Subject, metric: str) -> str:
     """A metric as tables call it, with the unit that the supernet says."""
-    unit = dict(getattr(subject.supernet, "units", {})).get(metric, "")
+    unit = subject.supernet.units.get(metric, "")
     return f"{metric} ({unit})" if unit else metric
 
 

@@ -13,7 +13,7 @@ from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, r
 from nas_core.locks import only_process
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
-from nas_core.supernet.training import FurtherTraining, StandaloneTraining
+from nas_core.supernet.host import Supernet
 
 __all__ = ["RESULTS", "StandaloneRun", "diverged", "read_runs", "train_standalone"]
 
@@ -28,7 +28,7 @@ class StandaloneRun:
     architecture: Architecture
     metrics: Mapping[str, float]
     examples: str = ""
-    """What it was evaluated on, as :meth:`nas_core.supernet.StandaloneTraining.examples_key`; empty: nobody said."""
+    """What it was evaluated on, as :meth:`nas_core.supernet.Supernet.examples_key`; empty: nobody said."""
     seconds: float | None = None
     """How long its training took."""
     updates: int | None = None
@@ -82,7 +82,7 @@ def diverged(metrics: Mapping[str, float]) -> str:
 
 
 def train_standalone(
-    trainer: StandaloneTraining,
+    trainer: Supernet,
     checkpoint: Path,
     space: SearchSpace,
     architectures: Sequence[Architecture],
@@ -132,7 +132,7 @@ def train_standalone(
     return [before[architecture] for architecture in dict.fromkeys(architectures)]
 
 
-def _evaluated(trainer: StandaloneTraining, architecture: Architecture, folder: Path, seconds: float) -> StandaloneRun:
+def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seconds: float) -> StandaloneRun:
     own = folder / "standalone" / architecture.key
     try:
         metrics, examples = trainer.evaluate_standalone(own)
@@ -142,7 +142,7 @@ def _evaluated(trainer: StandaloneTraining, architecture: Architecture, folder: 
         raise DataError(
             f"standalone training in {own} has diverged: {bad}; give other settings with --train, and another --out"
         )
-    updates = trainer.standalone_updates(own) if isinstance(trainer, FurtherTraining) else None
+    updates = trainer.standalone_updates(own)
     return StandaloneRun(architecture, metrics, examples, round(seconds, 2), updates)
 
 

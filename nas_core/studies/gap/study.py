@@ -15,7 +15,6 @@ from nas_core.studies.gap.agreement import FEWEST, agreement
 from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, metric_of, named_with_unit
 from nas_core.studies.gap.runs import RESULTS, StandaloneRun, read_runs, train_standalone
 from nas_core.studies.result import Measure, Pairs, StudyResult
-from nas_core.supernet.training import StandaloneTraining
 
 __all__ = ["GAP", "GapConfig"]
 
@@ -160,8 +159,6 @@ def _runs(subjects: Sequence[Subject], space: SearchSpace, config: GapConfig, fo
             f"space {space.name!r} holds {len(architectures)} architectures; a rank correlation needs {FEWEST}"
         )
     first = subjects[0]
-    if not isinstance(first.supernet, StandaloneTraining):
-        raise ConfigError(f"{first.path}: its host trains no standalone networks; give results with --standalone")
     return train_standalone(first.supernet, first.path, space, architectures, folder, config.train, config.jobs)
 
 

@@ -1,7 +1,6 @@
 """Supernets from trained networks: spaces around them, sorting by importance, experts from copies."""
 
 from nas_core.supernet.elastic.importance import CRITERIA, importance
-from nas_core.supernet.elastic.opening import ElasticHost, open_trained
 from nas_core.supernet.elastic.take_over import TakenOver, Trained, take_over
 
-__all__ = ["CRITERIA", "ElasticHost", "TakenOver", "Trained", "importance", "open_trained", "take_over"]
+__all__ = ["CRITERIA", "TakenOver", "Trained", "importance", "take_over"]

@@ -9,7 +9,7 @@ from nas_core.errors import MissingHostError
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph import FlopsModel
 from nas_core.space import get_space
-from nas_core.supernet import host
+from nas_core.supernet import Host, host
 from tests.latency.by_graph.toy import toy_networks
 
 SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
@@ -63,11 +63,11 @@ def test_collect_goes_on(measured, tmp_path, capsys):
 
 
 def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
-    class Host:
+    class ToyHost(Host):
         def vocabularies(self, data):
             return (50, 30) if (data / "words").exists() else None
 
-    monkeypatch.setattr(host, "each_host", lambda: iter([("other", object()), ("toy", Host())]))
+    monkeypatch.setattr(host, "each_host", lambda: iter([("other", Host()), ("toy", ToyHost())]))
     (tmp_path / "bin").mkdir()
     path, short = tmp_path / "lat.jsonl", SHORT[1:]
     command = ["collect", "--space", "hat_small", "--out", path, "--samples", 2, *short, "--data"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from examples.plugins.host import OUTSIDE, POINTS, Supernet
+from examples.plugins.host import OUTSIDE, POINTS, CircleSupernet
 from nas_core.cli import main
 from nas_core.space import Architecture
 from tests.contracts.host import HostContract
@@ -27,7 +27,7 @@ def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def checkpoint(tmp_path: Path) -> Path:
     """A supernet after a few updates, each of the smallest, the largest and another width."""
     torch.manual_seed(0)
-    supernet = Supernet()
+    supernet = CircleSupernet()
     optimizer = torch.optim.Adam(supernet.parameters(), 0.02)
     for update in range(100):
         optimizer.zero_grad()

@@ -14,6 +14,7 @@ from nas_core.errors import ConfigError, SpaceError, UnknownChoiceError
 from nas_core.models import KINDS, kind_of
 from nas_core.predictor.readers import reader_of_kind
 from nas_core.space import Architecture, Choice, SearchSpace, save_space
+from nas_core.supernet import Supernet
 from tests.contracts.network_kind import NetworkKindContract
 from tests.toys import ROOT, plug_in
 
@@ -50,7 +51,7 @@ def test_it_is_one_of_the_kinds() -> None:
         kind_of(SearchSpace("part", [Choice.make("rnn.layers", [0, 1])]))
 
 
-class Supernet:
+class ToySupernet(Supernet):
     """Wider is better."""
 
     space, task = SPACE, {"kind": "rnn_lm", "vocab": 30}
@@ -77,7 +78,7 @@ def test_measured_fitted_searched_and_reported(
     SPACE.largest().save(tmp_path / "a.json")
     assert "  network" in run("latency", "check", "--model", model, "--architecture", tmp_path / "a.json")
 
-    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: Supernet())
+    monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: ToySupernet())
     (tmp_path / "checkpoint").write_bytes(b"weights")
     slowest = max(json.loads(line).get("latency_ms", 0) for line in rows.read_text().splitlines())
     search = ("search", "--checkpoint", tmp_path / "checkpoint", "--latency-model", model, "--limit-ms", slowest * 2)

@@ -19,8 +19,8 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq_ext.elastic.plain import check_plain, plain_state
 from nas_core.cli import main
 from nas_core.space import Architecture
-from nas_core.supernet import open_supernet
-from nas_core.supernet.elastic import open_trained, take_over
+from nas_core.supernet import open_supernet, open_trained
+from nas_core.supernet.elastic import take_over
 from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.elastic.conftest import FORMS
 from tests.fairseq_ext.running import DECODING, SPACE, build, quiet_environment, run

@@ -13,7 +13,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_ext.elastic.supported import transformer_settings
 from nas_core.models.kind import kind_of
-from nas_core.supernet.elastic import open_trained
+from nas_core.supernet import open_trained
 from nas_core.supernet.elastic.translation_space import auto_space, trained_genes
 
 SIZES = {

@@ -14,7 +14,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from nas_core.cli import main
 from nas_core.errors import CheckpointError, ConfigError, DataError, SpaceError
 from nas_core.space import get_space, save_space
-from nas_core.supernet.elastic import open_trained
+from nas_core.supernet import open_trained
 
 REFUSED: dict[str, dict[str, Any]] = {
     "--adaptive-softmax-cutoff 5000,20000": {"adaptive_softmax_cutoff": "5000,20000"},

@@ -10,8 +10,8 @@ import torch
 
 pytest.importorskip("fairseq")
 
-from nas_core.supernet import open_supernet
-from nas_core.supernet.elastic import open_trained, take_over
+from nas_core.supernet import open_supernet, open_trained
+from nas_core.supernet.elastic import take_over
 from tests.fairseq_ext.elastic.conftest import FORMS
 
 

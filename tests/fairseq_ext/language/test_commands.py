@@ -10,8 +10,7 @@ from nas_core.cli import main
 from nas_core.files import read_json
 from nas_core.space import Architecture, save_space
 from nas_core.supernet import open_supernet
-from nas_core.supernet.host import Supernet
-from nas_core.supernet.vocabularies import vocabularies
+from nas_core.supernet.host import Supernet, vocabularies
 from tests.contracts.host import HostContract
 from tests.fairseq_ext.language.tiny import CONTEXT, SPACE
 

@@ -20,9 +20,8 @@ from fairseq_ext.elastic.language_settings import language_settings
 from nas_core.errors import ConfigError
 from nas_core.models.kind import kind_of
 from nas_core.space import Architecture
-from nas_core.supernet import open_supernet
+from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import Trained, take_over
-from nas_core.supernet.elastic.opening import open_trained
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher

@@ -18,9 +18,8 @@ from fairseq_ext.checkpoint import read_state
 from nas_core.cli import main
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.space import Architecture
-from nas_core.supernet import open_supernet
+from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import take_over
-from nas_core.supernet.elastic.opening import open_trained
 from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.masked_lm.training import FORMS, MASKED, PLAIN
 from tests.fairseq_ext.running import quiet_environment, run

@@ -14,8 +14,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings
 from nas_core.models.kind import kind_of
+from nas_core.supernet import open_trained
 from nas_core.supernet.elastic import take_over
-from nas_core.supernet.elastic.opening import open_trained
 from nas_core.supernet.elastic.stack_space import StackSizes, masked_lm_around, trained_genes
 
 SIZES = {

@@ -6,7 +6,7 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.errors import DataError
-from nas_core.supernet.vocabularies import vocabularies
+from nas_core.supernet.host import vocabularies
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from nas_core.device import usable_device
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig
 from nas_core.models.translation.net import TranslationNet
-from nas_core.precision import computing_in
+from nas_core.precision import PRECISIONS, computing_in
 from nas_core.space import Architecture, SearchSpace, image_space, translation_space
+from nas_core.supernet.host import Host, Supernet
 
 __all__ = ["HOST", "IMAGES", "KINDS", "TRANSLATION", "DeviceSupernet"]
 
@@ -45,7 +46,7 @@ IMAGES = image_space(
 KINDS = ("translation", "image")
 
 
-class DeviceSupernet:
+class DeviceSupernet(Supernet):
     """Evaluates architectures by the loss of random data, equal on all devices."""
 
     def __init__(self, kind: str, device: str, precision: str) -> None:
@@ -83,8 +84,9 @@ class DeviceSupernet:
         raise NotImplementedError
 
 
-class DeviceHost:
+class DeviceHost(Host):
     name = "device"
+    precisions = PRECISIONS
 
     def recognises(self, checkpoint: Path) -> bool:
         return checkpoint.suffix == ".device"

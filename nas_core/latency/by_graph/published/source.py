@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-from nas_core.errors import ConfigError, MissingHostError
+from nas_core.errors import MissingHostError
 from nas_core.jobs import Opener
 from nas_core.supernet.host import each_host
 
 __all__ = ["NetworkSource", "network_source"]
 
 
-@runtime_checkable
 class NetworkSource(Protocol):
     """What builds networks by name: a host has one as its attribute ``networks``."""
 
@@ -27,14 +26,12 @@ def network_source(name: str) -> NetworkSource:
     """The source of the host of that name.
 
     Raises:
-        MissingHostError: the host is not installed. ConfigError: it builds no networks by name.
+        MissingHostError: the host is not installed. UnsupportedError: it builds no networks by name.
     """
     host = next((host for known, host in each_host() if known == name), None)
     if host is None:
         raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
     if isinstance(host, MissingHostError):
         raise host
-    source = getattr(host, "networks", None)
-    if not isinstance(source, NetworkSource):
-        raise ConfigError(f"host {name!r} builds no networks by name; give another one, or upgrade it")
-    return source
+    networks: NetworkSource = host.networks
+    return networks
