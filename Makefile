@@ -18,7 +18,6 @@ CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torc
 
 PY := .venv/bin/python
 KILLED := tests/timm_ext/training/test_killed.py tests/fairseq_ext/training/test_killed.py
-MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
@@ -40,12 +39,13 @@ nightly: setup  ## 2,000 damaged inputs of all commands, each day others; more k
 	NAS_EXT_HARDENING=2000 NAS_EXT_HARDENING_SEED=$$(date +%j) $(PY) -m pytest -q $(KILLED) tests/hardening $(ARGS)
 	NAS_EXT_COLD=1 $(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-mutants: setup  ## small faults in central files of the core, which their tests must notice; or ARGS, such as a file
-	@$(PY) -c 'import mutmut' 2>/dev/null || $(PY) -m pip install -q $(MUTMUT)
-	$(PY) -m tools.mutants $(ARGS)
+mutants: setup  ## small faults in central files of the core, which tests must notice; results: mutmut results
+	@$(PY) -c 'import mutmut' 2>/dev/null || $(PY) -m pip install -q "mutmut>=3.8,<4"
+	$(PY) -m mutmut run $(ARGS)
 
-check: setup  ## ruff, and mypy --strict on nas_core
+check: setup  ## ruff, the layers of imports, and mypy --strict on nas_core
 	$(PY) -m ruff check .
+	.venv/bin/lint-imports
 	$(PY) -m mypy
 
 docs: setup  ## the pages as a site in build/site; a broken link is an error
@@ -54,8 +54,8 @@ docs: setup  ## the pages as a site in build/site; a broken link is an error
 bench: setup  ## benchmarks at small sizes; one JSON for this machine in benchmarks/results/machines
 	$(PY) -m benchmarks.brief $(ARGS)
 
-compatibility: setup  ## wheel and sdist in empty environments, each extra alone; page docs/compatibility.md
-	$(PY) -m tools.compatibility $(ARGS)
+compatibility:  ## each extra in an empty environment; needs nox and uv (uv tool install nox)
+	nox $(ARGS)
 
 test-cuda:  ## every test of a kind of device on a GPU, also without .venv
 	$(CUDA_PYTHON) -m tests.on_cuda $(ARGS)

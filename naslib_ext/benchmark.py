@@ -1,8 +1,8 @@
-"""``python -m naslib_ext.benchmark``: NN-Former beside NASLib's predictors, judged by NASLib's evaluator.
+r"""``python -m naslib_ext.benchmark``: NN-Former beside NASLib's predictors, judged by NASLib's evaluator.
 
 Example, with a checkout of NASLib on PYTHONPATH or given by --naslib:
 
-    python -m naslib_ext.benchmark --space nasbench201 --predictors nnformer xgb lgb gcn \\
+    python -m naslib_ext.benchmark --space nasbench201 --predictors nnformer xgb lgb gcn \
         --train-size 156 --test-size 200 --data nasbench201.npz --set epochs=300 --out result.json
 """
 

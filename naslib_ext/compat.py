@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import collections.abc
-import importlib
 import importlib.util
 import inspect
 import logging

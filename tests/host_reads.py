@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
 __all__ = ["HostReadError", "host_reads", "no_host_reads"]
 

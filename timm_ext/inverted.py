@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from timm.layers import SqueezeExcite
-from timm.models._efficientnet_builder import decode_arch_def
+from timm.models._efficientnet_builder import decode_arch_def  # noqa: PLC2701
 from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from torch import nn

@@ -62,7 +62,7 @@ GROUPS = {
 """The sections as readers ask for them."""
 SECTIONS: dict[str, Section] = {name: _ALL[name] for names in GROUPS.values() for name in names}
 """All sections by anchor, also those whose results are not there yet."""
-NOT_SHOWN = {"mutants": "how many small faults the tests notice; for those who change the code, see CONTRIBUTING.md"}
+NOT_SHOWN: dict[str, str] = {}
 """Results that have no place on the page, each with the reason."""
 
 

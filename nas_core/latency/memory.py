@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
+from torch.utils._pytree import tree_leaves  # noqa: PLC2701
 
 from nas_core.models.workload import Workload
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
 from nas_core.layers import smoothed_loss
 from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss, sums_whole

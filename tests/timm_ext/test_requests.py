@@ -13,7 +13,7 @@ from timm.models import create_feature_extractor
 from timm.utils.attention_extract import AttentionExtract
 
 from nas_core.errors import CheckpointError, ConfigError, NasExtError, UnknownChoiceError
-from nas_core.layers.vision import _attention, attention_weights  # private: what a layer itself computes
+from nas_core.layers.vision import _attention, attention_weights  # private: what a layer itself computes  # noqa: PLC2701
 from timm_ext.model import VisionModel
 
 NAME = "mformer_cifar10_small"

@@ -183,7 +183,7 @@ WHO = Part(Phrase(pronoun="m"))
 
 @dataclass(frozen=True)
 class State:
-    """*The dog is (not) old(er than the cat).*"""
+    """*The dog is (not) old(er than the cat).*."""
 
     subject: Phrase
     adjective: Adjective

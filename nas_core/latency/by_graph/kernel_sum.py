@@ -91,7 +91,7 @@ class KernelNet(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, kinds: Tensor, numbers: Tensor, near: Tensor, work: Tensor) -> Tensor:
-        """``(R,)``"""
+        """``(R,)``."""
         given = (numbers.clamp(self.ranges[0], self.ranges[1]) - self.mean) / self.scale
         x = F.gelu(self.kind(kinds) + self.numbers(given) + self.near(near))
         x = F.gelu(self.hidden(x)) + x

@@ -86,7 +86,7 @@ class Kernels:
 
 
 def _neighbours(graphs: Graphs) -> NDArray[np.bool_]:
-    """``(nodes of all graphs, 8)``"""
+    """``(nodes of all graphs, 8)``."""
     begin = np.repeat(np.cumsum(graphs.sizes) - graphs.sizes, graphs.edge_counts)
     source, target = graphs.edges[:, 0] + begin, graphs.edges[:, 1] + begin
     sorts, found = _SORT[graphs.ops], np.zeros((len(graphs.ops), SURROUNDINGS), np.bool_)

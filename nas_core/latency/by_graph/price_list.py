@@ -45,7 +45,7 @@ class CostsModel(GraphLatencyModel):
 
     @abstractmethod
     def _columns(self, graphs: Graphs) -> Floats:
-        """``(G, F - 1)``"""
+        """``(G, F - 1)``."""
 
     def _inputs(self, graphs: Graphs) -> Floats:
         return np.hstack([self._columns(graphs), np.ones((len(graphs), 1))])

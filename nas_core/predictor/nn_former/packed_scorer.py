@@ -28,7 +28,7 @@ class FrozenPacked:
         return model.config.feed_forward == "bidirectional" and model.config.bias
 
     def __call__(self, graphs: Graphs) -> Tensor:
-        """``(B,)``
+        """``(B,)``.
 
         Raises:
             GraphError: a graph the model was not built for.

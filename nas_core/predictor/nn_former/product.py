@@ -43,7 +43,7 @@ class Product:
                 self.packed = False
 
     def __call__(self, x: Tensor) -> Tensor:
-        """``(rows, out)``"""
+        """``(rows, out)``."""
         if not self.packed:
             return x @ self.weight
         product: Tensor = self._product(x, self.weight, None, "none", [], "")

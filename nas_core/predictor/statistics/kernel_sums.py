@@ -72,7 +72,7 @@ class KernelSums:
         return found
 
     def _means(self, statistics: Tensor) -> Tensor:
-        """``(P, B)``"""
+        """``(P, B)``."""
         scaled = self._scaled(statistics)
         lengths = scaled.square().sum(-1, keepdim=True) * HALVES
         whole = torch.cat([scaled, lengths, torch.ones_like(lengths)], -1)

@@ -40,7 +40,7 @@ class Ranker(Protocol):
         """Learn from rows ``(n, slots)`` and their values ``(n,)``, from nothing whatever was fitted before."""
 
     def score(self, rows: Rows) -> Array:
-        """``(n,)``"""
+        """``(n,)``."""
 
 
 _RANGES = {
@@ -134,7 +134,7 @@ class BoostedRanker:
         ]
 
     def score_features(self, features: Array) -> Array:
-        """``(n,)``"""
+        """``(n,)``."""
         if not self._boosters:
             raise ConfigError("this ranker was not fitted; call fit first")
         if not len(features):

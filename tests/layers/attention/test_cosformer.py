@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.layers.attention import LinearAttention

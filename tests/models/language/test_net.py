@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode  # private: the one way to watch operations
+from torch.utils._python_dispatch import TorchDispatchMode  # private: the one way to watch operations  # noqa: PLC2701
 
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers.attention import LinearAttention

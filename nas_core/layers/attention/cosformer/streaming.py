@@ -119,7 +119,7 @@ class _Incoming:
         self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
-        """``(B, H, C, Dv + 1)``"""
+        """``(B, H, C, Dv + 1)``."""
         here = (slice(None), slice(None), slice(start, stop))
         grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
         joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
