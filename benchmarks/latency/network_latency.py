@@ -26,12 +26,9 @@ from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
-MODELS = (
-    "flops", "flops-access", "counts", "trees", "graphsage", "graphsage-priced", "nn-former", "nn-former-unpriced",
-    "nn-former-global", "nn-former-released", "ensemble",
-)  # fmt: skip
+MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "nn-former-released", "ensemble")
 OURS = ("nn-former", "ensemble")
-SEEDLESS = ("flops", "flops-access", "counts")
+SEEDLESS = ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")
 BRIEF = NoBrief("a data set of measured networks, which takes hours to make (nas-ext latency dataset)")
 

@@ -31,7 +31,7 @@ from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "timm_networks.json"
 QUADRATIC = "quadratic"
-MODELS = (QUADRATIC, "flops", "counts", "trees", "graphsage", "kernel-sum")
+MODELS = (QUADRATIC, "flops", "counts", "graphsage", "kernel-sum")
 SPLITS = ("modules", "networks")
 BRIEF = NoBrief("a data set of timm's measurements (nas-ext latency dataset --from-timm)")
 

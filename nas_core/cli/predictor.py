@@ -18,7 +18,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import write_atomic, write_json
 from nas_core.graph import Graphs
 from nas_core.graph.fingerprints import fingerprints
-from nas_core.latency.by_graph.priced import check_unpriced
+from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import (
     ACCURACY_MODELS,

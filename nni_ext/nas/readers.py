@@ -8,7 +8,7 @@ from typing import Any
 
 from nas_core.errors import ConfigError, SpaceError
 from nas_core.graph import Graph
-from nas_core.latency.by_graph.priced import check_unpriced
+from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.models import kind_of
 from nas_core.predictor import AccuracyModel, load_accuracy_model
 from nas_core.space import space_from_dict

@@ -30,8 +30,8 @@ def bench(data: Path, *more: str) -> dict[str, dict[str, dict[str, dict[str, flo
 def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench(data, "--models", "flops")
     capsys.readouterr()
-    tables = bench(data, "--models", "counts", "trees")["tables"]
-    assert list(tables["in_domain"]) == list(tables["out_of_domain"]) == ["flops", "counts", "trees"]
+    tables = bench(data, "--models", "counts", "kernel-sum")["tables"]
+    assert list(tables["in_domain"]) == list(tables["out_of_domain"]) == ["flops", "counts", "kernel-sum"]
     rows = tables["out_of_domain"]["flops"]
     assert rows["conv"]["count"] == 20
     each = [rows[family]["mape_percent"] for family in ("conv", "product", "mixed")]
@@ -44,23 +44,23 @@ def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureF
 
 
 def test_nothing_is_computed_twice(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = bench(data, "--models", "trees", "--seeds", "0", "1")
+    first = bench(data, "--models", "kernel-sum", "--seeds", "0", "1")
     capsys.readouterr()
-    assert bench(data, "--models", "trees")["tables"] == first["tables"]
+    assert bench(data, "--models", "kernel-sum")["tables"] == first["tables"]
     assert "seed" not in capsys.readouterr().out
-    assert first["tables"]["in_domain"]["trees"]["seeds"] == 2
-    assert "mape_percent_deviation" in first["tables"]["in_domain"]["trees"]["all"]
-    bench(data, "--models", "trees", "--again")
+    assert first["tables"]["in_domain"]["kernel-sum"]["seeds"] == 2
+    assert "mape_percent_deviation" in first["tables"]["in_domain"]["kernel-sum"]["all"]
+    bench(data, "--models", "kernel-sum", "--again")
     assert capsys.readouterr().out.count("seed 0") == 4
 
 
 def test_other_data_and_settings_are_other_cells(data: Path) -> None:
-    bench(data, "--models", "trees", "--families", "conv")
-    found = bench(data, "--models", "trees", "--families", "conv", "--set", "rounds=3")
+    bench(data, "--models", "kernel-sum", "--families", "conv")
+    found = bench(data, "--models", "kernel-sum", "--families", "conv", "--set", "epochs=3")
     assert len(list(data.with_name("cells").iterdir())) == 2
-    assert list(found["tables"]["out_of_domain"]["trees"]) == ["seeds", "conv"], "no average without all families"
+    assert list(found["tables"]["out_of_domain"]["kernel-sum"]) == ["seeds", "conv"], "no average without all families"
     toy_networks(60, seed=1).save(data)
-    bench(data, "--models", "trees", "--families", "conv")
+    bench(data, "--models", "kernel-sum", "--families", "conv")
     assert len(list(data.with_name("cells").iterdir())) == 3
 
 
@@ -81,7 +81,7 @@ def test_share_within_the_spread(data: Path) -> None:
     assert shares["within_spread_percent"]["ensemble"] == {}, "without in-domain cells none is known"
 
 
-@pytest.mark.parametrize("more", [("--families", "cnov"), ("--models", "flops", "--set", "rounds=3")])
+@pytest.mark.parametrize("more", [("--families", "cnov"), ("--models", "flops", "--set", "epochs=3")])
 def test_wrong_inputs_are_one_line(data: Path, more: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit, match="network_latency: error: ") as caught:
         bench(data, *more)

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.latency import published_networks
 from nas_core.files import read_json
-from nas_core.latency.by_graph import TreesModel
+from nas_core.latency.by_graph import CountsModel
 from nas_core.latency.machine import describe_machine
 from tests.latency.by_graph.toy import toy_networks
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.timm, pytest.mark.onnx]
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    fitted = TreesModel(rounds=3).fit(toy_networks(60))
+    fitted = CountsModel().fit(toy_networks(60))
     fitted.info["machine"] = describe_machine("cpu", 1)
     fitted.save(tmp_path / "m.safetensors")
     return tmp_path / "m.safetensors"
@@ -41,7 +41,7 @@ def test_a_network_beside_its_prediction(model: Path, capsys: pytest.CaptureFixt
 
 
 def test_wrong_inputs_are_one_line(model: Path) -> None:
-    fitted = TreesModel(rounds=3).fit(toy_networks(60))
+    fitted = CountsModel().fit(toy_networks(60))
     fitted.info["machine"] = {"device_name": "Abacus"}
     fitted.save(model)
     with pytest.raises(SystemExit, match="the model is of Abacus, this machine is"):

@@ -24,7 +24,7 @@ from tests.latency.by_graph.toy import toy_networks
 
 def test_models_by_name_and_by_what_they_read() -> None:
     assert list_latency_models("genes")[:3] == ["linear", "mlp", "hat-mlp"]
-    assert {"flops", "trees", "ensemble"} <= set(list_latency_models("graph"))
+    assert {"flops", "counts", "ensemble"} <= set(list_latency_models("graph"))
     assert list_latency_models() == list_latency_models("genes") + list_latency_models("graph")
     assert all(model.name == name for name, model in LATENCY_MODELS.items())
     assert latency_model("linear", "genes") is LinearModel and latency_model("flops", "graph") is FlopsModel
@@ -34,10 +34,10 @@ def test_models_by_name_and_by_what_they_read() -> None:
 def test_wrong_names_and_the_wrong_sort() -> None:
     with pytest.raises(UnknownChoiceError, match="linear, mlp"):
         latency_model("linera", "genes")
-    with pytest.raises(UnknownChoiceError, match="Did you mean 'trees'"):
-        latency_model("tree", "graph")
-    with pytest.raises(ConfigError, match="'trees' is one by graph, of 'nas-ext latency train'; expected one by"):
-        latency_model("trees", "genes")
+    with pytest.raises(UnknownChoiceError, match="Did you mean 'flops'"):
+        latency_model("flop", "graph")
+    with pytest.raises(ConfigError, match="'flops' is one by graph, of 'nas-ext latency train'; expected one by"):
+        latency_model("flops", "genes")
     with pytest.raises(ConfigError, match="'mlp' is one by genes, of 'nas-ext latency fit'"):
         latency_model("mlp", "graph")
 
@@ -54,10 +54,10 @@ def test_registration_is_idempotent_and_loud() -> None:
 
 def test_settings_have_their_types() -> None:
     assert parsed_model_settings("graphsage", ["epochs=3", "lr=1e-2"]) == {"epochs": 3, "lr": 0.01}
-    assert parsed_model_settings("trees", ["rounds=10"]) == {"rounds": 10}
+    assert parsed_model_settings("counts", ["shrinkage=1"]) == {"shrinkage": 1.0}
     assert parsed_model_settings("nn-former", ["depth=1"]) == {"depth": 1}
     assert parsed_model_settings("mlp", ["logarithmic=no"]) == {"logarithmic": False}
-    for name, text in (("flops", "rounds=10"), ("linear", "rounds=1"), ("nn-former", "rounds=10"), ("trees", "rounds")):
+    for name, text in (("flops", "rounds=10"), ("linear", "rounds=1"), ("nn-former", "r=10"), ("counts", "shrinkage")):
         with pytest.raises((ConfigError, UnknownChoiceError)):
             parsed_model_settings(name, [text])
 

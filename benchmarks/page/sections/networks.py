@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SECTIONS", "error"]
 
-MODELS = (
-    "flops", "flops-access", "counts", "trees", "graphsage", "nn-former-unpriced", "nn-former-global", "nn-former",
-    "ensemble",
-)  # fmt: skip
+MODELS = ("flops", "counts", "graphsage", "nn-former", "ensemble")
 DRAWN = {"flops": (COLOURS[7], "s"), "counts": (COLOURS[4], "D"), "graphsage": (COLOURS[1], "^"),
          "nn-former": (COLOURS[2], "v"), "ensemble": (COLOURS[0], "o")}  # fmt: skip
 
@@ -61,7 +58,6 @@ def _networks(results: Results) -> Mapping[str, str]:
         "graphsage_in": fixed(error(results, "graphsage", kind="in_domain")),
         "former": fixed(error(results, "nn-former")),
         "former_in": fixed(error(results, "nn-former", kind="in_domain")),
-        "global": fixed(error(results, "nn-former-global")),
         "missed": "misses" if not aim["met"] else "meets",
         "aim": aim["aim"].split("below ")[1],
         "seeded": joined(f"`{model}`" for model in seeded),

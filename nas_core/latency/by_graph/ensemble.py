@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
 from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
@@ -28,8 +28,7 @@ class EnsembleConfig:
     """Passes over the networks; 0: as many as each member has by itself."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 0:
-            raise ConfigError(f"epochs are {self.epochs}; expected at least 1, or 0 for each member's own number")
+        check_fields(self, "the ensemble", {"epochs": Range(0)})
 
 
 class EnsembleModel(GraphLatencyModel):
@@ -48,15 +47,6 @@ class EnsembleModel(GraphLatencyModel):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.members = self._new_members()
-
-    @classmethod
-    def check_settings(cls, names: Iterable[str]) -> None:
-        if unknown := set(names) - cls.setting_types().keys():
-            members = " or ".join(repr(member.name) for member in cls.member_classes)
-            raise ConfigError(
-                f"latency model {cls.name!r} has no setting {', '.join(sorted(unknown))}; it has: epochs. Others are"
-                f" settings of one model: choose {members}"
-            )
 
     def _new_members(self) -> tuple[GraphLatencyModel, ...]:
         changes = {"epochs": self.config.epochs} if self.config.epochs else {}
@@ -95,13 +85,5 @@ class EnsembleModel(GraphLatencyModel):
         }
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        headers = header["members"]
-        if len(headers) != len(self.member_classes):
-            raise DataError(f"{len(headers)} members; expected {len(self.member_classes)}")
-        prefixes = [f"{i}." for i in range(len(headers))]
-        if foreign := [name for name in tensors if not name.startswith(tuple(prefixes))]:
-            raise DataError(f"tensor {min(foreign)!r}, which no member has")
-        members = zip(self.member_classes, headers, prefixes, strict=True)
-        self.members = tuple(cls.restored(own, below(prefix, tensors)) for cls, own, prefix in members)
-        if any(member.known != self.known for member in self.members):
-            raise DataError("members that know other operations")
+        members = enumerate(zip(self.member_classes, header["members"], strict=True))
+        self.members = tuple(cls.restored(own, below(f"{i}.", tensors)) for i, (cls, own) in members)

@@ -1,40 +1,136 @@
-"""The GraphSAGE latency model: training and prediction."""
+"""GraphSAGE as a latency model: mean over neighbours, sum over nodes, and the static features of the network."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+from torch.nn import functional
 
+from nas_core.checks import Range, check_fields
 from nas_core.device import device_name
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.priced import Priced
-from nas_core.latency.by_graph.prices import check_kinds, log_static
-from nas_core.latency.by_graph.sage_net import SageConfig, SageNet, neighbours_of
+from nas_core.latency.by_graph.price_list import check_kinds
 from nas_core.precision import check_precision, computing_in, tf32
-from nas_core.predictor.nn_former.log_readout import scale_of
-from nas_core.predictor.nn_former.packed import Matrices, PackedBatch
+from nas_core.predictor.nn_former.log_readout import scale_of, standardised
+from nas_core.predictor.nn_former.model import one_hot, sinusoids
+from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, numbered
 from nas_core.predictor.nn_former.packed_set import PackedSet
 from nas_core.predictor.nn_former.place import uploaded
 from nas_core.predictor.nn_former.segments import Pairs
-from nas_core.predictor.precision import chosen_precision, usable_precision
+from nas_core.predictor.precision import CHOICES, chosen_precision, usable_precision
 from nas_core.predictor.training.losses import log_loss
 from nas_core.predictor.training.telling import Losses
 from nas_core.random_streams import own_streams
 
-__all__ = ["GraphSageModel", "GraphSagePricedModel"]
+__all__ = ["GraphSageModel", "SageConfig", "SageNet", "neighbours_of"]
 
 WARMUP = 0.1
 CHUNK_NODES = 8000
 """Nodes predicted at once."""
+
+_RANGES = {
+    **{name: Range(1) for name in ("dim", "layers", "epochs", "batch_size")},
+    "dropout": Range(0, 1, without=(1,)),
+    "lr": Range(0, without=(0,)),
+    "weight_decay": Range(0),
+    "clip": Range(0, without=(0,)),
+}
+
+
+@dataclass(frozen=True)
+class SageConfig:
+    """Settings of the network and of its training."""
+
+    dim: int = 128
+    """Channels."""
+    layers: int = 3
+    """Rounds of aggregation."""
+    dropout: float = 0.05
+    """Rate for the readout's hidden channels."""
+    epochs: int = 60
+    """Passes over the networks."""
+    batch_size: int = 16
+    """Networks per step."""
+    lr: float = 2e-3
+    """Peak learning rate of AdamW, after a tenth of the steps; it falls to 0 as a cosine."""
+    weight_decay: float = 1e-3
+    """Decay of all weights."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+
+    precision: str = "fp32"
+    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "GraphSAGE", _RANGES)
+        if self.precision not in CHOICES:
+            raise unknown_choice("precision of GraphSAGE", self.precision, CHOICES)
+
+
+def neighbours_of(graphs: Graphs) -> csr_array:
+    """Edges in both directions over the nodes of all graphs, which stand in one row."""
+    edges = numbered(graphs)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
+
+
+class SageLayer(nn.Module):
+    """A node and the mean of its parents and children, each projected, added, and scaled to length 1."""
+
+    def __init__(self, inputs: int, dim: int) -> None:
+        super().__init__()
+        self.itself, self.around = nn.Linear(inputs, dim), nn.Linear(inputs, dim, bias=False)
+
+    def forward(self, x: Tensor, neighbours: Pairs, degree: Tensor) -> Tensor:
+        """``(T, C)``, edges in both directions, their number at each node ``(T, 1)`` -> ``(T, C)``."""
+        mean = neighbours.sum(self.around(x)) / degree
+        return functional.relu(functional.normalize(self.itself(x) + mean, dim=-1))
+
+
+class SageNet(nn.Module):
+    """NNLP's structure (Liu et al., ICPP 2022) on the node features of NN-Former, 192 numbers each.
+
+    The static features are standardised logarithms. The output is log ms, standardised as well.
+    """
+
+    def __init__(self, config: SageConfig, attributes: int) -> None:
+        super().__init__()
+        self.config, dim = config, config.dim
+        self.embed = nn.Linear(KINDS + 10 * attributes + 4 * 20, dim)
+        self.layers = nn.ModuleList(SageLayer(dim, dim) for _ in range(config.layers))
+        self.static = nn.Linear(4, dim)
+        self.hidden, self.head = nn.Linear(2 * dim, dim), nn.Linear(dim, 1)
+        self.scale: Tensor
+        self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * 5))
+        """``(5, 2)`` mean and deviation of the four static features and of log ms."""
+
+    def forward(self, batch: PackedBatch, neighbours: Pairs, static: Tensor) -> Tensor:
+        """log ms ``(B,)`` of graphs whose edges in both directions, and logarithms of static features ``(B, 4)``, stand
+        beside."""
+        assert batch.attributes is not None and batch.shapes is not None
+        codes = [sinusoids(batch.attributes[0], 5).flatten(1), sinusoids(batch.shapes[0], 10).flatten(1)]
+        x = functional.relu(self.embed(torch.cat([one_hot(batch.ops[0], KINDS), *codes], -1)))
+        degree = neighbours.row_sums(torch.ones_like(neighbours.columns, dtype=x.dtype)).clamp(min=1).unsqueeze(-1)
+        for layer in self.layers:
+            x = layer(x, neighbours, degree)
+        summed = batch.total(x[None].float())
+        beside = functional.relu(self.static(standardised(static, self.scale[:-1])))
+        hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), beside], -1)))
+        hidden = functional.dropout(hidden, self.config.dropout, self.training)
+        mean, deviation = self.scale[-1]
+        output: Tensor = self.head(hidden).squeeze(-1).float() * deviation + mean
+        return output
 
 
 class GraphSageModel(GraphLatencyModel):
@@ -59,7 +155,7 @@ class GraphSageModel(GraphLatencyModel):
         assert graphs.attributes is not None
         precision = check_precision(chosen_precision(config.precision, device), device)
         stream, count = np.random.default_rng([seed, 3]), len(graphs)
-        logarithms = torch.from_numpy(log_static(graphs)).float()
+        logarithms = torch.from_numpy(_log_static(graphs)).float()
         latency_ms = torch.from_numpy(data.latency_ms).float()
         packed = PackedSet(graphs, Matrices((neighbours_of(graphs),), ()), device)
         static, targets = logarithms.to(device), latency_ms.to(device)
@@ -116,7 +212,7 @@ class GraphSageModel(GraphLatencyModel):
     def _predicted(self, graphs: Graphs) -> Tensor:
         """log ms ``(B,)``, on the device."""
         neighbours = Pairs.of(neighbours_of(graphs), self.device, trained=False)
-        static = uploaded(log_static(graphs).astype(np.float32), self.device)
+        static = uploaded(_log_static(graphs).astype(np.float32), self.device)
         with computing_in(usable_precision(self.config.precision, self.device), self.device):
             predicted: Tensor = self._net(PackedBatch.of(graphs, self.device), neighbours, static)
         return predicted
@@ -129,16 +225,13 @@ class GraphSageModel(GraphLatencyModel):
         with torch.device("meta"):
             net = SageNet(self.config, attributes)
         net.load_state_dict(dict(tensors), assign=True)
-        if not all(x.dtype == torch.float32 and bool(torch.isfinite(x).all()) for x in tensors.values()):
-            raise DataError("a weight is no finite number")
         self._net = net.to(self.device).eval()
 
 
-class GraphSagePricedModel(Priced, GraphSageModel):
-    """The same, which learns a factor on the priced operators."""
-
-    name = "graphsage-priced"
-    reads = (*GraphSageModel.reads, "costs")
+def _log_static(graphs: Graphs) -> Floats:
+    """``(G, 4)`` logarithms of batch, GFLOPs, parameters / 1e7 and memory access / 1e7."""
+    assert graphs.static is not None
+    return np.log(np.maximum(graphs.static.astype(np.float64), 1e-9))
 
 
 def _rate(step: int, steps: int) -> float:

@@ -13,17 +13,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.graph.onnx.operators import KINDS
+from nas_core.graph.onnx.operators import CORRECTED, KINDS
 from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
-from nas_core.latency.by_graph.polynomial import COLUMNS, TERMS, log_costs, polynomial_fit, polynomial_of
+from nas_core.predictor.artifact import below
 from nas_core.predictor.training.telling import Losses
 from nas_core.random_streams import own_streams
 
-__all__ = ["KernelSumConfig", "KernelSumModel"]
+__all__ = ["KernelSumConfig", "KernelSumModel", "log_costs", "polynomial_fit", "polynomial_of"]
 
 _RANGES = {
     "width": Range(1),
@@ -37,6 +37,9 @@ _RANGES = {
 }
 _CHUNK = 200
 """Networks predicted at once."""
+_MATRIX = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention"))
+_RIDGE = 1e-2
+"""Squared errors of logarithms that a squared coefficient of a standardised term counts as."""
 
 
 @dataclass(frozen=True)
@@ -179,25 +182,14 @@ class KernelSumModel(GraphLatencyModel):
         return {**nets, "scale": torch.from_numpy(self._scale), "weights": torch.from_numpy(self._weights)}
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        scale, weights = (tensors[name].numpy().astype(np.float64) for name in ("scale", "weights"))
-        if scale.shape != (2, COLUMNS) or weights.shape != (TERMS,) or (scale[1] <= 0).any():
-            raise DataError(f"a polynomial of shapes {scale.shape} and {weights.shape}, or a scale not above 0")
         nets = []
         for member in range(self.config.members):
-            own = {name.partition(".")[2]: value for name, value in tensors.items() if name.startswith(f"{member}.")}
-            with torch.device("meta"):  # a width that was altered takes no memory
+            with torch.device("meta"):
                 net = KernelNet(self.config.width)
-            net.load_state_dict(own, assign=True)
+            net.load_state_dict(below(f"{member}.", tensors), assign=True)
             nets.append(net.to(self.device).eval().requires_grad_(False))
-        if len(tensors) != len(nets) * len(nets[0].state_dict()) + 2:
-            raise DataError("a tensor that no member has")
-        if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
-            raise DataError("a weight is no finite number")
-        if any(value.dtype != torch.float32 for net in nets for value in net.state_dict().values()):
-            raise DataError("a weight is no number of 32 bits")
-        if any(bool((net.prices <= 0).any() or (net.scale <= 0).any()) for net in nets):
-            raise DataError("a price or a scale is not above 0")
-        self._nets, self._scale, self._weights = tuple(nets), scale, weights
+        self._scale, self._weights = (tensors[name].numpy().astype(np.float64) for name in ("scale", "weights"))
+        self._nets = tuple(nets)
 
 
 class _Placed:
@@ -231,3 +223,37 @@ def _begun(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
     net.ranges.copy_(torch.from_numpy(np.stack([kernels.numbers.min(0), kernels.numbers.max(0)])))
     net.prices.copy_(torch.tensor(prices))
     return net
+
+
+def log_costs(graphs: Graphs) -> Floats:
+    """``(G, 4)`` logarithms of GFLOPs, of what convolutions and products give (timm's activations), of parameters and
+    of memory access."""
+    assert graphs.static is not None and graphs.shapes is not None
+    network = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    given = np.maximum(graphs.shapes.astype(np.float64), 1).prod(1) * np.isin(graphs.ops, _MATRIX)
+    activations = np.bincount(network, given, len(graphs)) / 1e6
+    columns = np.column_stack([graphs.static[:, 1], activations, graphs.static[:, 2], graphs.static[:, 3]])
+    return np.asarray(np.log(np.maximum(columns, 1e-6)), np.float64)
+
+
+def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
+    """Scale ``(2, 4)`` and weights ``(15,)`` of the polynomial of costs ``(G, 4)`` that is nearest to ``logs (G,)`` by
+    ridge regression."""
+    scale = np.asarray(np.stack([costs.mean(0), np.maximum(costs.std(0), 1e-3)]), np.float64)
+    inputs = _terms((costs - scale[0]) / scale[1])
+    penalty = _RIDGE * len(logs) * np.eye(inputs.shape[1])
+    penalty[0, 0] = 0
+    return scale, np.asarray(np.linalg.solve(inputs.T @ inputs + penalty, inputs.T @ logs), np.float64)
+
+
+def polynomial_of(costs: Floats, scale: Floats, weights: Floats) -> Floats:
+    """``(G,)``; costs farther from the mean than three standard deviations count as that, for a quadratic polynomial
+    bends back."""
+    given = np.clip((costs - scale[0]) / scale[1], -3, 3)
+    return np.asarray(_terms(given) @ weights)
+
+
+def _terms(given: Floats) -> Floats:
+    """``(G, 15)`` constant, linear, quadratic."""
+    first, second = np.triu_indices(given.shape[1])
+    return np.hstack([np.ones((len(given), 1)), given, given[:, first] * given[:, second]])

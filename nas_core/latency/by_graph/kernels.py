@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED
-from nas_core.latency.by_graph.prices import check_kinds
+from nas_core.latency.by_graph.price_list import check_kinds
 
 __all__ = ["NUMBERS", "SURROUNDINGS", "Kernels"]
 

@@ -1,26 +1,31 @@
-"""NN-Former as a latency model of whole networks: ours, its ablations, and the published model."""
+"""NN-Former as a latency model of whole networks: ours, and the published model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
-from nas_core.errors import DataError
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress, about_of
+from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.priced import Priced
+from nas_core.latency.by_graph.price_list import CountsConfig, costs_by_kind, shrunk_prices
+from nas_core.predictor.artifact import NOT_BY_ITSELF
+from nas_core.predictor.base import AccuracyModel
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.settings import recipe_types
 
-__all__ = ["NNFormerGlobalModel", "NNFormerModel", "NNFormerReleasedModel", "NNFormerUnpricedModel"]
+__all__ = ["NNFormerModel", "NNFormerReleasedModel", "check_unpriced"]
 
 
-class NNFormerUnpricedModel(GraphLatencyModel):
-    """NN-Former with a readout of ours, recipe ``network-latency``: milliseconds from the graph alone.
+class NNFormerReleasedModel(GraphLatencyModel):
+    """The published model, of 10 million parameters, recipe ``latency``.
 
     Its file is that of an :class:`NNFormerPredictor`, which also opens it.
 
@@ -28,11 +33,10 @@ class NNFormerUnpricedModel(GraphLatencyModel):
         settings: changes of single settings of the recipe.
     """
 
-    name = "nn-former-unpriced"
+    name = "nn-former-released"
     artifact = NNFormerPredictor.name
-    reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "costs", "static")
-    recipe: ClassVar[str] = "network-latency"
-    changes: ClassVar[Mapping[str, Any]] = {}
+    reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "static")
+    recipe: ClassVar[str] = "latency"
 
     @classmethod
     def setting_types(cls) -> dict[str, type]:
@@ -42,7 +46,7 @@ class NNFormerUnpricedModel(GraphLatencyModel):
         self.check_settings(settings)
         super().__init__()
         self.settings = settings
-        self._recipe = get_recipe(self.recipe).changed(**{**self.changes, **settings})
+        self._recipe = get_recipe(self.recipe).changed(**settings)
         self._predictor = NNFormerPredictor(self._recipe, unseen="ignore")
 
     def described(self) -> dict[str, Any]:
@@ -73,32 +77,55 @@ class NNFormerUnpricedModel(GraphLatencyModel):
         return self._predictor.contents()[1]
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        if "prices" in about_of(header) and not isinstance(self, Priced):
-            raise DataError("prices of operators, which this model does not have")
         self._predictor = NNFormerPredictor.restored(header, tensors, str(self.device), unseen="ignore")
-        if self._predictor.known != self.known or self._predictor.recipe.name != self.recipe:
-            raise DataError(f"a predictor of recipe {self._predictor.recipe.name!r}, or of other operations")
 
 
-class NNFormerModel(Priced, NNFormerUnpricedModel):
-    """The same network, which learns a factor on the priced operators.
+class NNFormerModel(NNFormerReleasedModel):
+    """NN-Former with a readout of ours, recipe ``network-latency``, on the prices of operators.
 
-    The predictor in its file gives that factor.
+    It learns by what factor a network takes longer than its operators cost at the prices that :class:`CountsModel`
+    finds on the same networks. A network of a family that was never seen has known operators in unknown places: prices
+    carry over to it, and what is left to guess is a factor near one instead of the order of magnitude. The predictor in
+    its file gives that factor.
     """
 
     name = "nn-former"
+    reads = ("attributes", "shapes", "costs", "static")
+    recipe = "network-latency"
+    _prices: Floats
+
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, CountsConfig().shrinkage)
+        factors = replace(data, latency_ms=data.latency_ms / _priced_ms(data.graphs, prices))
+        super().learn(factors, seed, progress)
+        self._prices = prices
+
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        priced_ms = _priced_ms(graphs, self._prices)
+        factor, spread = super().estimate(graphs)
+        return priced_ms * factor, None if spread is None else priced_ms * spread
+
+    def _header(self) -> dict[str, Any]:
+        return {**super()._header(), "prices": self._prices.tolist()}
+
+    def _restore_header(self, header: Mapping[str, Any]) -> None:
+        super()._restore_header(header)
+        self._prices = np.array(header["prices"], np.float64)
 
 
-class NNFormerGlobalModel(NNFormerModel):
-    """All nodes attend to all: the ablation of the paper's Table 5."""
+def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
+    """Milliseconds ``(G,)`` of the operators at those prices."""
+    found: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
+    return np.maximum(found, LEAST_MS)
 
-    name = "nn-former-global"
-    changes = {"attention": "global"}  # noqa: RUF012 - never changed
 
+def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
+    """The predictor of that file, if it predicts by itself.
 
-class NNFormerReleasedModel(NNFormerUnpricedModel):
-    """The published model, of 10 million parameters, recipe ``latency``."""
-
-    name = "nn-former-released"
-    reads = ("attributes", "shapes", "static")
-    recipe = "latency"
+    Raises:
+        ConfigError: it gives only the factor of a priced latency model.
+    """
+    about = predictor.info.get("network_latency")
+    if isinstance(about, dict) and "prices" in about:
+        raise ConfigError(f"{path} is {NOT_BY_ITSELF}")
+    return predictor

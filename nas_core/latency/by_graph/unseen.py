@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 
@@ -18,7 +16,6 @@ __all__ = [
     "TRUSTED_SPREAD",
     "Ranges",
     "beyond",
-    "check_ranges",
     "extrapolation_spread",
     "ranges_of",
     "unseen_operations",
@@ -140,18 +137,3 @@ def _positions(graphs: Graphs) -> NDArray[np.float64]:
     found = np.full(len(graphs), -np.inf)
     np.fmax.at(found, np.repeat(np.arange(len(graphs)), graphs.sizes), positions)
     return np.where(found > 0, found, np.nan)
-
-
-def check_ranges(info: Mapping[str, Any]) -> None:
-    """Check the ranges of a file.
-
-    Raises:
-        DataError: there are none, or something else.
-    """
-    given = info.get("ranges")
-    if not isinstance(given, dict) or not given.keys() <= _SIZES.keys():
-        raise DataError("ranges of no sizes of networks")
-    for edges in given.values():
-        numbers = isinstance(edges, list) and len(edges) == 2 and all(type(x) in (int, float) for x in edges)
-        if not numbers or not 0 <= edges[0] <= edges[1]:
-            raise DataError(f"a range {edges!r}")

@@ -14,7 +14,7 @@ from nas_core.cli import main
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_genes.predicted import PredictedMeasurements
-from nas_core.latency.by_graph import FlopsAccessModel
+from nas_core.latency.by_graph import FlopsModel
 from nas_core.models import kind_of
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.space import get_space
@@ -28,7 +28,7 @@ CONFIG = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, source_leng
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
     data = toy_networks()
-    fitted = FlopsAccessModel().fit(data).calibrate(data)
+    fitted = FlopsModel().fit(data).calibrate(data)
     fitted.info |= {"runtime": "onnxruntime", "machine": {"device_name": "toy", "threads": 1}}
     fitted.save(path)
     return path

@@ -10,7 +10,7 @@ from safetensors import safe_open
 
 from nas_core.errors import DataError
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph import NNFormerModel, NNFormerUnpricedModel
+from nas_core.latency.by_graph import NNFormerModel, NNFormerReleasedModel
 from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.by_graph.shipped import FOLDER
 from nas_core.predictor import NNFormerPredictor
@@ -20,7 +20,7 @@ from tests.latency.by_graph.toy import toy_networks
 
 def test_an_nn_formers_file_is_a_predictors(tmp_path: Path) -> None:
     data = toy_networks(20)
-    model = NNFormerUnpricedModel(dim=16, depth=1, epochs=1).fit(data)
+    model = NNFormerReleasedModel(dim=16, depth=1, epochs=1).fit(data)
     model.save(tmp_path / "m.safetensors")
     assert NNFormerPredictor.load(tmp_path / "m.safetensors").predict(data.graphs).tolist() == pytest.approx(
         model.predict(data.graphs).tolist()

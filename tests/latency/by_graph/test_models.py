@@ -14,25 +14,13 @@ class TestFlops(NetworkModelContract):
     name = "flops"
 
 
-class TestFlopsAccess(NetworkModelContract):
-    name = "flops-access"
-
-
 class TestCounts(NetworkModelContract):
     name = "counts"
-
-
-class TestTrees(NetworkModelContract):
-    name = "trees"
 
 
 class TestGraphSage(NetworkModelContract):
     name = "graphsage"
     settings = {"dim": 32, "layers": 2, "epochs": 20, "lr": 1e-2}  # noqa: RUF012 - never changed
-
-
-class TestGraphSagePriced(TestGraphSage):
-    name = "graphsage-priced"
 
 
 class TestKernelSum(NetworkModelContract):
@@ -47,16 +35,6 @@ class TestKernelSum(NetworkModelContract):
 
 class TestNNFormer(NetworkModelContract):
     name = "nn-former"
-    settings = NN_FORMER
-
-
-class TestNNFormerUnpriced(NetworkModelContract):
-    name = "nn-former-unpriced"
-    settings = NN_FORMER
-
-
-class TestNNFormerGlobal(NetworkModelContract):
-    name = "nn-former-global"
     settings = NN_FORMER
 
 

@@ -15,7 +15,7 @@ from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel
-from nas_core.latency.by_graph.nn_former import NNFormerUnpricedModel
+from nas_core.latency.by_graph.nn_former import NNFormerModel
 from nas_core.latency.registry import load_latency_model
 from nas_core.predictor.training import telling
 from tests.devices import PRECISIONS
@@ -26,7 +26,7 @@ from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F4
 DATA = toy_networks(24)
 KINDS: dict[str, tuple[type[GraphLatencyModel], dict[str, Any]]] = {
     "graphsage": (GraphSageModel, {"dim": 16, "layers": 2, "epochs": 4, "dropout": 0.0}),
-    "nn-former": (NNFormerUnpricedModel, {"dim": 16, "depth": 1, "epochs": 2}),
+    "nn-former": (NNFormerModel, {"dim": 16, "depth": 1, "epochs": 2}),
     "ensemble": (EnsembleModel, {"epochs": 2}),
 }
 

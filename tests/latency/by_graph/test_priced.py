@@ -1,4 +1,4 @@
-"""Models that learn a factor on the priced operators."""
+"""NN-Former learns a factor on the priced operators."""
 
 from __future__ import annotations
 
@@ -7,31 +7,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.latency import latency_model, load_latency_model
 from nas_core.latency.by_graph import GraphLatencyModel
-from nas_core.latency.by_graph.priced import check_unpriced
+from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.predictor import NNFormerPredictor
-from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.metrics import mape
 from tests.latency.by_graph.toy import toy_networks
 
-BARELY = {"nn-former": {"dim": 16, "depth": 1, "epochs": 2}, "graphsage": {"dim": 16, "layers": 1, "epochs": 2}}
+BARELY = {"dim": 16, "depth": 1, "epochs": 2}
 
 
-@pytest.mark.parametrize(("priced", "plain"), [("nn-former", "nn-former-unpriced"), ("graphsage-priced", "graphsage")])
-def test_what_operators_cost_need_not_be_learned_by_the_network(priced: str, plain: str) -> None:
+def test_what_operators_cost_need_not_be_learned_by_the_network() -> None:
     train, test = toy_networks(60).out_of_domain("mixed")
-    settings = BARELY[priced.removesuffix("-priced")]
     errors = {
-        kind: mape(latency_model(kind, "graph")(**settings).fit(train).predict(test.graphs), test.latency_ms)
-        for kind in (priced, plain)
+        kind: mape(latency_model(kind, "graph")(**BARELY).fit(train).predict(test.graphs), test.latency_ms)
+        for kind in ("nn-former", "nn-former-released")
     }
-    assert errors[priced] < 10 < 20 < errors[plain]
+    assert errors["nn-former"] < 10 < 20 < errors["nn-former-released"]
 
 
 def fitted(kind: str) -> GraphLatencyModel:
-    return latency_model(kind, "graph")(**BARELY["nn-former"]).fit(toy_networks(30))
+    return latency_model(kind, "graph")(**BARELY).fit(toy_networks(30))
 
 
 def test_the_network_predicts_a_factor_and_the_file_has_the_prices(tmp_path: Path) -> None:
@@ -50,24 +47,6 @@ def test_the_factor_alone_is_no_prediction(tmp_path: Path) -> None:
     model.save(path)
     with pytest.raises(ConfigError, match="not a predictor by itself; use it with 'nas-ext latency predict'"):
         check_unpriced(NNFormerPredictor.load(path), path)
-    plain = fitted("nn-former-unpriced")
+    plain = fitted("nn-former-released")
     plain.save(path)
     assert check_unpriced(NNFormerPredictor.load(path), path).fitted
-    whole, tensors = read_artifact(path, ("nn-former",))
-    header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
-    header["info"]["network_latency"]["prices"] = [1.0] * 97
-    write_artifact(path, "nn-former", header, tensors)
-    with pytest.raises(DataError, match="prices of operators, which this model does not have"):
-        load_latency_model(path, "graph")
-
-
-@pytest.mark.parametrize("prices", [[1.0], [-1.0] * 97, ["1.0"] * 97, [1e308] * 97, None])
-def test_altered_prices_are_refused(prices: object, tmp_path: Path) -> None:
-    path = tmp_path / "m.safetensors"
-    fitted("nn-former").save(path)
-    whole, tensors = read_artifact(path, ("nn-former",))
-    header = {key: value for key, value in whole.items() if key not in ("format", "version", "kind")}
-    header["info"]["network_latency"]["prices"] = prices
-    write_artifact(path, "nn-former", header, tensors)
-    with pytest.raises(DataError, match="the latency model is damaged"):
-        load_latency_model(path, "graph")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nas_core.graph import GraphError, Graphs
-from nas_core.latency.by_graph import CountsModel, FlopsAccessModel
-from nas_core.latency.by_graph.prices import KINDS, costs_by_kind, relative_nnls, shrunk_prices
+from nas_core.latency.by_graph import CountsModel, FlopsModel
+from nas_core.latency.by_graph.price_list import KINDS, costs_by_kind, relative_nnls, shrunk_prices
 from tests.latency.by_graph.toy import CONV, MATMUL, MS_PER_GFLOP, toy_graph, toy_networks
 
 
@@ -43,5 +43,5 @@ def test_prices_are_found_and_unseen_kinds_cost_what_others_do() -> None:
 def test_an_unseen_kind_is_not_free() -> None:
     data = toy_networks(60)
     graph = toy_graph(np.random.default_rng(1), (5,), nodes=12)
-    by_all = FlopsAccessModel().fit(data).predict([graph])[0]
+    by_all = FlopsModel().fit(data).predict([graph])[0]
     assert CountsModel().fit(data).predict([graph])[0] > 0.3 * by_all
