@@ -67,8 +67,8 @@ def searches(
 
 def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
     from nas_core.report import read_run, watch_report, write_report
-    from nas_core.report.search.genes import finalists_text
-    from nas_core.report.search.progress import LONGEST_S
+    from nas_core.report.run import damaged, finalists_text
+    from nas_core.report.search_page import LONGEST_S
 
     if not 0 < every_s <= LONGEST_S:
         raise ConfigError(f"--every is {every_s:g}; expected seconds above 0, at most {LONGEST_S}")
@@ -80,17 +80,20 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
             raise typer.Exit(EXIT_INTERRUPTED) from None
     found = read_run(run)
     if found.finalists:
-        typer.echo(finalists_text(found))
+        with damaged(run):
+            typer.echo(finalists_text(found))
     if not watch:
         typer.echo(f"wrote {write_report(run, train_log, every_s)}")
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
     from nas_core.report import comparison_table, read_run, write_comparison
+    from nas_core.report.run import damaged
 
     page = folders[0] / _COMPARISON if out is None else new_output(out, ".html", "page", force)
-    typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
-    typer.echo(f"wrote {write_comparison(folders, page)}")
+    with damaged(folders[0].parent):
+        typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
+        typer.echo(f"wrote {write_comparison(folders, page)}")
 
 
 @app.command("architecture", short_help="The layers of architectures, and a picture of them.")

@@ -12,7 +12,7 @@ from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
-__all__ = ["architecture_picture", "kinds_among", "layers_of", "layers_table"]
+__all__ = ["architecture_picture", "kinds_among", "layers_table"]
 
 _UNKNOWN = "#6d6d6d"
 _ROW, _STRIP = 1.55, 0.42
@@ -42,18 +42,6 @@ def _check(name: str, values: Sequence[Any]) -> None:
         raise ArchitectureError(f"gene {name!r} mixes numbers and names, or has none; expected one of both")
     if not all(abs(value) <= _LARGEST for value in numbers):
         raise ArchitectureError(f"gene {name!r} has a number beyond {_LARGEST:g}, which cannot be shown; correct it")
-
-
-def layers_of(genes: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Side -> gene -> a value per layer: as the genes stand, and as the network's kind shows them.
-
-    Raises:
-        ArchitectureError: a network without layers.
-    """
-    from nas_core.models.kind import layered_genes
-
-    architecture = Architecture(genes)
-    return layered_genes(architecture), _layers(architecture)
 
 
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:

@@ -16,18 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Mark",
-    "agreement",
     "bars",
     "curves",
     "figure_of",
-    "fronts",
-    "limit_lines",
-    "name_places",
+    "lines",
+    "pairs",
     "pareto",
     "pareto_front",
     "png",
-    "progress",
-    "scores",
+    "squares",
     "whole_numbers",
 ]
 
@@ -52,11 +49,6 @@ _STYLE = {
     "figure.dpi": 160,
 }
 _WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
-_NUMBER, _LETTER, _LINE = 0.07, 0.011, 0.06
-"""Parts of a picture's width that the number of a limit and a letter take at most, and of its height a line of text."""
-_PLACES = (("bottom", "left"), ("top", "right"), ("bottom", "right"), ("top", "left"))
-"""Places of a name next to its point. The first one is preferred: a front of two minimised values leaves room there."""
-_BOX = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
 _BAR, _AROUND = 0.17, 1.0
 """Inches of a bar, and of all that is above and below the bars."""
 
@@ -87,33 +79,19 @@ def pareto(
             _cloud(axes, evaluated, _DOTS, f"evaluated ({len(evaluated)})")
             front = pareto_front(evaluated, maximised)
             _steps(axes, front, COLOURS[0], f"Pareto front ({len(front)})")
-        lines = limit_lines(limits, [*(x for x, _ in evaluated), *limits])
-        for index, (limit, line) in enumerate(lines):
-            axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1, label=None if index else "limit")
-            axes.annotate(
-                f"{limit:g}", (limit, 1), (3, -2 - 10 * line), xycoords=("data", "axes fraction"),
-                textcoords="offset points", color=COLOURS[1], fontsize=8, va="top", bbox=_BOX,
-            )  # fmt: skip
-        _label(axes, marks, evaluated, legend="finalists")
+        for limit in limits:
+            axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1)
+            axes.annotate(f"{limit:g}", (limit, 1), (3, -10), xycoords=("data", "axes fraction"),
+                          textcoords="offset points", color=COLOURS[1], fontsize=8)  # fmt: skip
+        if marks:
+            x, y = [mark.x for mark in marks], [mark.y for mark in marks]
+            axes.scatter(x, y, s=60, facecolor="none", edgecolor=COLOURS[1], linewidth=1.8, zorder=5, label="finalists")
+        for mark in marks:
+            axes.annotate(mark.name, (mark.x, mark.y), (6, 6), textcoords="offset points", fontsize=9, zorder=6)
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.13, y=0.12)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside upper center", ncols=4, fontsize=9)
-        return png(figure)
-
-
-def fronts(
-    series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str, maximised: bool = False
-) -> bytes:
-    """What several searches evaluated and the front of each, in the same axes; as :func:`pareto`."""
-    with _picture(_WIDE) as (figure, axes):
-        for (name, points), colour in zip(series.items(), _cycle(), strict=False):
-            if points:
-                _cloud(axes, points, colour, None)
-                _steps(axes, pareto_front(points, maximised), colour, f"{name} ({len(points)})")
-        axes.set(xlabel=x_label, ylabel=y_label)
-        if axes.get_legend_handles_labels()[0]:
-            figure.legend(loc="outside upper center", ncols=3, fontsize=9)
         return png(figure)
 
 
@@ -126,47 +104,6 @@ def _steps(axes: Axes, front: Sequence[tuple[float, float]], colour: str, label:
     x, y = zip(*front, strict=True)
     axes.step(x, y, where="post", color=colour, linewidth=1.6, label=label)
     axes.scatter(x, y, s=20, color=colour, zorder=3)
-
-
-def agreement(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str = "ms") -> bytes:
-    """Predicted against measured, with the diagonal; the legend gives each group's mean absolute error in percent.
-
-    Args:
-        groups: name -> (predicted, measured), of equal lengths and above 0.
-    """
-    with _picture(_HALF) as (figure, axes):
-        shown = {name: np.array(pair, dtype=float) for name, pair in groups.items() if len(pair[0])}
-        for (name, (predicted, measured)), colour in zip(shown.items(), COLOURS, strict=False):
-            error = float(np.mean(np.abs(predicted / measured - 1)) * 100)
-            label = f"{name} ({len(predicted)}): MAPE {error:.1f} %"
-            axes.scatter(measured, predicted, s=26, color=colour, alpha=0.8, linewidths=0, label=label, zorder=3)
-        if shown:
-            low = min(float(pair.min()) for pair in shown.values()) * 0.95
-            high = max(float(pair.max()) for pair in shown.values()) * 1.05
-            axes.plot([low, high], [low, high], color="#8b939c", linewidth=1, zorder=2)
-            axes.set(xlim=(low, high), ylim=(low, high))
-            axes.legend(loc="upper left", fontsize=9)
-        axes.set(xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
-        axes.set_aspect("equal")
-        return png(figure)
-
-
-def progress(
-    series: Mapping[str, Sequence[float]], y_label: str = "best validation loss so far", maximised: bool = False
-) -> bytes:
-    """The best value so far over the evaluations, one line per search; failed evaluations (NaN) change nothing."""
-    better = np.fmax if maximised else np.fmin
-    with _picture(_HALF) as (figure, axes):
-        for (name, values), colour in zip(series.items(), _cycle(), strict=False):
-            if len(values):
-                best = better.accumulate(np.array(values, dtype=float))
-                axes.step(np.arange(1, len(best) + 1), best, where="post", color=colour, linewidth=1.6, label=name)
-                axes.scatter(len(best), best[-1], s=16, color=colour, zorder=3)  # one evaluation makes no line
-        axes.set(xlabel="evaluations of this search", ylabel=y_label)
-        whole_numbers(axes.xaxis)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="upper right", fontsize=9)
-        return png(figure)
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
@@ -211,88 +148,6 @@ def curves(
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize=9)
         return png(figure)
-
-
-def scores(marks: Sequence[Mark], x_label: str = "measured latency (ms)", y_label: str = "score") -> bytes:
-    """Named points, better towards the upper left, joined in the order of x."""
-    with _picture(_HALF) as (figure, axes):
-        ordered = sorted(marks, key=lambda mark: mark.x)
-        axes.plot([m.x for m in ordered], [m.y for m in ordered], color=_GREY, linewidth=1.2, zorder=2)
-        _label(axes, marks, below=True)
-        axes.set(xlabel=x_label, ylabel=y_label)
-        axes.margins(x=0.16, y=0.14)
-        return png(figure)
-
-
-def limit_lines(limits: Sequence[float], costs: Sequence[float]) -> list[tuple[float, int]]:
-    """Return the limits, ascending, each with the line below the upper edge in which its number covers no other one.
-
-    Args:
-        costs: what the axis shows.
-    """
-    width = _NUMBER * (max(costs) - min(costs)) if costs else 0.0
-    ends: list[float] = []
-    lines = []
-    for limit in sorted(limits):
-        line = next((line for line, end in enumerate(ends) if end <= limit), len(ends))
-        ends[line : line + 1] = [limit + width]
-        lines.append((limit, line))
-    return lines
-
-
-def name_places(
-    marks: Sequence[tuple[str, float, float]], points: Sequence[tuple[float, float]]
-) -> list[tuple[str, str] | None]:
-    """Return where the name of each mark stands, such as ``("bottom", "left")``.
-
-    A name stays in the picture and covers no other name. Where there is no such place, or no name, it is None.
-
-    Args:
-        marks: ``(name, x, y)`` of each.
-        points: what the picture shows.
-    """
-    corner = np.min(points, axis=0) if len(points) else np.zeros(2)
-    size = np.ptp(points, axis=0) if len(points) else np.ones(2)
-    size[size == 0] = 1.0
-    taken: list[tuple[float, float, float, float]] = []
-    places: list[tuple[str, str] | None] = []
-    for name, *at in marks:
-        x, y = (np.array(at) - corner) / size
-        places.append(None)
-        for place in _PLACES if name else ():
-            left = x - _LETTER * len(name) if place[1] == "left" else x
-            low = y - _LINE if place[0] == "bottom" else y
-            box = left, left + _LETTER * len(name), low, low + _LINE
-            free = all(box[1] <= a or b <= box[0] or box[3] <= c or d <= box[2] for a, b, c, d in taken)
-            if free and box[0] >= -_LINE and box[1] <= 1 + _LINE and box[3] <= 1:
-                taken.append(box)
-                places[-1] = place
-                break
-    return places
-
-
-def _label(
-    axes: Axes,
-    marks: Sequence[Mark],
-    points: Sequence[tuple[float, float]] = (),
-    below: bool = False,
-    legend: str | None = None,
-) -> None:
-    """Points with their names, straight ``below`` or where they cover no other name."""
-    if not marks:
-        return
-    x, y = [m.x for m in marks], [m.y for m in marks]
-    axes.scatter(x, y, s=60, facecolor="white", edgecolor=COLOURS[1], linewidth=1.8, zorder=5, label=legend)
-    places = name_places([(mark.name, mark.x, mark.y) for mark in marks], points)
-    for mark, place in zip(marks, places, strict=True):
-        if not (mark.name if below else place):
-            continue
-        up, right = (False, False) if below or place is None else (place[0] == "top", place[1] == "right")
-        axes.annotate(
-            mark.name, (mark.x, mark.y), (0, -9) if below else (6 if right else -6, 6 if up else -6),
-            ha="center" if below else "left" if right else "right", va="bottom" if up else "top",
-            textcoords="offset points", fontsize=9, zorder=6, bbox=_BOX,
-        )  # fmt: skip
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
@@ -343,3 +198,99 @@ def png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
+
+
+_SIDE, _SQUARE = 0.42, 1.5
+"""Inches of a cell, and of what is beside the cells of a square."""
+_SMALL = 0.1
+"""Numbers that are all below this are written with three places."""
+_ABREAST = 4
+"""Panels of curves in a row, at most."""
+_WRITTEN = 12
+"""Squares of more names have no numbers in their cells."""
+
+
+def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], label: str) -> bytes:
+    """A square of colours for each panel, on one scale from 0, with the numbers in the cells where there is room.
+
+    Args:
+        panels: title -> a row for each name, with a value for each name.
+    """
+    grids = {title: np.array(values, dtype=float) for title, values in panels.items()}
+    highest = max(float(grid.max()) for grid in grids.values()) or 1.0
+    places = 2 if highest >= _SMALL else 3
+    side = _SIDE * len(names) + _SQUARE
+    with figure_of((side * len(grids) + 0.8, side)) as figure:
+        every = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
+        for axes, (title, grid) in zip(every, grids.items(), strict=True):
+            drawn = axes.imshow(grid, vmin=0.0, vmax=highest, cmap="YlGnBu")
+            axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
+            axes.set_yticks(range(len(names)), names, fontsize=8)
+            axes.set_title(title, fontsize=10)
+            axes.grid(visible=False)
+            for (row, column), value in np.ndenumerate(grid) if len(names) <= _WRITTEN else ():
+                ink = "white" if value > 0.6 * highest else "black"
+                axes.text(column, row, f"{value:.{places}f}", ha="center", va="center", fontsize=7, color=ink)
+        figure.colorbar(drawn, ax=list(every), label=label, shrink=0.8)
+        return png(figure)
+
+
+def pairs(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, equal: bool = True
+) -> bytes:
+    """Points of two values, one colour for each series.
+
+    Args:
+        series: legend -> (x, y), of equal lengths.
+        equal: whether the two would be equal at best; the line on which they are is drawn then.
+    """
+    with figure_of((5.6, 4.8)) as figure:
+        axes = figure.subplots()
+        if equal:
+            every = np.concatenate([np.ravel(values) for values in series.values()]).astype(float)
+            low, high = float(every.min()), float(every.max())
+            margin = 0.06 * (high - low) or 0.5
+            ends = [low - margin, high + margin]
+            axes.plot(ends, ends, color="#8b939c", linewidth=1, zorder=2)
+        for index, (name, (x, y)) in enumerate(series.items()):
+            colour = COLOURS[index % len(COLOURS)]
+            axes.scatter(x, y, s=26, color=colour, alpha=0.85, linewidths=0, label=name, zorder=3)
+        axes.set(xlabel=x_label, ylabel=y_label)
+        figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+        return png(figure)
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    levels: Mapping[str, float],
+    x_label: str,
+    y_label: str,
+    level_label: str = "",
+) -> bytes:
+    """Curves on the same axes, a panel for each thing, one colour for each series, with a level as a dashed line.
+
+    Args:
+        panels: title -> legend -> (x, y), of equal lengths.
+        levels: title -> the value of its level; a title without one has none.
+    """
+    across = min(_ABREAST, len(panels))
+    down = -(-len(panels) // across)
+    names = dict.fromkeys(name for curves in panels.values() for name in curves)
+    shown = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+    with figure_of((1.4 + 2.9 * across, 1.2 + 2.3 * down)) as figure:
+        grid = figure.subplots(down, across, squeeze=False, sharex=True)
+        legend: dict[str, Any] = {}
+        for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+            for name, (x, y) in curves.items():
+                (legend[name],) = axes.plot(x, y, color=shown[name], linewidth=1.5, marker="o", markersize=3)
+            if title in levels:
+                drawn = axes.axhline(levels[title], color="#8b939c", linewidth=1.2, linestyle=(0, (4, 3)))
+                if level_label:
+                    legend[level_label] = drawn
+            axes.set_title(title, fontsize=10)
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_visible(False)
+        figure.supxlabel(x_label, fontsize=10)
+        figure.supylabel(y_label, fontsize=10)
+        figure.legend(list(legend.values()), list(legend), loc="outside upper center", ncols=3, fontsize=9)
+        return png(figure)

@@ -1,20 +1,7 @@
-"""What lies behind the points of a page's figures, for any page: architectures, networks, predictors.
+"""Rows behind the points of a page's figures: architectures, networks, records.
 
-A page (:meth:`nas_core.report.Page.points`) takes :class:`Points`: rows that figures refer to by their numbers, from 0.
-A figure says which row stands behind each of its points in a trace's ``customdata``: a list (no array) of such numbers,
-None for points without one. The page then shows a row when its point is pointed at, lists all rows in a table that can
-be sorted and filtered, and shows in full the one that is selected there or in a figure. Ranges of parallel coordinates
-filter the rows that their ``customdata`` names. The page's script knows of a row only this:
-
-- ``key``: the row's name in the page's address (``page.html#a=KEY``) and, without a ``title``, for people;
-- ``values``: in the order of :attr:`Points.fields`, a number, a text or None; the columns of the table;
-- ``about``: sentences; ``facts``: further names and values, for what is selected alone;
-- ``genes``: of an architecture, those with a value per layer as lists; shown as tables and drawn;
-- ``drawing``: side -> name -> a value per layer, where another drawing than that of the genes is wanted, or where there
-  are no genes. Numbers are drawn as bars, words as coloured cells with letters (:attr:`Points.kinds`).
-
-Rows without genes and without a drawing have neither. What a row lacks is left out of the file, which stays small with
-hundreds of rows.
+A trace's ``customdata`` holds a row's number, from 0, for each of its points. The page shows the row when its point is
+pointed at, lists all rows in a table, and shows one row, or two side by side, in full.
 """
 
 from __future__ import annotations
@@ -27,24 +14,22 @@ from nas_core.space.architecture import FORMAT, VERSION
 
 __all__ = ["ARCHITECTURE_FILE", "Field", "Points", "Row"]
 
-Value = float | str | None
-Sides = Mapping[str, Mapping[str, Sequence[Any]]]
 ARCHITECTURE_FILE = {"summary": "As an architecture file", "head": {"format": FORMAT, "version": VERSION}}
 """:attr:`Points.file` of architectures."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A value that rows have: a column of the table, and a line of what is shown of one row."""
+    """A value of each row: a column of the table."""
 
     title: str
     unit: str = ""
     digits: int | None = None
-    """Decimals of numbers; None for four significant digits."""
+    """Decimals of numbers; None: four significant digits."""
 
     @staticmethod
     def of(title: str, unit: str, spec: str) -> Field:
-        """A field whose numbers have the decimals of a format such as ``.3f``."""
+        """Return a field whose numbers have the decimals of a format such as ``.3f``."""
         return Field(title, unit, int(spec[1:-1]) if spec.startswith(".") and spec.endswith("f") else None)
 
 
@@ -53,27 +38,27 @@ class Row:
     """One thing behind points of figures."""
 
     key: str
-    values: Sequence[Value] = ()
+    """Name in the page's address and, without a ``title``, for people."""
+    values: Sequence[float | str | None] = ()
+    """In the order of :attr:`Points.fields`."""
     title: str = ""
     about: Sequence[str] = ()
+    """Sentences."""
     facts: Mapping[str, str] = field(default_factory=dict)
+    """Names and values that are shown of a selected row alone."""
     genes: Mapping[str, Any] = field(default_factory=dict)
-    drawing: Sides = field(default_factory=dict)
+    """Genes of an architecture; those of layers are lists."""
 
     @property
     def content(self) -> dict[str, Any]:
-        """The row in the form in which the page holds it."""
-        values = [value if value != "" else None for value in self.values]
-        while values and values[-1] is None:
-            values.pop()
-        told = {
+        """The row as JSON."""
+        optional = {
             "title": self.title,
             "about": list(filter(None, self.about)),
-            "facts": [[name, value] for name, value in self.facts.items()],
+            "facts": dict(self.facts),
             "genes": dict(self.genes),
-            "drawing": {side: dict(genes) for side, genes in self.drawing.items()},
         }
-        return {"key": self.key, "values": values, **{name: value for name, value in told.items() if value}}
+        return {"key": self.key, "values": list(self.values), **{name: v for name, v in optional.items() if v}}
 
 
 @dataclass(frozen=True)
@@ -83,22 +68,22 @@ class Points:
     fields: Sequence[Field]
     rows: Sequence[Row]
     noun: str = "architecture"
-    """What a row is, in the singular."""
+    """A row's noun, in the singular."""
     shown: Sequence[str] = ()
-    """Genes that are worth showing, in this order; the others are called fixed."""
+    """Genes that are shown, in this order."""
     kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Word -> (colour ``#rrggbb``, letter) in drawings; other words are grey, with their first letter."""
+    """Word -> (colour ``#rrggbb``, letter) of values of genes."""
     file: Mapping[str, Any] = field(default_factory=dict)
-    """``summary``, a line for people, and ``head``: what stands before the genes in an architecture's file."""
+    """``summary``, a line for people, and ``head``: what precedes the genes in an architecture's file."""
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the page's script reads."""
+        """The JSON that the page's script reads."""
         return {
             "noun": self.noun,
             "fields": [{"title": one.title, "unit": one.unit, "digits": one.digits} for one in self.fields],
-            "shown": list(self.shown),
-            "kinds": {word: list(kind) for word, kind in self.kinds.items()},
-            "file": dict(self.file),
+            "genes": list(self.shown),
+            "letters": {word: list(kind) for word, kind in self.kinds.items()},
+            "file": dict(self.file) or None,
             "rows": [row.content for row in self.rows],
         }

@@ -1,4 +1,4 @@
-"""Tables as plain text and as CSV; the HTML of :mod:`nas_core.report.page.html` is made from the same object."""
+"""Tables as plain text and as CSV; pages show the same object."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _search(
     strategy_options: Mapping[str, Any],
 ) -> None:
     from nas_core.report import read_run
-    from nas_core.report.search.genes import finalists_text
+    from nas_core.report.run import finalists_text
     from nas_core.search.executor import SubmititExecutor
     from nas_core.search.placements import placements as compared_placements
     from nas_core.search.remeasure import remeasure

@@ -10,8 +10,7 @@ from typing import Any
 from nas_core import __version__
 from nas_core.files import make_folder, real_path, write_atomic, write_json
 from nas_core.report import Column, Page, Table
-from nas_core.report.compared import lines, pairs, squares
-from nas_core.report.plots import bars
+from nas_core.report.plots import bars, lines, pairs, squares
 from nas_core.studies import Bars, Lines, Measure, Squares, Study, StudyResult, Subject
 from nas_core.studies.result import Picture
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.report.figures import Figure, cloud, figure
 from nas_core.report.measured.collection import Collection, Floats
 from nas_core.report.measured.judged import Judged
-from nas_core.report.measured.style import Figure, figure, mark, span
 
 __all__ = ["BAND", "agreement", "calibration", "drift", "repeats", "sizes"]
 
@@ -29,7 +29,7 @@ def sizes(collection: Collection, name: str, title: str) -> Figure:
     for index, family in enumerate(collection.families):
         own = [place for place in collection.of(family) if np.isfinite(x[place])]
         if own:
-            data.append(_cloud(family, x[own], y[own], own, index))
+            data.append(cloud(family, x[own], y[own], own, index))
     made = figure(data, title, "measured latency (ms)", 520, log_x=_wide(x), log_y=_wide(y))
     return made
 
@@ -39,7 +39,7 @@ def agreement(judged: Judged, numbers: Sequence[int], unit: str, relative: bool 
     pale."""
     everything = np.concatenate([judged.measured, judged.predicted])
     log = relative and _wide(everything)
-    low, high = span(everything, log)
+    low, high = _span(everything, log)
     ends = np.geomspace(low, high, 40) if log else np.linspace(low, high, 40)
     data: list[dict[str, Any]] = []
     if relative:
@@ -56,7 +56,7 @@ def agreement(judged: Judged, numbers: Sequence[int], unit: str, relative: bool 
     families = list(dict.fromkeys(judged.families.tolist()))
     for index, family in enumerate(families):
         own = np.flatnonzero(judged.families == family)
-        trace = _cloud(family, judged.measured[own], judged.predicted[own], place[own].tolist(), index)
+        trace = cloud(family, judged.measured[own], judged.predicted[own], place[own].tolist(), index)
         if judged.held_out and judged.learned is not None:
             trace["marker"]["opacity"] = [0.22 if known else 0.9 for known in judged.learned[own]]
         if judged.spreads and len(judged.measured) <= _MOST_BARS:
@@ -95,7 +95,7 @@ def repeats(collection: Collection) -> Figure:
     for index, family in enumerate(collection.families):
         own = [place for place in collection.of(family) if np.isfinite(errors[place])]
         if own:
-            data.append(_cloud(family, errors[own], times[own], own, index))
+            data.append(cloud(family, errors[own], times[own], own, index))
             if len(collection.families) > 1:
                 data[-1]["y"] = [family] * len(own)
     if len(collection.families) == 1:
@@ -117,14 +117,6 @@ def calibration(shares: Mapping[float, float]) -> Figure:
     return figure(data, "expected inside the range (%)", "found inside (%)", 400)
 
 
-def _cloud(family: str, x: Floats, y: Floats, numbers: Sequence[int], index: int) -> dict[str, Any]:
-    colour, symbol = mark(index)
-    return {
-        "type": "scatter", "mode": "markers", "name": f"{family} ({len(numbers)})", "customdata": list(numbers),
-        "marker": {"size": 8, "color": colour, "symbol": symbol, "opacity": 0.8}, **_plain({"x": x, "y": y}),
-    }  # fmt: skip
-
-
 def _wide(values: NDArray[np.float64]) -> bool:
     good = values[np.isfinite(values)]
     return bool(len(good) and good.min() > 0 and good.max() > _WIDE * good.min())
@@ -132,3 +124,12 @@ def _wide(values: NDArray[np.float64]) -> bool:
 
 def _plain(axes: Mapping[str, Any]) -> dict[str, list[float]]:
     return {name: [float(value) for value in values] for name, values in axes.items()}
+
+
+def _span(values: Floats, log: bool) -> tuple[float, float]:
+    """The ends of an axis that holds these values with some room."""
+    low, high = float(values.min()), float(values.max())
+    if log:
+        return low / 1.15, high * 1.15
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - room, high + room

@@ -8,7 +8,7 @@ import numpy as np
 
 from nas_core.files import real_path
 from nas_core.latency.by_genes.drift import running_median
-from nas_core.report import plots
+from nas_core.report.figures import bars
 from nas_core.report.measured import figures
 from nas_core.report.measured.collection import Collection, Floats
 from nas_core.report.measured.judged import ALL, AVERAGE
@@ -16,8 +16,7 @@ from nas_core.report.measured.model_of import AgainstModel, against_model, opene
 from nas_core.report.measured.reading import read_collection
 from nas_core.report.measured.rows import points_of
 from nas_core.report.measured.tables import error_table, family_table, worst_table
-from nas_core.report.page import interactive
-from nas_core.report.page.html import Page
+from nas_core.report.page import Page
 from nas_core.report.tables import Table
 
 __all__ = ["write_latency_report"]
@@ -103,7 +102,6 @@ def _add_agreement(page: Page, against: AgainstModel) -> None:
         "A point for each. On the line prediction and measurement are equal, in the band they differ by at most 10 %."
         + (" Vertical lines: the model's spread, one standard deviation." if judged.spreads else "")
         + " A click shows what is behind a point.",
-        plots.agreement(judged.groups),
     )
 
 
@@ -124,7 +122,7 @@ def _add_errors(page: Page, collection: Collection, against: AgainstModel) -> Ta
         if judged.spreads:
             shares["within the spread"] = {row["family"]: row["inside"] for row in families}
         for series, title in ((errors, "mean error (%)"), (shares, "share of networks (%)")):
-            page.plot(interactive.bars(series, title), f"{title} by family", "", plots.bars(series, title))
+            page.plot(bars(series, title), f"{title} by family")
     page.heading("Where it is wrong most")
     page.table(worst_table(collection, against))
     return table
@@ -170,11 +168,7 @@ def _add_noise(page: Page, collection: Collection, against: AgainstModel | None)
         "how much slower than usual the machine was over the collection",
         "The line is the reference. Points: how much longer each took than with the drift divided out. Where points"
         " leave the line, something slowed only one of the two.",
-        plots.curves(
-            {"reference": (list(range(1, len(state) + 1)), state.tolist())},
-            f"{collection.what} in their order", "slower than usual (%)",
-        ),
-    )  # fmt: skip
+    )
     if np.isfinite(collection.values("error_percent")).sum() > 1:
         page.plot(
             figures.repeats(collection),

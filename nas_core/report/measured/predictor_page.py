@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.files import real_path
-from nas_core.report import plots
+from nas_core.report.figures import bars
 from nas_core.report.measured import figures
 from nas_core.report.measured.graph_drawing import graph_lines
 from nas_core.report.measured.judged import ALL
 from nas_core.report.measured.judged_records import JudgedRecords
-from nas_core.report.page import interactive
-from nas_core.report.page.html import Page
+from nas_core.report.page import Page
+from nas_core.report.plots import COLOURS
 from nas_core.report.points import Field, Points, Row
 from nas_core.report.tables import Column, Table
 
@@ -41,14 +41,12 @@ def write_predictor_report(found: JudgedRecords, path: str | Path) -> Table:
     page.table(table)
     page.paragraph(_legend(found))
     page.heading("Predicted against measured")
-    still = plots.agreement(judged.groups, found.target) if found.relative else None
     page.plot(
         figures.agreement(judged, range(len(judged.measured)), found.target, relative=False),
         "predicted against known value of each record",
         "A point for each record; on the line both are equal."
         + (" Vertical lines: the predictor's spread, one standard deviation." if judged.spreads else "")
         + " A click shows the graph behind a point.",
-        still,
     )
     first = found.worst(1)[0]
     page.points(_points(found), first)
@@ -57,7 +55,7 @@ def write_predictor_report(found: JudgedRecords, path: str | Path) -> Table:
         errors = {"mean absolute error": {row["family"]: row["mae"] for row in rows}}
         orders = {"Kendall's tau": {row["family"]: row["tau"] or 0.0 for row in rows}}
         for series, title in ((errors, f"mean absolute error ({found.target})"), (orders, "Kendall's tau")):
-            page.plot(interactive.bars(series, title), f"{title} by {found.by}", "", plots.bars(series, title))
+            page.plot(bars(series, title), f"{title} by {found.by}")
     if judged.spreads:
         page.heading("Whether its spread can be trusted")
         page.plot(
@@ -201,10 +199,10 @@ def _points(found: JudgedRecords) -> Points:
         names = [found.operation(op) for op in graph.ops.tolist()]
         told = {name: str(value) for name, value in note.items() if name not in (found.by, found.target)}
         facts = {**told, "operations": str(len(graph)), "edges": str(len(graph.edges))}
-        drawing = {"": {"operation": names}} if len(names) <= _MOST_DRAWN else {}
+        genes = {"operation": names} if len(names) <= _MOST_DRAWN else {}
         told = {**facts, **graph_lines(graph, found.operation)}
-        rows.append(Row(f"{place + 1}", values, about=about, facts=told, drawing=drawing))
-    return Points(fields, rows, "record", kinds=_kinds(found))
+        rows.append(Row(f"{place + 1}", values, about=about, facts=told, genes=genes))
+    return Points(fields, rows, "record", ("operation",), _kinds(found))
 
 
 def _kinds(found: JudgedRecords) -> dict[str, tuple[str, str]]:
@@ -215,7 +213,7 @@ def _kinds(found: JudgedRecords) -> dict[str, tuple[str, str]]:
     for place, name in enumerate(names):
         number = first[:place].count(first[place]) + 1
         letter = f"{first[place]}{number}" if first.count(first[place]) > 1 else first[place]
-        kinds[name] = (plots.COLOURS[place % len(plots.COLOURS)], letter)
+        kinds[name] = (COLOURS[place % len(COLOURS)], letter)
     return kinds
 
 

@@ -13,7 +13,7 @@ from nas_core.latency.by_genes import LatencyDataset
 from nas_core.latency.protocol import Measurement
 from nas_core.report import read_run
 from nas_core.report.measured.reading import read_collection
-from nas_core.report.search.facts import facts_of, fingerprints_of
+from nas_core.report.run import facts_of, fingerprints_of
 from nas_core.search.remeasure import remeasure
 from nas_core.space import get_space
 from tests.cli.searching import SPACE as SMALL_SPACE
@@ -41,20 +41,6 @@ def test_a_page_says_precision_graphs_and_clocks_once(tmp_path: Path) -> None:
     assert found.facts["clocks of the device"] == "processors 1,200 to 1,980 MHz (unknown)"
     (told,) = [warning for warning in found.warnings if "clocks" in warning]
     assert "1 of 2 were made while the device was throttled (sw_power_cap)" in told and "1,200 to 1,980 MHz" in told
-
-
-def test_a_file_of_an_earlier_release_is_of_plain_passes_and_goes_on(tmp_path: Path) -> None:
-    measured_file(tmp_path / "a.jsonl", [{}, {}])
-    assert (
-        "clock_state" not in (tmp_path / "a.jsonl").read_text()
-        and "precision" not in (tmp_path / "a.jsonl").read_text()
-    )
-    found = LatencyDataset.read(tmp_path / "a.jsonl")
-    found.must_match(
-        SPACE, {**found.settings, "timing": {**TIMING, "precision": "fp32", "cuda_graphs": False}}, found.machine
-    )
-    facts = read_collection(tmp_path / "a.jsonl").facts
-    assert "precision" not in facts and "passes" not in facts
 
 
 def test_a_search_says_its_precision_and_its_device(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.errors import ArchitectureError, ConfigError
 from nas_core.report import read_run, write_report
-from nas_core.report.search.given import given_table
+from nas_core.report.search_page import given_table
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from nas_core.search.placements import placements
 from nas_core.space import Architecture, SearchSpace, get_space, language_space

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import DataError
+from nas_core.errors import DataError, NasExtError
 from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml, real_path
-from nas_core.report.search.checks import is_evaluation, is_finalist, wrong_note, wrong_setting
 from nas_core.report.tables import Column, Table, describe
+from nas_core.search.engine import GIVEN
 from nas_core.search.metrics import Metric, metric_named
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace, space_from_dict
 
-__all__ = ["SearchRun", "finalists_table", "limit_label", "read_run"]
+__all__ = [
+    "SearchRun",
+    "damaged",
+    "facts_of",
+    "finalists_table",
+    "finalists_text",
+    "fixed_genes",
+    "limit_label",
+    "limit_notes",
+    "machine_of",
+    "read_run",
+    "searched_genes",
+    "started",
+    "told_apart",
+    "took",
+]
 
 _NEGATED = "-"
 """In front of a metric's name: its negative, which a search minimises where larger is better."""
@@ -170,12 +187,6 @@ class SearchRun:
             series.setdefault(str(evaluation["search"]), []).append(math.nan if value is None else value)
         return series
 
-    def agreement(self) -> tuple[list[float], list[float]]:
-        """Predicted and measured latency of the finalists that were measured, in ms."""
-        told = [[self.value(f[part], "latency_ms") for part in ("metrics", "measured")] for f in self.finalists]
-        known = [(p, m) for p, m in told if p and m]
-        return [p for p, _ in known], [m for _, m in known]
-
 
 def read_run(folder: str | Path) -> SearchRun:
     """Read a run folder; a search that has not ended yet has no finalists.
@@ -189,36 +200,36 @@ def read_run(folder: str | Path) -> SearchRun:
         what = "holds no search" if folder.is_dir() else "is no folder"
         raise DataError(f"{folder} {what}: expected the --out folder of 'nas-ext search' with its journal.jsonl")
     evaluations = read_jsonl(journal)
-    for number, evaluation in enumerate(evaluations, start=1):
-        if not is_evaluation(evaluation):
-            raise DataError(
-                f"{journal}, line {number} is no evaluation of a search; expected its search, metrics that are numbers"
-                " and genes; give the folder of another run"
-            )
-        evaluation.setdefault("genes", {})
     if not evaluations:
         raise DataError(f"{journal} holds no evaluation yet; wait for the first ones")
-    finalists: list[dict[str, Any]] = []
-    if (folder / "finalists.json").exists():
-        content = read_json(folder / "finalists.json")
-        finalists = content.get("finalists", []) if isinstance(content, dict) else []
-        if not isinstance(finalists, list) or not finalists or not all(map(is_finalist, finalists)):
-            raise DataError(f"{folder / 'finalists.json'} lists no finalists; run the search again to write it anew")
-        finalists = [{"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": "", **f} for f in finalists]
-    settings, notes = _config(folder / "config.yaml")
+    with damaged(folder):
+        for evaluation in evaluations:
+            evaluation["search"], evaluation["metrics"].items()
+            evaluation.setdefault("genes", {})
+        file, config = folder / "finalists.json", folder / "config.yaml"
+        defaults: dict[str, Any] = {"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": ""}
+        finalists = [{**defaults, **finalist} for finalist in read_json(file)["finalists"]] if file.exists() else []
+        content = read_yaml(config, MOST_OWN_TEXT) if config.exists() else {}
+        settings, notes = (dict(content.get(part) or {}) for part in ("settings", "notes"))
     return SearchRun(folder, settings, evaluations, finalists, notes, read_sessions(folder))
 
 
-def _config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings and notes."""
-    if not path.exists():
-        return {}, {}
-    content = read_yaml(path, MOST_OWN_TEXT)
-    found = [content.get(part) if isinstance(content, Mapping) else None for part in ("settings", "notes")]
-    settings, notes = (dict(part) if isinstance(part, Mapping) else {} for part in found)
-    if wrong := wrong_setting(settings) or wrong_note(notes):
-        raise DataError(f"{path}: {wrong}; restore the file, or remove it to see the evaluations alone")
-    return settings, notes
+@contextmanager
+def damaged(folder: str | Path) -> Iterator[None]:
+    """Report what damaged or edited files of a run folder cause as one error.
+
+    Raises:
+        DataError: instead of the errors of Python that content of another form raises.
+    """
+    try:
+        yield
+    except NasExtError:
+        raise
+    except (AttributeError, KeyError, IndexError, OverflowError, TypeError, ValueError) as error:
+        raise DataError(
+            f"a file of {folder} is not as a search writes it ({type(error).__name__}: {error}); restore it, or give"
+            " the folder of another run"
+        ) from None
 
 
 def limit_label(search: str) -> str:
@@ -275,3 +286,159 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
     ]
     used = [c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)]
     return Table(used, rows)
+
+
+def searched_genes(run: SearchRun) -> list[str]:
+    """Genes with more than one option, in the order of the space; all that there are where the space is not told.
+
+    Raises:
+        SpaceError: what the run's settings hold is no space.
+    """
+    if run.space is None:
+        return list(dict.fromkeys(name for one in run.evaluations for name in one.get("genes", {})))
+    return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
+
+
+def fixed_genes(run: SearchRun) -> dict[str, Any]:
+    """Genes that all networks of the space share, with their values."""
+    searched = set(searched_genes(run))
+    genes = next((one.get("genes") or {} for one in run.evaluations), {})
+    return {name: value for name, value in genes.items() if name not in searched}
+
+
+def told_apart(genes: Mapping[str, Mapping[str, Any]], searched: Sequence[str]) -> dict[str, str]:
+    """Title -> what sets that network apart, in one line; under ``all of them`` what they have in common.
+
+    Args:
+        genes: title -> genes of one network.
+        searched: names of the genes that count.
+    """
+    networks = {title: {n: one[n] for n in searched if n in one} for title, one in genes.items()}
+    first = next(iter(networks.values()), {})
+    common = {n: value for n, value in first.items() if all(one.get(n) == value for one in networks.values())}
+    if len(networks) < 2:
+        common = {}
+    lines = {"all of them": describe(Architecture(common))} if common else {}
+    for title, one in networks.items():
+        rest = {name: value for name, value in one.items() if name not in common}
+        lines[title] = describe(Architecture(rest)) if rest else "nothing else"
+    return lines
+
+
+def finalists_text(run: SearchRun) -> str:
+    """Return the finalists for a terminal: their metrics, what measurements say about the limits, and the file of each
+    with the genes that set it apart.
+
+    Raises:
+        SpaceError: what the run's settings hold is no space.
+    """
+    table = finalists_table(run)
+    known = {finalist["key"]: finalist for finalist in run.finalists}
+    listed = {row["architecture"]: known[row["architecture"]]["genes"] for row in table.rows}
+    apart = told_apart(listed, searched_genes(run))
+    head = "Finalists by file, with the genes that differ:" if len(listed) > 1 else "The finalist's file and genes:"
+    files = [f"{run.folder / known[key].get('file', key)}  {apart[key]}" for key in listed]
+    return "\n".join([table.text(), *limit_notes(run), head, *files])
+
+
+def limit_notes(run: SearchRun) -> list[str]:
+    """A sentence for each search whose best architecture by prediction was measured above a limit: which one is taken
+    instead, or that none was found within it."""
+    notes = []
+    for name in dict.fromkeys(search for finalist in run.finalists for search in finalist["over_limit"]):
+        above = [finalist for finalist in run.finalists if name in finalist["over_limit"]]
+        first = min(above, key=lambda finalist: _rank(run, finalist))
+        best = next((finalist for finalist in run.finalists if name in finalist["best_of"]), None)
+        label, count = limit_label(name), f"{len(above)} measured"
+        if best is None:
+            closest = min(above, key=_measured_ms)
+            notes.append(
+                f"{label}: none of {count} was within it, the closest is {closest['key']} with"
+                f" {_measured_ms(closest):.2f} ms; give a lower limit, or fit the latency model to more samples"
+            )
+        else:
+            notes.append(
+                f"{label}: {first['key']}, the best by prediction, was measured above it with {_measured_ms(first):.2f}"
+                f" ms; {best['key']} is the best of those measured within it"
+            )
+    return notes
+
+
+def _rank(run: SearchRun, finalist: Mapping[str, Any]) -> float:
+    value = run.value(finalist["metrics"])
+    return math.inf if value is None else -value if run.maximised else value
+
+
+def _measured_ms(finalist: Mapping[str, Any]) -> float:
+    return float(finalist["measured"].get("latency_ms") or 0.0)
+
+
+_FACTS = ("checkpoint", "latency_model", "device", "device_name")
+_SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_sentences": "of it, evaluated"}
+
+
+def facts_of(run: SearchRun) -> dict[str, Any]:
+    """For people, in the order in which they ask."""
+    failed = sum(run.value(evaluation["metrics"]) is None for evaluation in run.evaluations)
+    facts: dict[str, Any] = {
+        "run folder": str(real_path(run.folder)),
+        "started": started(run),
+        "duration": took(run),
+        "machine": machine_of(run),
+        "checkpoint": run.notes.get("checkpoint") or run.settings.get("checkpoint"),
+        "latency model": run.notes.get("latency_model"),
+        "device": ", ".join(str(run.notes[name]) for name in ("device", "device_name") if run.notes.get(name)),
+        "precision": run.settings.get("precision"),
+        **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
+        "objective": run.objective,
+        "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
+        "searches": ", ".join(map(limit_label, (name for name in run.history() if name != GIVEN))),
+        "by": ", ".join(run.strategies()),
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "", "None")}
+
+
+def fingerprints_of(run: SearchRun) -> dict[str, Any]:
+    """For machines, and for those who compare: fingerprints, versions and whatever else the run says of itself."""
+    shown = {*_SETTINGS, "checkpoint", "precision"}
+    settings = {name: value for name, value in run.settings.items() if name not in shown}
+    notes = {name: value for name, value in run.notes.items() if name not in _FACTS}
+    plain = {name: value for name, value in {**settings, **notes}.items() if isinstance(value, str | int | float)}
+    return {name.replace("_sha256", " (SHA-256)"): value for name, value in plain.items()}
+
+
+def started(run: SearchRun) -> str:
+    """The day and the minute at which it first evaluated, where that is known."""
+    if not run.sessions:
+        return ""
+    try:
+        when = datetime.fromisoformat(run.sessions[0]["started"])
+    except ValueError:
+        return ""
+    return when.strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+def took(run: SearchRun) -> str:
+    """All its runs together."""
+    if not run.sessions:
+        return ""
+    runs = f" in {len(run.sessions)} runs" if len(run.sessions) > 1 else ""
+    return _time(sum(session["seconds"] for session in run.sessions)) + runs
+
+
+def _time(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def machine_of(run: SearchRun) -> str:
+    """The machines it ran on, each once."""
+    told = []
+    for session in run.sessions:
+        machine = session["machine"]
+        parts = [machine.get("host"), machine.get("cpu"), f"{machine['cores']} cores" if machine.get("cores") else None]
+        told.append(", ".join(str(part) for part in parts if part))
+    return "; ".join(dict.fromkeys(told))

@@ -11,15 +11,11 @@ import numpy as np
 
 from nas_core.errors import ConfigError
 from nas_core.files import real_path
-from nas_core.report import plots
-from nas_core.report.page import interactive
-from nas_core.report.page.html import Page
+from nas_core.report import figures
+from nas_core.report.page import Page
 from nas_core.report.plots import pareto_front
-from nas_core.report.search.facts import duration, facts_of, machine_of, started
-from nas_core.report.search.limits import limit_notes
-from nas_core.report.search.pictures import axis_title, cloud_of, finalist_labels
-from nas_core.report.search.points import points_of
-from nas_core.report.search.run import UNITS, SearchRun, read_run
+from nas_core.report.run import UNITS, SearchRun, facts_of, limit_notes, machine_of, read_run, started, took
+from nas_core.report.search_page import best_number, cloud_of, finalist_labels, points_of
 from nas_core.report.tables import Column, Table
 
 __all__ = ["comparison_table", "names_of", "write_comparison"]
@@ -60,7 +56,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
         for note in limit_notes(run):
             page.paragraph(f"{name}: {note}")
     page.heading("Pareto fronts")
-    y, sources = axis_title(first, first.metric), ", or ".join(dict.fromkeys(run.source for run in runs))
+    y, sources = first.described(first.metric).title, ", or ".join(dict.fromkeys(run.source for run in runs))
     for cost in costs:
         clouds = [
             cloud_of(run, points, cost, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True))
@@ -70,25 +66,21 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
             for place, run in enumerate(runs)
         ]
         clouds = [replace(cloud, labels=labels) for cloud, labels in zip(clouds, best, strict=True)]
-        title = axis_title(first, cost)
-        shown = {name: run.points(cost) for run, name in zip(runs, names, strict=True)}
+        title = first.described(cost).title
         page.plot(
-            interactive.fronts(clouds, title, y, maximised=first.maximised, each=True),
+            figures.fronts(clouds, title, y, maximised=first.maximised, each=True),
             f"{y} against {title} of each run",
-            f"Each dot is an architecture {sources}: point at it to read it, click to see it below. Lines are the runs'"
-            " fronts, circles their finalists; the buttons above show and hide them.",
-            plots.fronts(shown, title, y, first.maximised),
+            f"Each dot is an architecture {sources}. Lines are the runs' fronts, circles their finalists.",
         )
-    page.points(points, _best_number(runs, points), "All evaluations")
+    page.points(points, best_number(runs, points), "All evaluations")
     page.heading("Course of the searches")
     history = {
         name: [v for values in run.history().values() for v in values] for run, name in zip(runs, names, strict=True)
     }
     page.plot(
-        interactive.progress(history, f"best {y} so far", first.maximised),
+        figures.progress(history, f"best {y} so far", first.maximised),
         "best value so far over the evaluations",
         "All evaluations of each run, in their order.",
-        plots.progress(history, f"best {y} so far", first.maximised),
     )
     page.heading("The runs")
     for run, name in zip(runs, names, strict=True):
@@ -114,7 +106,7 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
             "front": len(front),
             "volume": volume,
             "started": started(run),
-            "duration": duration(run),
+            "duration": took(run),
             "machine": machine_of(run),
         }
         for limit in limits:
@@ -215,15 +207,3 @@ def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -
         ends = [*(x for x, _ in points[1:]), 1.0]
         volumes.append(float(sum((end - x) * (1 - y) for (x, y), end in zip(points, ends, strict=True))))
     return volumes
-
-
-def _best_number(runs: Sequence[SearchRun], points: Any) -> int:
-    sign = -1.0 if runs[0].maximised else 1.0
-    scored = [
-        (sign * value, place, str(evaluation.get("key")))
-        for place, run in enumerate(runs)
-        for evaluation in run.evaluations
-        if (value := run.value(evaluation["metrics"])) is not None
-    ]
-    _, place, key = min(scored)
-    return points.number(place, key) or 0

@@ -1,0 +1,168 @@
+"""Figures of pages, as plain plotly JSON; ``customdata`` holds the numbers of the rows behind points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from nas_core.report.plots import COLOURS, pareto_front
+
+__all__ = ["Cloud", "Figure", "Label", "bars", "cloud", "curves", "figure", "fronts", "progress"]
+
+Figure = dict[str, Any]
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+_GREY = "#8b939c"
+_NEAR = 1.15
+"""Limits are drawn up to this multiple of the largest cost."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A named point of a figure."""
+
+    name: str
+    x: float
+    y: float
+    number: int | None = None
+    """Number of the row behind it."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Evaluated architectures of one colour."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    numbers: Sequence[int]
+    """Numbers of the rows, in the order of the points."""
+    labels: Sequence[Label] = field(default_factory=tuple)
+    """Finalists among them."""
+
+
+def figure(
+    data: Sequence[Mapping[str, Any]], x: str, y: str, height: int = 440, log_x: bool = False, log_y: bool = False
+) -> Figure:
+    """Return a figure with titled axes; names of traces are escaped."""
+    axis = {"gridcolor": "rgba(128,136,146,0.25)", "linecolor": _GREY, "zeroline": False, "automargin": True}
+    layout = {
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 40, "b": 50},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "hovermode": "closest",
+        "xaxis": {**axis, "title": {"text": _escaped(x)}, "type": "log" if log_x else "-"},
+        "yaxis": {**axis, "title": {"text": _escaped(y)}, "type": "log" if log_y else "-"},
+    }
+    return {"data": [{**trace, "name": _escaped(trace["name"])} for trace in data], "layout": layout}
+
+
+def cloud(name: str, x: Iterable[float], y: Iterable[Any], numbers: Sequence[int], index: int) -> dict[str, Any]:
+    """Return a trace of points, whose colour and shape follow from its index."""
+    marker = {
+        "size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)],
+    }  # fmt: skip
+    heights = [value if isinstance(value, str) else float(value) for value in y]
+    return {
+        "type": "scatter", "mode": "markers", "name": f"{name} ({len(numbers)})", "marker": marker,
+        "x": [float(value) for value in x], "y": heights, "customdata": [int(number) for number in numbers],
+    }  # fmt: skip
+
+
+def fronts(
+    clouds: Sequence[Cloud],
+    x: str,
+    y: str,
+    limits: Sequence[float] = (),
+    maximised: bool = False,
+    each: bool = False,
+) -> Figure:
+    """Return evaluated architectures with their Pareto front, or with one front for ``each`` cloud.
+
+    Limits are dashed lines; labels are circles with names.
+    """
+    data: list[dict[str, Any]] = [cloud(one.name, one.x, one.y, one.numbers, i) for i, one in enumerate(clouds)]
+    for index, group in enumerate([[one] for one in clouds] if each else [list(clouds)]):
+        numbers = {(a, b): n for one in group for a, b, n in zip(one.x, one.y, one.numbers, strict=True)}
+        front = pareto_front(list(numbers), maximised)
+        name = f"Pareto front of {group[0].name}" if each and group else "Pareto front"
+        line = {"shape": "hv", "width": 2, "color": COLOURS[index % len(COLOURS)] if each else _GREY}
+        data.append({**_line(f"{name} ({len(front)})", [a for a, _ in front], [b for _, b in front]), "line": line})
+        if labels := [label for one in group for label in one.labels]:
+            whose = f" of {group[0].name}" if each else ""
+            data.append(
+                {
+                    **_line(f"finalists{whose} ({len(labels)})", [one.x for one in labels], [one.y for one in labels]),
+                    "mode": "markers+text",
+                    "text": [_escaped(label.name) for label in labels],
+                    "textposition": "top right",
+                    "customdata": [label.number for label in labels],
+                    "marker": {"size": 14, "symbol": "circle-open", "color": COLOURS[1], "line": {"width": 2}},
+                }
+            )
+    made = figure(data, x, y, 480)
+    largest = max((value for one in clouds for value in one.x), default=0.0)
+    shown = [limit for limit in limits if limit <= _NEAR * largest]
+    dashed = {"dash": "dash", "width": 1.2, "color": COLOURS[1]}
+    made["layout"]["shapes"] = [
+        {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper", "line": dashed} for limit in shown
+    ]
+    made["layout"]["annotations"] = [
+        {"x": limit, "y": 1, "yref": "paper", "text": f"{limit:g}", "showarrow": False, "xanchor": "left"}
+        for limit in shown
+    ]
+    return made
+
+
+def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:
+    """Return the best value so far over the evaluations of each search; NaN, a failed evaluation, changes nothing."""
+    better = np.fmax if maximised else np.fmin
+    data = []
+    for index, (name, values) in enumerate(series.items()):
+        best = [_finite(value) for value in better.accumulate(np.array(values, float))]
+        data.append({**_line(name, list(range(1, len(best) + 1)), best), "line": {"shape": "hv", **_look(index)}})
+    return figure(data, "evaluations of this search", y, 400)
+
+
+def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
+    """Return horizontal bars from 0, one row for each name, the longest of the first series on top."""
+    first: Mapping[str, float] = next(iter(series.values()), {})
+    names = sorted(first, key=lambda name: (first[name], name))
+    data = [
+        {"type": "bar", "orientation": "h", "name": legend, "x": [float(values.get(name, 0.0)) for name in names],
+         "y": [_escaped(name) for name in names], "marker": {"color": COLOURS[index % len(COLOURS)]}}
+        for index, (legend, values) in enumerate(series.items())
+    ]  # fmt: skip
+    return figure(data, x, "", 140 + (12 + 13 * len(series)) * len(names))
+
+
+def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str) -> Figure:
+    """Return lines ``name -> (x, y)``."""
+    data = [
+        {**_line(name, list(places), [_finite(value) for value in values]), "line": _look(index),
+         "mode": "lines+markers"}
+        for index, (name, (places, values)) in enumerate(series.items())
+    ]  # fmt: skip
+    return figure(data, x, y, 400)
+
+
+def _line(name: str, x: Sequence[Any], y: Sequence[Any]) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "lines+markers" if len(x) < 2 else "lines", "name": name, "x": x, "y": y}
+
+
+def _look(index: int) -> dict[str, Any]:
+    return {"width": 2, "color": COLOURS[index % len(COLOURS)], "dash": DASHES[index % len(DASHES)]}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _escaped(text: object) -> str:
+    """Escape a label, which plotly takes for HTML."""
+    return escape(str(text), quote=False)

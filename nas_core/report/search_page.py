@@ -1,0 +1,481 @@
+"""The page of a search, and the tables next to it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import read_json, write_atomic
+from nas_core.locks import held
+from nas_core.progress import duration
+from nas_core.report import figures, plots
+from nas_core.report.architecture import architecture_picture, kinds_among
+from nas_core.report.figures import Cloud, Label
+from nas_core.report.page import Page
+from nas_core.report.points import ARCHITECTURE_FILE, Field, Points, Row
+from nas_core.report.run import (
+    SearchRun,
+    damaged,
+    facts_of,
+    finalists_table,
+    fingerprints_of,
+    fixed_genes,
+    limit_label,
+    limit_notes,
+    read_run,
+    searched_genes,
+    told_apart,
+)
+from nas_core.report.tables import Column, Table, describe
+from nas_core.search.engine import GIVEN
+from nas_core.search.log import read_log
+from nas_core.search.strategies.ranker import tau_importance
+from nas_core.space import Architecture
+
+__all__ = ["cloud_of", "finalist_labels", "points_of", "watch_report", "write_report"]
+
+LONGEST_S = 86_400
+"""Most seconds between two pages."""
+_FEWEST = 10
+"""Evaluations below which a rank correlation says nothing."""
+_WATCH_SHARE = 4
+"""Pages of a running search are written at most once in this multiple of the time that one takes."""
+
+
+def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
+    """Write ``report.html``, ``evaluations.csv``, ``evaluations.jsonl``, a picture of each front and, for a finished
+    search, ``finalists.csv`` into the folder of a search; return the page's path.
+
+    Args:
+        train_log: log of the supernet's training; default: a log next to its checkpoint.
+        reload_s: seconds after which a browser loads the page of a running search again.
+
+    Raises:
+        DataError: see :func:`read_run`; a log that cannot be read. SpaceError, ArchitectureError: evaluations of
+            another space.
+    """
+    run = read_run(folder)
+    with damaged(folder):
+        return _write(run, None if train_log is None else Path(train_log), reload_s)
+
+
+def _write(run: SearchRun, train_log: Path | None, reload_s: float) -> Path:
+    state = progress_of(run)
+    space = (run.settings.get("space") or {}).get("name", "unknown")
+    reload = math.ceil(reload_s) if state.state in ("running", "unknown") else 0
+    page = Page(
+        f"Architecture search: {run.name}", f"Search space {space}, {len(run.evaluations)} evaluations.", reload
+    )
+    if state.state != "ended":
+        page.paragraph(state.text)
+    page.facts(facts_of(run))
+    if fingerprints := fingerprints_of(run):
+        page.details("Fingerprints, versions and other settings", fingerprints)
+    points = points_of([run])
+    _add_fronts(page, run, points)
+    page.points(points, best_number([run], points), "All evaluations")
+    _add_genes(page, run)
+    _add_course(page, run, points)
+    _add_given(page, run)
+    _add_training(page, run, train_log)
+    _add_finalists(page, run, state)
+    _write_evaluations(run)
+    path = run.folder / "report.html"
+    page.save(path)
+    return path
+
+
+def watch_report(
+    folder: str | Path,
+    train_log: str | Path | None = None,
+    every_s: float = 10.0,
+    tell: Callable[[str], None] = print,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Path:
+    """Write the page of a search whenever there is something new, until the search ends or stops; return its path.
+
+    Raises:
+        ConfigError: ``every_s`` is not above 0, or more than a day. DataError: the folder is missing; others as of
+            :func:`write_report`.
+    """
+    folder = Path(folder)
+    if not 0 < every_s <= LONGEST_S:
+        raise ConfigError(f"a page every {every_s:g} seconds; expected a number above 0, at most {LONGEST_S}")
+    seen: object = None
+    free_at = 0.0
+    while True:
+        if not folder.is_dir():
+            raise DataError(f"{folder} is no folder: expected the --out folder of 'nas-ext search'")
+        files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
+        if not (files and files[0].st_size) and held(folder / "journal.lock"):
+            sleep(every_s)
+            continue
+        state = progress_of(read_run(folder))
+        over = state.state in ("ended", "stopped")
+        now = ([(file.st_mtime, file.st_size) for file in files], over)
+        if now != seen and (over or time.monotonic() >= free_at):
+            began, seen = time.monotonic(), now
+            path = write_report(folder, train_log, every_s)
+            free_at = time.monotonic() + _WATCH_SHARE * (time.monotonic() - began)
+            tell(f"wrote {path}: {state.state}, {state.counted}")
+        if over:
+            return folder / "report.html"
+        sleep(every_s)
+
+
+# -- how far it is -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """How far a search is."""
+
+    state: Literal["running", "stopped", "ended", "unknown"]
+    """``stopped``: no process runs it, and it has not ended. ``unknown``: another program or machine may run it."""
+    evaluations: int
+    most: int | None
+    """Evaluations at the end, or fewer; None: unknown."""
+    left_s: float | None
+    """Seconds until the end, at most; None: unknown."""
+
+    @property
+    def counted(self) -> str:
+        """The number of evaluations in words."""
+        return f"{self.evaluations} evaluations" if self.most is None else f"{self.evaluations} of at most {self.most}"
+
+    @property
+    def text(self) -> str:
+        """The state of a search that has not ended, as a sentence."""
+        if self.state == "stopped":
+            return f"Not running: the search stopped after {self.counted}. The same command continues it."
+        rest = f", at most about {duration(self.left_s)} left" if self.left_s else ""
+        return f"{'Running' if self.state == 'running' else 'Unfinished'}: {self.counted}{rest}."
+
+
+def progress_of(run: SearchRun) -> RunProgress:
+    """Return what the lock, the log and the journal of a run folder say."""
+    count, log = len(run.evaluations), read_log(run.folder / "search.log")
+    most, left = None, None
+    if log is not None:
+        most, done = max(log.total, count), count - log.before
+        last = datetime.fromtimestamp((run.folder / "journal.jsonl").stat().st_mtime, UTC)
+        if done > 0:
+            left = (most - count) * (last - log.began).total_seconds() / done
+    return RunProgress(_state(run), count, most, left)
+
+
+def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
+    if run.notes.get("engine"):  # another program drives it, and writes the finalists so far after each evaluation
+        return "unknown"
+    if run.finalists:
+        return "ended"
+    searching = held(run.folder / "journal.lock")
+    return "unknown" if searching is None else "running" if searching else "stopped"
+
+
+# -- rows and figures --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evaluations(Points):
+    """The evaluations of one search, or of several."""
+
+    numbers: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    """(place of the run, key of the architecture) -> number of its first evaluation."""
+
+
+def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
+    """Return the evaluations of one run, or of several with their names."""
+    metrics = list(dict.fromkeys(name for run in runs for name in (run.metric, *run.costs, *run.others)))
+    rows: list[Row] = []
+    numbers: dict[tuple[int, str], int] = {}
+    for place, run in enumerate(runs):
+        finalists = {finalist["key"]: finalist for finalist in run.finalists}
+        for evaluation in run.evaluations:
+            key = str(evaluation.get("key"))
+            numbers.setdefault((place, key), len(rows))
+            finalist = finalists.get(key, {})
+            metric_values = [run.value(evaluation["metrics"], name) for name in metrics]
+            measured = run.value(finalist.get("measured", {}), "latency_ms")
+            best = ", ".join(map(limit_label, finalist.get("best_of", ())))
+            texts = [limit_label(str(evaluation["search"])), best]
+            values = [names[place] if names else None, *metric_values, measured, *texts]
+            rows.append(Row(key, values, about=[evaluation.get("error") or ""], genes=evaluation.get("genes", {})))
+    described = [runs[0].described(name) for name in metrics]
+    numeric = [*(Field.of(one.label, one.unit, one.spec) for one in described), Field("measured latency", "ms", 2)]
+    fields = [Field("run"), *numeric, Field("search"), Field("best")]
+    used = [place for place in range(len(fields)) if any(row.values[place] not in (None, "") for row in rows)]
+    summary = {"summary": "As a file, for nas-ext extract --arch"} if all(run.from_supernet for run in runs) else {}
+    return Evaluations(
+        [fields[place] for place in used],
+        [Row(row.key, [row.values[place] for place in used], "", row.about, {}, row.genes) for row in rows],
+        shown=list(dict.fromkeys(gene for run in runs for gene in searched_genes(run))),
+        kinds=kinds_among(row.genes for row in rows),
+        file=ARCHITECTURE_FILE | summary,
+        numbers=numbers,
+    )
+
+
+def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
+    """Return the number of the best finalist, or else of the best evaluation."""
+    sign = -1.0 if runs[0].maximised else 1.0
+    scored = [
+        (not one.get("best_of"), sign * value, number)
+        for place, run in enumerate(runs)
+        for one in (*run.finalists, *run.evaluations)
+        if (value := run.value(one["metrics"])) is not None
+        and (number := points.numbers.get((place, str(one.get("key"))))) is not None
+    ]
+    return min(scored)[2] if scored else 0
+
+
+def cloud_of(
+    run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
+) -> Cloud:
+    """Return the evaluations of a run, or of one of its searches, that have the cost and the metric."""
+    known = [
+        (x, y, points.numbers[place, str(evaluation.get("key"))])
+        for evaluation in run.evaluations
+        if search in (None, str(evaluation["search"]))
+        and (x := run.value(evaluation["metrics"], cost)) is not None
+        and (y := run.value(evaluation["metrics"])) is not None
+    ]
+    return Cloud(name, [x for x, _, _ in known], [y for _, y, _ in known], [number for _, _, number in known])
+
+
+def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[Label]:
+    """Return the finalists with the limits within which each is the best, or above which it was measured."""
+    labels = []
+    for finalist in run.finalists:
+        x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
+        best = [f"best {limit_label(s)}" if s == "unlimited" else limit_label(s) for s in finalist["best_of"]]
+        name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
+        if x is not None and y is not None:
+            labels.append(Label(name, x, y, points.numbers.get((place, finalist["key"]))))
+    return labels
+
+
+def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
+    searches = list(run.history())
+    for cost in run.costs:
+        page.heading(f"Pareto front: {run.described(cost).label}")
+        clouds = [
+            cloud_of(run, points, cost, limit_label(search) if len(searches) > 1 else "evaluated", search=search)
+            for search in searches
+        ]
+        labels = finalist_labels(run, points, cost)
+        x, y, limits = run.described(cost).title, run.described(run.metric).title, run.limits(cost)
+        if clouds:
+            clouds[-1] = Cloud(clouds[-1].name, clouds[-1].x, clouds[-1].y, clouds[-1].numbers, labels)
+        marks = [plots.Mark(label.name, label.x, label.y) for label in labels]
+        picture = plots.pareto(run.points(cost), marks, limits, x, y, run.maximised)
+        write_atomic(run.folder / f"front-{re.sub(r'[^A-Za-z0-9_.-]', '_', cost)}.png", picture)
+        page.plot(
+            figures.fronts(clouds, x, y, limits, run.maximised),
+            f"{y} against {x} of all evaluated architectures, with their Pareto front",
+            f"Each dot is an architecture {run.source}. Circles are the finalists, with the limit within which one is"
+            " the best, or above which it was measured. A click shows the architecture.",
+        )
+
+
+def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
+    page.heading("Course of the search")
+    history = {limit_label(name): values for name, values in run.history().items() if name != GIVEN}
+    page.plot(
+        figures.progress(history, f"best {run.described(run.metric).title} so far", run.maximised),
+        "best value so far over the evaluations",
+        "Architectures evaluated by an earlier search are not evaluated again.",
+    )
+    measured = [
+        Label(finalist["key"], real, predicted, points.numbers.get((0, finalist["key"])))
+        for finalist in run.finalists
+        if (predicted := run.value(finalist["metrics"], "latency_ms"))
+        and (real := run.value(finalist["measured"], "latency_ms"))
+    ]
+    if measured:
+        ends = [min(min(one.x, one.y) for one in measured) * 0.95, max(max(one.x, one.y) for one in measured) * 1.05]
+        error = 100 * sum(abs(one.y / one.x - 1) for one in measured) / len(measured)
+        name = f"finalists, mean error {error:.1f} %"
+        numbers = [-1 if one.number is None else one.number for one in measured]
+        points_trace = figures.cloud(name, [one.x for one in measured], [one.y for one in measured], numbers, 0)
+        equal = {"type": "scatter", "mode": "lines", "name": "equal", "x": ends, "y": ends}
+        page.plot(
+            figures.figure([equal, points_trace], "measured (ms)", "predicted (ms)", 400),
+            "predicted against measured latency",
+            "Finalists, measured after the search.",
+        )
+
+
+def importance(run: SearchRun) -> dict[str, dict[str, float]]:
+    """Return metric -> gene -> |Kendall's tau| over the evaluations of all searches; a gene of layers by its mean.
+
+    Raises:
+        ArchitectureError: an evaluation from outside the space.
+    """
+    space = run.space
+    found: dict[str, dict[str, float]] = {}
+    for metric in (run.metric, *run.costs) if space else ():
+        known = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
+        if space is not None and len(known) >= _FEWEST:
+            features = space.encode([Architecture(e["genes"]) for e in known]).astype(np.float64)
+            taus = tau_importance(features, np.array([run.value(e["metrics"], metric) for e in known], np.float64))
+            found[metric] = dict(zip((choice.name for choice in space.choices), taus.tolist(), strict=True))
+    return found
+
+
+def _add_genes(page: Page, run: SearchRun) -> None:
+    """Add which genes matter, and what RankNAS pruned by."""
+    if found := importance(run):
+        genes = searched_genes(run)
+        series = {
+            run.described(name).title: {gene: tau for gene, tau in taus.items() if gene in genes}
+            for name, taus in found.items()
+        }
+        page.heading("Genes that matter")
+        page.plot(
+            figures.bars(series, "|Kendall's tau|"),
+            f"rank correlation of each gene with {' and '.join(series)}",
+            "Over all evaluations: a gene with 1 orders architectures as the metric does, a gene with 0 does not. Genes"
+            " of layers count with their mean.",
+        )
+    try:
+        searches = read_json(run.folder / "state.json")["searches"]
+    except DataError:  # missing or half written
+        return
+    for name, entry in searches.items():
+        importances, free = entry.get("importance"), entry.get("free_genes")
+        if not importances or free is None:
+            continue
+        genes = list(dict.fromkeys(gene for values in importances.values() for gene in values))
+        rows = [
+            {"gene": gene, **{metric: values.get(gene) for metric, values in importances.items()},
+             "searched": "free" if gene in free else "set to the preferred option"}
+            for gene in genes
+        ]  # fmt: skip
+        columns = [Column(metric, f"{metric} (|tau|)", ".2f") for metric in importances]
+        page.paragraph(f"Genes by which RankNAS pruned the space of {limit_label(str(name))}:")
+        page.table(Table([Column("gene", "gene"), *columns, Column("searched", "in the last ranking")], rows))
+
+
+# -- given architectures, training, finalists --------------------------------------------------------------------------
+
+
+def given_table(run: SearchRun) -> Table:
+    """Return a row for each given architecture, the cheapest first, with the best evaluation at no more cost."""
+    known = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
+    costs, rows = run.costs, []
+    for name, key in run.given.items():
+        metrics = known.get(key, {})
+        row: dict[str, Any] = {"given": name, run.metric: run.value(metrics)}
+        row |= {cost: run.value(metrics, cost) for cost in costs}
+        best = _best_within(run, costs[0], row[costs[0]]) if costs else None
+        rows.append({**row, "found": None if best is None else run.value(best["metrics"])})
+    rows.sort(key=lambda row: row[costs[0]] or 0.0 if costs else 0.0)
+    described = {name: run.described(name) for name in (run.metric, *costs)}
+    columns = [
+        Column("given", "given"),
+        *(Column(name, metric.title, metric.spec) for name, metric in described.items()),
+        Column("found", f"best {described[run.metric].label} at no more", described[run.metric].spec),
+    ]
+    return Table(columns, rows)
+
+
+def _best_within(run: SearchRun, cost: str, most: float | None) -> dict[str, Any] | None:
+    sign = -1 if run.maximised else 1
+    within = [
+        (sign * y, number)
+        for number, evaluation in enumerate(run.evaluations)
+        if (x := run.value(evaluation["metrics"], cost)) is not None
+        and (y := run.value(evaluation["metrics"])) is not None
+        and most is not None
+        and x <= most
+    ]
+    return run.evaluations[min(within)[1]] if within else None
+
+
+def _add_given(page: Page, run: SearchRun) -> None:
+    if not run.given:
+        return
+    page.heading("Compared with")
+    table = given_table(run)
+    page.table(table)
+    genes = {str(evaluation.get("key")): evaluation["genes"] for evaluation in run.evaluations}
+    beaten = [row for row in table.rows if row["found"] not in (None, row[run.metric])]
+    for row in beaten if len(beaten) < 4 else (beaten[0], beaten[len(beaten) // 2], beaten[-1]):
+        found, key = _best_within(run, run.costs[0], row[run.costs[0]]), run.given[row["given"]]
+        if found is not None and genes.get(key):
+            pair = {row["given"]: Architecture(genes[key]), "found": Architecture(found["genes"])}
+            page.image(architecture_picture(pair), f"layers of {row['given']} and of the best at no more cost")
+
+
+def _add_training(page: Page, run: SearchRun, log: Path | None) -> None:
+    checkpoint = Path(str(run.notes.get("checkpoint") or ""))
+    if log is None and not checkpoint.is_file():
+        return
+    from nas_core.supernet.curves import read_curves  # imports torch and hosts
+
+    found = read_curves(checkpoint, log)
+    if found is None:
+        return
+    page.heading("Training of the supernet")
+    for title, series in found.panels.items():
+        figure = figures.curves(series, found.over, title)
+        page.plot(figure, f"{title} over the {found.over} of the supernet's training", f"From {found.source}.")
+
+
+def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
+    page.heading("Finalists")
+    if not run.finalists:
+        more = " Start it again to continue it." if state.state == "stopped" else ""
+        page.paragraph(f"The search has not ended; finalists are chosen at its end.{more}")
+        return
+    table = finalists_table(run)
+    page.table(table)
+    for note in limit_notes(run):
+        page.paragraph(note)
+    genes = {finalist["key"]: finalist["genes"] for finalist in run.finalists}
+    page.facts(told_apart({row["architecture"]: genes[row["architecture"]] for row in table.rows}, searched_genes(run)))
+    if fixed := fixed_genes(run):
+        page.details("Fixed by the search space", {"all networks": describe(Architecture(fixed))})
+    write_atomic(run.folder / "finalists.csv", finalists_table(run, genes=True).csv())
+
+
+def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
+    """Return one flat record per evaluation, all with the same keys: ``index``, ``search``, ``key``, ``error``, metrics
+    (the searched one first) and genes."""
+    metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
+    metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
+    genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})
+    return [
+        {
+            "index": evaluation.get("index", place),
+            "search": evaluation["search"],
+            "key": evaluation.get("key"),
+            "error": evaluation.get("error"),
+            **{name: run.value(evaluation["metrics"], name) for name in metrics},
+            **{name: evaluation.get("genes", {}).get(name) for name in genes},
+        }
+        for place, evaluation in enumerate(run.evaluations)
+    ]
+
+
+def _write_evaluations(run: SearchRun) -> None:
+    records = evaluation_records(run)
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    write_atomic(run.folder / "evaluations.jsonl", lines)
+    rows = [{name: _cell(value) for name, value in record.items()} for record in records]
+    write_atomic(run.folder / "evaluations.csv", Table([Column(name, name) for name in records[0]], rows).csv())
+
+
+def _cell(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
