@@ -20,14 +20,12 @@ from nas_core.latency.by_graph.priced import Priced
 from nas_core.latency.by_graph.prices import check_kinds, log_static
 from nas_core.latency.by_graph.sage_net import SageConfig, SageNet, neighbours_of
 from nas_core.precision import check_precision, computing_in, tf32
-from nas_core.predictor.nn_former.log_readout import scale_of
-from nas_core.predictor.nn_former.packed import Matrices, PackedBatch
-from nas_core.predictor.nn_former.packed_set import PackedSet
+from nas_core.predictor.nn_former.model import scale_of
+from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs
 from nas_core.predictor.nn_former.place import uploaded
-from nas_core.predictor.nn_former.segments import Pairs
 from nas_core.predictor.precision import chosen_precision, usable_precision
 from nas_core.predictor.training.losses import log_loss
-from nas_core.predictor.training.telling import Losses
+from nas_core.predictor.training.progress import Losses
 from nas_core.random_streams import own_streams
 
 __all__ = ["GraphSageModel", "GraphSagePricedModel"]

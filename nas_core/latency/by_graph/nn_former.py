@@ -13,8 +13,7 @@ from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress, 
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.priced import Priced
 from nas_core.predictor.estimator import NNFormerPredictor
-from nas_core.predictor.recipes import get_recipe
-from nas_core.predictor.settings import recipe_types
+from nas_core.predictor.recipes import get_recipe, recipe_types
 
 __all__ = ["NNFormerGlobalModel", "NNFormerModel", "NNFormerReleasedModel", "NNFormerUnpricedModel"]
 

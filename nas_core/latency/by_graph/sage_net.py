@@ -14,10 +14,8 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import unknown_choice
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.predictor.nn_former.log_readout import standardised
-from nas_core.predictor.nn_former.model import one_hot, sinusoids
-from nas_core.predictor.nn_former.packed import PackedBatch, numbered
-from nas_core.predictor.nn_former.segments import Pairs
+from nas_core.predictor.nn_former.model import one_hot, sinusoids, standardised
+from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered
 from nas_core.predictor.precision import CHOICES
 
 __all__ = ["SageConfig", "SageNet", "neighbours_of"]

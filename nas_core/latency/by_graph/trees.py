@@ -78,4 +78,4 @@ class TreesModel(GraphLatencyModel):
         return {"trees": self._trees.to_tensor()}
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self._trees = BoostedTrees.from_tensor(tensors["trees"], 4)
+        self._trees = BoostedTrees.from_tensor(tensors["trees"])
