@@ -22,7 +22,7 @@ import torch
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor.settings import recipe_types
+from nas_core.predictor.recipes import recipe_types
 from nas_core.progress import SlowWork
 from nas_core.settings import parsed_settings
 from naslib_ext import compat

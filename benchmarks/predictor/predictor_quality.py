@@ -54,7 +54,7 @@ from nas_core.device import device_name
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor, kendall_tau
-from nas_core.predictor.settings import recipe_types
+from nas_core.predictor.recipes import recipe_types
 from nas_core.settings import parsed_settings
 
 RESULTS = Path(__file__).parents[1] / "results"

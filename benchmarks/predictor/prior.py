@@ -32,8 +32,7 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import results
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor, kendall_tau
-from nas_core.predictor.prior import Benchmark, Prior, write_prior
-from nas_core.predictor.prior.shipped import FILE
+from nas_core.predictor.prior import FILE, Benchmark, Prior, write_prior
 from nas_core.predictor.statistics.operation_features import operation_features
 
 RESULT = Path(__file__).parents[1] / "results" / "prior.json"

@@ -39,17 +39,17 @@ from nas_core.predictor.base import UNSEEN, Progress
 from nas_core.predictor.files import (
     OUTPUTS,
     Records,
+    holdout_split,
     new_file,
     only_training,
     prediction_rows,
     read_records,
     write_predictions,
 )
-from nas_core.predictor.holdout import holdout_split
 from nas_core.predictor.speed import mean_of, random_graphs, rates
 from nas_core.predictor.targets import checked_levels
-from nas_core.predictor.training.bar import training_bar
-from nas_core.predictor.training.curve import LearningCurve
+from nas_core.predictor.training.checkpoint import LearningCurve
+from nas_core.predictor.training.progress import training_bar
 from nas_core.report.plots import curves
 from nas_core.report.tables import Column, Table
 

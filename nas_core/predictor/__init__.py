@@ -1,7 +1,7 @@
 """What an architecture will score, learned from graphs."""
 
-from nas_core.predictor.acquisition.improvement import expected_improvement, log_expected_improvement
-from nas_core.predictor.base import AccuracyModel
+from nas_core.predictor.acquisition import expected_improvement, log_expected_improvement
+from nas_core.predictor.base import ACCURACY_MODELS, AccuracyModel, load_accuracy_model, parsed_accuracy_settings
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.metrics import accuracy_within, kendall_tau, mape
 from nas_core.predictor.nn_former.batch import Batch, Topology
@@ -9,7 +9,6 @@ from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.readers import READERS, Reader, reader_for, reader_names
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
-from nas_core.predictor.registry import ACCURACY_MODELS, load_accuracy_model, parsed_accuracy_settings
 from nas_core.predictor.training.trainer import TrainConfig, Trainer
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,25 +19,141 @@ from nas_core.device import device_name
 from nas_core.errors import ConfigError
 from nas_core.graph import FEATURES, Graph, Graphs
 from nas_core.precision import check_precision
-from nas_core.predictor.base import AccuracyModel, Array, Progress
-from nas_core.predictor.fitted import Fitted
-from nas_core.predictor.inputs.known import within
-from nas_core.predictor.inputs.proxies import Scores
-from nas_core.predictor.mixture import FOLDS, fold_of
+from nas_core.predictor.artifact import below
+from nas_core.predictor.base import AccuracyModel, Array, Progress, within
+from nas_core.predictor.mixture import FOLDS, Mixture, fold_of
 from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.precision import chosen_precision
+from nas_core.predictor.nn_former.scorer import Scorer
+from nas_core.predictor.precision import chosen_precision, usable_precision
 from nas_core.predictor.prior import Prior, shipped_prior
-from nas_core.predictor.recipes import Recipe, get_recipe
-from nas_core.predictor.settings import needed_by, recipe_types
+from nas_core.predictor.proxy_inputs import Scores
+from nas_core.predictor.recipes import Recipe, get_recipe, needed_by, recipe_types
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.operation_features import operation_features
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training.checkpoint import Checkpoint
-from nas_core.predictor.training.telling import Losses
+from nas_core.predictor.training.progress import Losses
 from nas_core.predictor.training.trainer import Trainer
 from nas_core.random_streams import own_streams, seed_streams
 
-__all__ = ["NNFormerPredictor"]
+__all__ = ["Fitted", "NNFormerPredictor"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Networks, statistics and what is needed to predict with them."""
+
+    recipe: Recipe
+    """With the sizes that the graphs needed"""
+    models: tuple[NNFormer, ...]
+    statistics: StatisticsModel | None
+    scale: TargetScale
+    mixture: Mixture | None = None
+    """What decides instead of the share, where shares are learned: of the networks as one part, and of each of the
+    statistics' parts"""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the scorers, of which a copy makes its own: recorded passes belong to one memory."""
+        return {name: value for name, value in self.__dict__.items() if name != "scorers"}
+
+    @property
+    def share(self) -> float:
+        """Share of the statistics in the prediction."""
+        if self.mixture is None:
+            return self.recipe.statistics
+        return 1.0 - self.mixture.shares[0] if self.models else 1.0
+
+    @cached_property
+    def scorers(self) -> list[Scorer]:
+        given = self.recipe.train.precision
+        return [Scorer(model, usable_precision(given, next(model.parameters()).device)) for model in self.models]
+
+    def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array | None]:
+        """Predictions ``(B,)`` and, where there are several parts, their standard deviation ``(B,)``, in the units of
+        the targets."""
+        share = self.share
+        if self.mixture is not None:
+            return self.mixture.combine(self._parts(graphs), self.scale)
+        rows = [scorer(graphs) for scorer in self.scorers]
+        weights = [(1 - share) / len(rows) for _ in rows]
+        if self.statistics is not None:
+            kinds = self.statistics.predict(graphs)
+            rows, weights = [*rows, *kinds], [*weights, *(share / len(kinds) for _ in kinds)]
+        spread = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
+        return self.scale.restore(np.average(rows, axis=0, weights=weights)), spread
+
+    def quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
+        """Quantiles ``(L, B)`` in the units of the targets, where shares and deviations were learned."""
+        return (
+            None if self.mixture is None else self.mixture.quantiles(self._parts(graphs), self.scale, levels.tolist())
+        )
+
+    def _parts(self, graphs: Graphs) -> Array:
+        """What the networks, the processes and the trees say, ``(P, B)``."""
+        rows = [scorer(graphs) for scorer in self.scorers]
+        statistics = [] if self.statistics is None else list(self.statistics.predict(graphs))
+        return np.stack([*([np.mean(rows, 0)] if rows else []), *statistics])
+
+    def apart(self, graphs: Graphs) -> dict[str, Array]:
+        """What each part says by itself, ``(B,)`` by name, in the units of the targets."""
+        names = [*(["networks"] if self.models else []), *(() if self.statistics is None else self.statistics.parts)]
+        return {name: self.scale.restore(row) for name, row in zip(names, self._parts(graphs), strict=True)}
+
+    def mixed(self, graphs: Graphs, fold: NDArray[np.int64], held_out: Array, targets: Array) -> Fitted:
+        """The same with shares and spread learned from graphs that the parts did not see.
+
+        Args:
+            graphs: the training graphs.
+            fold: ``(G,)`` the fold of each; network i was not trained on fold i.
+            held_out: ``(K, G)`` what statistics said of the graphs that they had not seen.
+            targets: ``(G,)`` in the units of the user.
+        """
+        judged, parts = np.arange(len(graphs)), held_out
+        prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
+        if self.models:
+            judged = np.flatnonzero(fold < len(self.models))
+            networks = np.zeros(len(graphs))
+            for each, scorer in enumerate(self.scorers):
+                unseen = np.flatnonzero(fold == each)
+                networks[unseen] = scorer(graphs.take(unseen)) if len(unseen) else 0.0
+            parts = np.concatenate([networks[None], held_out])
+            prior = np.concatenate([[1 - self.recipe.statistics], prior])
+        learned = self.scale.learn(targets[judged])
+        mixture = Mixture.fit(parts[:, judged], learned, targets[judged], self.scale, prior.tolist())
+        return replace(self, mixture=mixture)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all arrays by name."""
+        named = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
+        if self.statistics is not None:
+            named |= {f"statistics.{name}": x for name, x in self.statistics.to_tensors().items()}
+        return named
+
+    @classmethod
+    def restored(
+        cls, recipe: Recipe, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> Fitted:
+        """What a file's header and tensors hold of it, the inverse of :meth:`tensors`.
+
+        Raises:
+            Exception: of many kinds, where something is missing or was altered.
+        """
+        models = tuple(_model(recipe, below(f"{i}.", tensors), device) for i in range(recipe.members))
+        statistics = None
+        if recipe.statistics:
+            parts = below("statistics.", tensors)
+            statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
+        counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.parts))
+        mixture = Mixture.from_json(header["mixture"], counts) if recipe.learns_shares else None
+        return cls(recipe, models, statistics, TargetScale.from_json(header["scale"]), mixture)
+
+
+def _model(recipe: Recipe, weights: dict[str, Tensor], device: torch.device) -> NNFormer:
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
+        model = NNFormer(recipe.model)
+    model.load_state_dict(weights, assign=True)
+    return model.to(device).eval()
+
 
 _log = logging.getLogger(__name__)
 
@@ -156,7 +273,7 @@ class NNFormerPredictor(AccuracyModel):
                 self._fit_member(i, recipe, *_without(graphs, learned, left_out, i), progress, keeper)
                 for i in range(recipe.members)
             )
-        fitted = Fitted(whole, models, statistics, recipe.statistics, scale)
+        fitted = Fitted(whole, models, statistics, scale)
         if held_out is not None and left_out is not None:
             fitted = fitted.mixed(graphs, left_out, held_out, values)
             _log.info("of what decides each prediction, NN-Former has %.2f", 1 - fitted.share)
@@ -261,18 +378,13 @@ class NNFormerPredictor(AccuracyModel):
     def tensors(self) -> dict[str, Tensor]:
         return self._whole("save").tensors()
 
-    def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    def header(self) -> dict[str, Any]:
         fitted = self._whole("save")
-        header = {
-            "seed": self.seed,
-            "unseen": self.unseen,
+        return {
             "recipe": fitted.recipe.to_dict(),
-            "share": fitted.share,
-            **({} if fitted.mixture is None else {"mixture": fitted.mixture.to_json()}),
+            "mixture": None if fitted.mixture is None else fitted.mixture.to_json(),
             "scale": fitted.scale.to_json(),
-            **self._common(),
         }
-        return header, self.tensors()
 
     @classmethod
     def made_of(cls, header: Mapping[str, Any], device: str) -> Self:

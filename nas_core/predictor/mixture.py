@@ -59,11 +59,6 @@ class Mixture:
     factor: float
     """By which deviations in units of the targets are multiplied, so that as many graphs lie within as should"""
 
-    def __post_init__(self) -> None:
-        numbers = np.array([*self.shares, self.noise, self.disagreement, self.factor])
-        if not np.isfinite(numbers).all() or (numbers < 0).any() or abs(sum(self.shares) - 1) > 1e-6:
-            raise DataError(f"shares {self.shares} of the parts of a predictor, deviations {numbers[-3:]}")
-
     @classmethod
     def fit(
         cls, held_out: Array, learned: Array, targets: Array, scale: TargetScale, prior: Sequence[float]
@@ -107,16 +102,11 @@ class Mixture:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], parts: int) -> Mixture:
-        """The inverse of :meth:`to_json`, of so many parts.
-
-        Raises:
-            Exception: of many kinds, where something is missing or was altered.
-        """
-        numbers = {name: float(data[name]) for name in ("noise", "disagreement", "factor")}
-        shares = tuple(float(x) for x in data["shares"])
+        """Invert :meth:`to_json`, of so many parts."""
+        shares = tuple(data["shares"])
         if len(shares) != parts:
             raise DataError(f"{len(shares)} shares of {parts} parts of a predictor")
-        return cls(shares, **numbers)
+        return cls(shares, *(float(data[name]) for name in ("noise", "disagreement", "factor")))
 
 
 def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:

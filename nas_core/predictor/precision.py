@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.precision import PRECISIONS, check_precision, half_type
+from nas_core.precision import PRECISIONS, check_precision
 
-__all__ = ["CHOICES", "chosen_precision", "stored_type", "usable_precision"]
+__all__ = ["CHOICES", "chosen_precision", "usable_precision"]
 
 CHOICES = ("auto", *PRECISIONS)
 """What may be given; ``auto``: bf16 where the device multiplies in it, else fp32."""
@@ -29,8 +29,3 @@ def usable_precision(precision: str, device: torch.device) -> str:
         return check_precision(chosen_precision(precision, device), device)
     except ConfigError:
         return "fp32"
-
-
-def stored_type(precision: str) -> torch.dtype:
-    """The type of weights that are laid out for inference in a precision."""
-    return half_type(precision) or torch.float32

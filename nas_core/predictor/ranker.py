@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,16 @@ from nas_core.device import pinned_threads
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, Graphs
 from nas_core.models.kind import ModelKind, fitting_kind
+from nas_core.predictor.acquisition import log_expected_improvement
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.recipes import Recipe
-from nas_core.predictor.training.config import TrainConfig
+from nas_core.predictor.training.trainer import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RANKING", "GraphRanker", "NNFormerRanker", "check_readable"]
+__all__ = ["RANKING", "GraphRanker", "ImprovementRanker", "NNFormerRanker", "check_readable"]
+
 
 RANKING = Recipe(
     "ranking",
@@ -120,3 +123,36 @@ def _kind_of(space: SearchSpace) -> ModelKind:
             " ranker of boosted trees"
         )
     return kind
+
+
+SETTINGS: dict[str, Any] = {"recipe": "statistics", "processes": 4, "trees": 4}
+"""Graph statistics, whose spread graphs left out have judged; in fewer parts, since each ranking learns them anew."""
+
+
+class ImprovementRanker(GraphRanker):
+    """Satisfies :class:`nas_core.search.Ranker`: a smaller score is a larger expected improvement over the smallest
+    value that was learned. Architectures that the predictor knows little about rank higher than their prediction.
+
+    Args:
+        space: of a known kind of network, which says how its architectures are graphs.
+        seed: of what is drawn.
+        settings: of :class:`nas_core.predictor.NNFormerPredictor`; the recipe has to have a spread.
+
+    Raises:
+        ConfigError: the space is of no known kind, or the predictor has no spread.
+    """
+
+    def __init__(self, space: SearchSpace, seed: int = 0, **settings: Any) -> None:
+        predictor = NNFormerPredictor(seed=seed, unseen="ignore", **{**SETTINGS, **settings})
+        super().__init__(space, predictor)
+        predictor.require_spread()
+        self._best = np.inf
+
+    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
+        super().fit(rows, values)
+        self._best = float(np.min(values))
+
+    def score(self, rows: Rows) -> NDArray[np.float64]:
+        mean, spread = self.predictions(rows)
+        assert spread is not None, "a predictor that was found to have one"
+        return -log_expected_improvement(mean, spread, self._best, maximize=False)

@@ -8,14 +8,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from nas_core.errors import unknown_choice
+from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
 from nas_core.graph.operation import operation_named
 from nas_core.models.kind import KINDS, ModelKind
 from nas_core.registry import Registry
 from nas_core.space.architecture import Architecture
 
-__all__ = ["READERS", "Reader", "reader_for", "reader_names", "reader_of_kind"]
+__all__ = [
+    "NASBENCH101",
+    "NASBENCH201",
+    "NASBENCH201_UNPRUNED",
+    "NASBENCH301",
+    "ONNX",
+    "READERS",
+    "TRANSNASBENCH_MACRO",
+    "TRANSNASBENCH_MICRO",
+    "Reader",
+    "reader_for",
+    "reader_names",
+    "reader_of_kind",
+]
 
 
 @dataclass(frozen=True)
@@ -62,13 +77,13 @@ READERS: Registry[Reader] = Registry(
     "graph reader",
     "nas_ext.graph_readers",
     {
-        "nasbench101": "nas_core.predictor.own_readers:NASBENCH101",
-        "nasbench201": "nas_core.predictor.own_readers:NASBENCH201",
-        "nasbench201_unpruned": "nas_core.predictor.own_readers:NASBENCH201_UNPRUNED",
-        "nasbench301": "nas_core.predictor.own_readers:NASBENCH301",
-        "transnasbench_micro": "nas_core.predictor.own_readers:TRANSNASBENCH_MICRO",
-        "transnasbench_macro": "nas_core.predictor.own_readers:TRANSNASBENCH_MACRO",
-        "onnx": "nas_core.predictor.own_readers:ONNX",
+        "nasbench101": "nas_core.predictor.readers:NASBENCH101",
+        "nasbench201": "nas_core.predictor.readers:NASBENCH201",
+        "nasbench201_unpruned": "nas_core.predictor.readers:NASBENCH201_UNPRUNED",
+        "nasbench301": "nas_core.predictor.readers:NASBENCH301",
+        "transnasbench_micro": "nas_core.predictor.readers:TRANSNASBENCH_MICRO",
+        "transnasbench_macro": "nas_core.predictor.readers:TRANSNASBENCH_MACRO",
+        "onnx": "nas_core.predictor.readers:ONNX",
     },
     Reader,
 )
@@ -97,3 +112,16 @@ def reader_for(name: str) -> Reader:
     if name not in KINDS.names():
         raise unknown_choice("graph reader", name, reader_names())
     return reader_of_kind(KINDS.get(name))
+
+
+NASBENCH101 = Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS)
+NASBENCH201 = Reader("nasbench201", nasbench201.nasbench201_graph, nasbench201.OPERATIONS)
+NASBENCH201_UNPRUNED = Reader("nasbench201_unpruned", nasbench201.nasbench201_unpruned, nasbench201.OPERATIONS)
+NASBENCH301 = Reader("nasbench301", nasbench301.nasbench301_graph, nasbench301.OPERATIONS)
+TRANSNASBENCH_MICRO = Reader(
+    "transnasbench_micro", transnasbench.transnasbench_micro_graph, transnasbench.MICRO_OPERATIONS
+)
+TRANSNASBENCH_MACRO = Reader(
+    "transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS
+)
+ONNX = Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES)

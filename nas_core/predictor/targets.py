@@ -29,15 +29,6 @@ class TargetScale:
     learned: tuple[float, ...]
     """Values that were learned for them, as many and ascending"""
 
-    def __post_init__(self) -> None:
-        rows = (self.targets, self.learned)
-        ascending = all(np.isfinite(row).all() and (np.diff(row) > 0).all() for row in rows)
-        if len(self.targets) != len(self.learned) or len(self.targets) == 1 or not ascending:
-            raise DataError(
-                f"a scale of targets has {len(self.targets)} and {len(self.learned)} points; expected as many finite,"
-                " ascending ones on both sides, none or from 2 on"
-            )
-
     @classmethod
     def fitted(cls, scale: str, targets: NDArray[np.float64]) -> TargetScale:
         """From training targets.

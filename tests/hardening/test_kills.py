@@ -65,8 +65,7 @@ def test_a_data_set_of_network_latencies(tmp_path: Path) -> None:
 
 
 def test_a_predictor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("checkpoint", "curve"):
-        monkeypatch.setattr(f"nas_core.predictor.training.{module}.EVERY_S", 0.0)
+    monkeypatch.setattr("nas_core.predictor.training.checkpoint.EVERY_S", 0.0)
     graphs = random_graphs((5, 6, 7) * 20, seed=1)
     values = (0.5 + sizes_of_operations(graphs)).tolist()
     records = [{"graph": one.to_dict(), "target": value} for one, value in zip(graphs, values, strict=True)]

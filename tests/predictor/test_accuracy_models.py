@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
-from nas_core.graph import Graph, Graphs, topological
+from nas_core.graph import Graph, Graphs
 from nas_core.predictor import (
     ACCURACY_MODELS,
     NNFormerPredictor,
@@ -80,11 +80,6 @@ def test_settings_have_their_types() -> None:
         ACCURACY_MODELS.get("gaussian-process")(targets="log")
 
 
-def test_several_of_one_sort_have_a_spread(graphs: Graphs, targets: np.ndarray) -> None:
-    for name in ("gaussian-process", "boosted-trees"):
-        assert ACCURACY_MODELS.get(name)().fit(graphs, targets).predict_with_spread(graphs)[1].all()
-
-
 def test_files_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     write_artifact(path, "magic", {}, {})
@@ -93,20 +88,6 @@ def test_files_of_something_else(tmp_path: Path) -> None:
     write_artifact(path, "boosted-trees", {"seed": 0, "unseen": "error", "settings": {"wings": 2}}, {})
     with pytest.raises(DataError, match="the predictor is damaged"):
         load_accuracy_model(path)
-
-
-def shuffled(graphs: Graphs) -> list[Graph]:
-    stream = np.random.default_rng(0)
-    return [graph.permuted(stream.permutation(len(graph))) for graph in graphs]
-
-
-@pytest.mark.parametrize("name", ["nn-former", "statistics"])
-def test_the_order_of_nodes_does_not_matter(name: str, graphs: Graphs, targets: np.ndarray) -> None:
-    few = {"dim": 16, "depth": 1, "epochs": 2} if name == "nn-former" else {"processes": 1, "trees": 1}
-    model = ACCURACY_MODELS.get(name)(**few).fit(graphs, targets)
-    again = ACCURACY_MODELS.get(name)(**few).fit(topological(Graphs.of(shuffled(graphs))), targets)
-    assert np.isfinite(again.predict(shuffled(graphs))).all()
-    np.testing.assert_allclose(model.predict(topological(Graphs.of(shuffled(graphs)))), model.predict(shuffled(graphs)))
 
 
 def test_graphs_without_ends_get_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,37 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor.base import within
 from nas_core.predictor.training import checkpoint as checkpoint_module
 from tests.predictor.graphs import TINY, random_graphs, sizes_of_operations
-
-
-def test_it_learns(graphs: Graphs, targets: np.ndarray) -> None:
-    predictor = NNFormerPredictor("paper", **{**TINY, "epochs": 60}).fit(graphs, targets)
-    unseen = random_graphs(tuple([5, 6, 7] * 20), seed=2)
-    assert kendall_tau(predictor.predict(unseen), sizes_of_operations(unseen)) > 0.5
-
-
-def test_equal_seeds_equal_predictions(graphs: Graphs, targets: np.ndarray, fitted: NNFormerPredictor) -> None:
-    again = NNFormerPredictor("paper", **TINY).fit(graphs, targets)
-    other = NNFormerPredictor("paper", seed=1, **TINY).fit(graphs, targets)
-    np.testing.assert_array_equal(again.predict(graphs), fitted.predict(graphs))
-    assert not np.allclose(other.predict(graphs), fitted.predict(graphs))
-
-
-def test_fitting_again_forgets(graphs: Graphs, targets: np.ndarray, fitted: NNFormerPredictor) -> None:
-    again = NNFormerPredictor("paper", **TINY).fit(graphs, 1 - targets).fit(graphs, targets)
-    np.testing.assert_array_equal(again.predict(graphs), fitted.predict(graphs))
-
-
-def test_predictions_do_not_depend_on_company(graphs: Graphs, fitted: NNFormerPredictor) -> None:
-    together = fitted.predict(graphs)
-    assert together.dtype == np.float64 and together.shape == (len(graphs),)
-    alone = np.concatenate([fitted.predict([graph]) for graph in graphs])
-    np.testing.assert_allclose(alone, together, atol=5e-3)  # bfloat16 products of other shapes
-    assert fitted.predict([]).shape == (0,)
 
 
 def test_with_graph_statistics(
@@ -86,14 +61,6 @@ def test_scales_return_the_users_units(scale: str, graphs: Graphs, targets: np.n
     percent = 90 + 5 * targets
     predicted = NNFormerPredictor("paper", targets=scale, **TINY).fit(graphs, percent).predict(graphs)
     assert predicted.min() > 85 and predicted.max() < 100
-
-
-def test_targets_that_a_network_cannot_learn_as_they_are(graphs: Graphs, targets: np.ndarray) -> None:
-    for wrong in (90 + 5 * targets, targets - 1.5, np.where(targets == targets.max(), 2.01, targets)):
-        with pytest.raises(DataError, match=r"expected fractions .*targets='mean' \(--set targets=mean\)"):
-            NNFormerPredictor("paper", **TINY).fit(graphs, wrong)
-    NNFormerPredictor("paper", **{**TINY, "epochs": 1}).fit(graphs, np.linspace(-1, 2, len(graphs)))
-    NNFormerPredictor("statistics", targets="none").fit(graphs, 90 + targets)
 
 
 class Stop(Exception):
@@ -156,22 +123,6 @@ def test_a_failed_fit_leaves_what_was_fitted(tmp_path: Path, graphs: Graphs, tar
     np.testing.assert_array_equal(NNFormerPredictor.load(tmp_path / "p.safetensors").predict(graphs), before)
 
 
-def test_random_streams_of_the_caller(tmp_path: Path, graphs: Graphs, targets: np.ndarray) -> None:
-    file = tmp_path / "p.safetensors"
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    first = NNFormerPredictor("paper", **TINY).fit(graphs, targets)
-    assert torch.rand(1) == expected[0]
-    again = NNFormerPredictor("paper", **TINY).fit(graphs, targets)
-    np.testing.assert_array_equal(first.predict(graphs), again.predict(graphs))
-    first.save(file)
-    NNFormerPredictor.load(file)
-    with pytest.raises(DataError):
-        again.fit(graphs, targets[:-1])
-    assert torch.rand(1) == expected[1]
-
-
 def test_the_model_reads_what_the_graphs_have(tmp_path: Path) -> None:
     featured = random_graphs((5, 40, 7) * 8, seed=4, features=True)
     recipe = {**TINY, "epochs": 2, "precision": "fp32"}
@@ -194,58 +145,6 @@ def test_the_model_reads_what_the_graphs_have(tmp_path: Path) -> None:
     np.testing.assert_array_equal(blind.predict(moved), blind.predict(featured))
 
 
-def test_graphs_in_any_iterable_but_not_alone(graphs: Graphs, fitted: NNFormerPredictor) -> None:
-    expected = fitted.predict(graphs[:5])
-    np.testing.assert_array_equal(fitted.predict(graph for graph in graphs[:5]), expected)
-    np.testing.assert_array_equal(fitted.predict(tuple(graphs[:5])), expected)
-    for wrong in (graphs[0], None, 3, [graphs[0], None], "abc"):
-        with pytest.raises(GraphError, match="got"):
-            fitted.predict(wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("processes", "trees"), [(3, 2), (1, 0), (0, 1)])
-def test_statistics_alone(tmp_path: Path, graphs: Graphs, targets: np.ndarray, processes: int, trees: int) -> None:
-    predictor = NNFormerPredictor("statistics", processes=processes, trees=trees).fit(graphs, 90 + targets)
-    others = random_graphs(tuple([5, 6, 7] * 20), seed=2)
-    predicted, spread = predictor.predict_with_spread(others)
-    assert kendall_tau(predicted, sizes_of_operations(others)) > 0.5
-    assert (spread > 0).all()
-    predictor.save(tmp_path / "p.safetensors")
-    np.testing.assert_array_equal(NNFormerPredictor.load(tmp_path / "p.safetensors").predict(others), predicted)
-
-
-def test_wrong_targets(graphs: Graphs, targets: np.ndarray) -> None:
-    predictor = NNFormerPredictor("paper", **TINY)
-    for wrong, message in (
-        (targets[:-1], "one number per graph"),
-        (np.where(np.arange(len(targets)) == 3, np.nan, targets), "target 3 is nan"),
-        (["a"] * len(targets), "no row of numbers"),
-    ):
-        with pytest.raises(DataError, match=message):
-            predictor.fit(graphs, wrong)
-    with pytest.raises(DataError, match="at least 2"):
-        predictor.fit(graphs[:1], targets[:1])
-    with pytest.raises(DataError, match="above 0"):
-        NNFormerPredictor("latency", epochs=1).fit(graphs, targets - 5)
-
-
-def test_unseen_operations(graphs: Graphs, fitted: NNFormerPredictor, caplog: pytest.LogCaptureFixture) -> None:
-    new = [Graph([0, 9, 4], [(0, 1), (1, 2)])]
-    with pytest.raises(GraphError, match="operation 9"):
-        fitted.predict(new)
-    with pytest.raises(GraphError, match=r"a graph has 42 nodes.*at most 31.*max_nodes=43"):
-        fitted.predict(random_graphs((40,)))
-    lenient = NNFormerPredictor("paper", unseen="warn", **TINY).fit(graphs, sizes_of_operations(graphs))
-    assert np.isfinite(lenient.predict(new)).all() and "operation 9" in caplog.text
-
-
-def test_a_diverged_fit_is_an_error(graphs: Graphs, targets: np.ndarray) -> None:
-    predictor = NNFormerPredictor("paper", **{**TINY, "lr": 1e38, "warmup": 0.0})
-    with pytest.raises(ConfigError, match="training diverged; give a smaller lr"):
-        predictor.fit(graphs, targets)
-    assert not predictor.fitted
-
-
 def test_a_copy_makes_scorers_of_its_own(fitted: NNFormerPredictor, graphs: Graphs) -> None:
     """Recorded passes of a GPU cannot be copied; NASLib copies predictors."""
     expected = fitted.predict(graphs)
@@ -255,3 +154,31 @@ def test_a_copy_makes_scorers_of_its_own(fitted: NNFormerPredictor, graphs: Grap
     )
     np.testing.assert_array_equal(twin.predict(graphs), expected)
     np.testing.assert_array_equal(fitted.predict(graphs), expected)
+
+
+def test_wrong_graphs_and_targets(graphs: Graphs, targets: np.ndarray, fitted: NNFormerPredictor) -> None:
+    state = torch.get_rng_state()
+    paper, latency = (NNFormerPredictor(name, epochs=1, dim=16, depth=1) for name in ("paper", "latency"))
+    diverging = NNFormerPredictor("paper", **{**TINY, "lr": 1e38, "warmup": 0.0})
+    cases: list[tuple[type[NasExtError], str, Any]] = [
+        (DataError, "one number per graph", lambda: paper.fit(graphs, targets[:-1])),
+        (DataError, "target 0 is nan", lambda: paper.fit(graphs, targets * np.nan)),
+        (DataError, "no row of numbers", lambda: paper.fit(graphs, ["a"] * len(targets))),
+        (DataError, "at least 2", lambda: paper.fit(graphs[:1], targets[:1])),
+        (DataError, "above 0", lambda: latency.fit(graphs, targets - 5)),
+        (DataError, r"expected fractions .*targets='mean'", lambda: paper.fit(graphs, 90 + targets)),
+        (ConfigError, "training diverged; give a smaller lr", lambda: diverging.fit(graphs, targets)),
+        (GraphError, r"a graph has 42 nodes.*max_nodes=43", lambda: fitted.predict(random_graphs((40,)))),
+        (GraphError, "got", lambda: fitted.predict(graphs[0])),  # type: ignore[arg-type]
+    ]
+    for error, message, call in cases:
+        with pytest.raises(error, match=message):
+            call()
+    assert torch.equal(torch.get_rng_state(), state), "the caller's random stream"
+
+
+def test_an_operation_without_an_index_becomes_an_unknown_one() -> None:
+    graphs = Graphs.of([Graph([0, 9, 4], [(0, 1), (1, 2)]), Graph([0, 1], [(0, 1)])])
+    assert within(graphs, 10, {0, 1, 4}) is graphs
+    assert within(graphs, 5, {0, 1, 4}).ops.tolist() == [0, 2, 4, 0, 1]
+    assert within(graphs, 5, range(5)).ops.tolist() == [0, 4, 4, 0, 1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import NasExtError
-from nas_core.predictor.holdout import holdout_split
+from nas_core.predictor.files import holdout_split
 from tests.predictor.graphs import random_graphs
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nas_core.precision import PRECISIONS
-from nas_core.predictor.precision import chosen_precision, stored_type, usable_precision
+from nas_core.predictor.precision import chosen_precision, usable_precision
 
 CUDA = torch.device("cuda:1")
 
@@ -29,9 +29,3 @@ def test_a_device_that_lacks_one_takes_float32(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (major, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a device")
     assert [usable_precision(name, CUDA) for name in PRECISIONS] == usable
-
-
-def test_weights_of_each() -> None:
-    assert [stored_type(name) for name in PRECISIONS] == [
-        torch.float32, torch.float32, torch.bfloat16, torch.float16
-    ]  # fmt: skip

@@ -30,7 +30,7 @@ SETTINGS: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "packed": (NETWORKS, {"recipe": "latency", "dim": 32, "depth": 2, "epochs": 3, "batch_size": 3, "lr": 1e-3}),
     "dense, large": (
         NETWORKS,
-        {"recipe": "latency", "feed_forward": "four_way", "dim": 32, "depth": 1, "epochs": 2, "batch_size": 3},
+        {"recipe": "latency", "position": "laplacian", "dim": 32, "depth": 1, "epochs": 2, "batch_size": 3},
     ),
     "global": (
         NETWORKS,
@@ -149,7 +149,7 @@ def test_a_fit_goes_on_where_it_stopped(device: str, kind: str, tmp_path: Path, 
         if step == 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("nas_core.predictor.training.telling.EVERY", 1)
+    monkeypatch.setattr("nas_core.predictor.training.progress.EVERY", 1)
     with pytest.raises(KeyboardInterrupt):
         predictor.fit(graphs, targets_of(graphs), progress=stop, checkpoint=tmp_path / "fit")
     predictor.fit(graphs, targets_of(graphs), checkpoint=tmp_path / "fit")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.predictor import NNFormerPredictor, get_recipe, list_recipes
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.graph import Graph, Graphs
+from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, list_recipes
+from nas_core.predictor.recipes import needed_by, recipe_types
+from nas_core.settings import parsed_settings
+from tests.predictor.graphs import random_graphs
 
 
 def test_statistics_of_nothing() -> None:
@@ -37,21 +40,6 @@ def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     assert paper.adapted(4236) == paper
 
 
-def test_whose_a_prediction_is_of_the_other_recipes() -> None:
-    assert get_recipe("paper").adapted(424).mixture == "each prediction is NN-Former's alone (1 network)"
-    best = get_recipe("best")
-    assert best.changed(statistics=0).adapted(50).mixture.endswith("NN-Former's alone (5 networks)")
-    assert best.mixture == (
-        "each prediction mixes NN-Former (5 networks) and graph statistics (8 Gaussian processes, 8 boosted trees), in"
-        " shares that graphs left out decide"
-    )
-    assert best.changed(statistics=0.6).mixture == (
-        "each prediction is 0.40 NN-Former (5 networks) and 0.60 graph statistics (8 Gaussian processes, 8 boosted"
-        " trees)"
-    )
-    assert get_recipe("statistics").mixture.endswith("statistics alone, without NN-Former")
-
-
 def test_recipes() -> None:
     assert {"paper", "latency"} <= set(list_recipes())
     assert get_recipe("paper").changed(dim=64, epochs=3, members=2).model.dim == 64
@@ -65,12 +53,6 @@ def test_recipes() -> None:
         NNFormerPredictor("paper", targets="log")
     with pytest.raises(ConfigError, match="recipe is a dict"):
         NNFormerPredictor({})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "0", None, True, 2**32])
-def test_wrong_seeds(seed: Any) -> None:
-    with pytest.raises(ConfigError, match="seed of a predictor is"):
-        NNFormerPredictor("paper", seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +81,27 @@ def test_impossible_settings(changes: dict[str, Any]) -> None:
         get_recipe("paper").changed(**changes)
 
 
-def test_numbers_of_numpy_become_plain_ones() -> None:
-    recipe = get_recipe("paper").changed(epochs=np.int64(3), lr=np.float32(0.5), dim=np.int32(32), dropout=0)
-    assert [type(x) for x in (recipe.train.epochs, recipe.train.lr, recipe.model.dropout)] == [int, float, float]
-    assert NNFormerPredictor("paper", seed=np.int64(4)).seed == 4  # type: ignore[arg-type]
+def test_data_decide_what_the_model_reads() -> None:
+    featured, bare = random_graphs((7, 40), features=True), Graphs.of([Graph([0, 40], [(0, 1)])])
+    needed = {"attributes": 8, "shapes": 4, "static": 4, "max_nodes": 41}
+    assert needed_by(random_graphs((7, 5)), get_recipe("paper")) == needed_by(featured, get_recipe("latency")) == {}
+    assert needed_by(featured, get_recipe("paper")) == needed
+    given = get_recipe("paper").changed(attributes=0, max_nodes=50)
+    assert needed_by(featured, given) == {"shapes": 4, "static": 4}
+    needed = needed_by(bare, get_recipe("latency"))
+    assert needed == {"attributes": 0, "shapes": 0, "static": 0, "operations": 41}
+    assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["dim"], "NAME=VALUE"), (["dmi=3"], "Did you mean 'dim'"), (["kept=dim"], "unknown setting"),
+        (["dim=3", "dim=4"], "given twice"), (["dim=3.5"], "whole number"), (["bias=maybe"], "true or false"),
+    ],
+)  # fmt: skip
+def test_settings_of_a_command_line(texts: list[str], message: str) -> None:
+    changes = parsed_settings(["dim=64", "lr = 1e-3", "bias=true", "dropout=0"], recipe_types())
+    assert changes == {"dim": 64, "lr": 1e-3, "bias": True, "dropout": 0.0} and type(changes["dropout"]) is float
+    with pytest.raises(NasExtError, match=message):
+        parsed_settings(texts, recipe_types())

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
 from nas_core.optional import require
-from nas_core.predictor.statistics.description import Description
+from nas_core.predictor.statistics.description import Description, Vocabulary
 from nas_core.predictor.statistics.model import StatisticsModel
-from nas_core.predictor.statistics.vocabulary import Vocabulary
 from nas_core.predictor.targets import TargetScale
 
 __all__ = ["Forest", "Graf", "ProcessesAndTrees"]

@@ -33,7 +33,7 @@ from nas_core.latency.by_graph.shipped import device_of
 from nas_core.latency.by_graph.unseen import ranges_of
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
-from nas_core.predictor.training.bar import training_bar
+from nas_core.predictor.training.progress import training_bar
 from nas_core.report.tables import Column, Table
 
 __all__ = ["predict", "train"]

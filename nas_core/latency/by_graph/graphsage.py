@@ -22,15 +22,12 @@ from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.price_list import check_kinds
 from nas_core.precision import check_precision, computing_in, tf32
-from nas_core.predictor.nn_former.log_readout import scale_of, standardised
-from nas_core.predictor.nn_former.model import one_hot, sinusoids
-from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, numbered
-from nas_core.predictor.nn_former.packed_set import PackedSet
+from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
+from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
 from nas_core.predictor.nn_former.place import uploaded
-from nas_core.predictor.nn_former.segments import Pairs
 from nas_core.predictor.precision import CHOICES, chosen_precision, usable_precision
 from nas_core.predictor.training.losses import log_loss
-from nas_core.predictor.training.telling import Losses
+from nas_core.predictor.training.progress import Losses
 from nas_core.random_streams import own_streams
 
 __all__ = ["GraphSageModel", "SageConfig", "SageNet", "neighbours_of"]

@@ -20,7 +20,7 @@ from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
 from nas_core.predictor.artifact import below
-from nas_core.predictor.training.telling import Losses
+from nas_core.predictor.training.progress import Losses
 from nas_core.random_streams import own_streams
 
 __all__ = ["KernelSumConfig", "KernelSumModel", "log_costs", "polynomial_fit", "polynomial_of"]

@@ -18,8 +18,7 @@ from nas_core.latency.by_graph.price_list import CountsConfig, costs_by_kind, sh
 from nas_core.predictor.artifact import NOT_BY_ITSELF
 from nas_core.predictor.base import AccuracyModel
 from nas_core.predictor.estimator import NNFormerPredictor
-from nas_core.predictor.recipes import get_recipe
-from nas_core.predictor.settings import recipe_types
+from nas_core.predictor.recipes import get_recipe, recipe_types
 
 __all__ = ["NNFormerModel", "NNFormerReleasedModel", "check_unpriced"]
 

@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nas_core.predictor.nn_former.dropout import keep_mask
 from nas_core.predictor.nn_former.place import on_host
 
-__all__ = ["attend", "plain_attention", "short_softmax"]
+__all__ = ["attend", "dropout", "keep_mask", "plain_attention", "scaled_mask", "short_softmax"]
+
+
+_BITS = {
+    torch.bfloat16: torch.int16,
+    torch.float16: torch.int16,
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
+
+
+def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
+    """Zero each element with that probability and scale the others, so that the mean stays.
+
+    On a CPU the probability is rounded to a multiple of 1/256.
+    """
+    if not training or not probability:
+        return x
+    if x.device.type != "cpu":
+        return functional.dropout(x, probability)
+    return x * keep_mask(x.shape, probability, x.dtype)
+
+
+def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """0 where an element is dropped, else the scale of those that stay; on any device."""
+    if device.type == "cpu":
+        return keep_mask(shape, probability, dtype)
+    return torch.empty(shape, dtype=dtype, device=device).bernoulli_(1 - probability).div_(1 - probability)
+
+
+def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tensor:
+    """Return 0 where an element is dropped, else the scale of those that stay; on the CPU.
+
+    Computed as integers of the numbers' width: comparing bytes, and making numbers of booleans, take three times as
+    long.
+    """
+    count, dropped, kind = shape.numel(), min(255, round(256 * probability)), _BITS[dtype]
+    bytes_each = kind.itemsize
+    words = math.ceil(count / bytes_each)
+    drawn = torch.empty(math.ceil(words * bytes_each / 8), dtype=torch.int64).random_(-(2**63), None).view(kind)[:words]
+    bits = torch.empty(bytes_each, words, dtype=kind)
+    for byte, part in enumerate(bits):
+        torch.bitwise_right_shift(drawn, 8 * byte, out=part)
+    bits.bitwise_and_(255).sub_(dropped).bitwise_right_shift_(_sign(bits)).bitwise_not_()
+    kept = bits.view(-1)[:count].view(shape)
+    scale = _bits_of(256 / (256 - dropped), dtype)
+    return kept.bitwise_and_(scale).view(dtype)
+
+
+def _sign(bits: Tensor) -> int:
+    """The place of the sign bit: a number moved right by so many is all ones where it was negative, else 0."""
+    return 8 * bits.dtype.itemsize - 1
+
+
+def _bits_of(number: float, dtype: torch.dtype) -> int:
+    """The bits of a positive number as an integer, without a tensor, which the host would wait for."""
+    if dtype == torch.bfloat16:  # the upper half of float32, rounded to the nearest
+        whole = _bits_of(number, torch.float32)
+        return (whole + 0x7FFF + (whole >> 16 & 1)) >> 16
+    number_as, integer = {torch.float16: ("e", "h"), torch.float32: ("f", "i"), torch.float64: ("d", "q")}[dtype]
+    return int(struct.unpack(f"={integer}", struct.pack(f"={number_as}", number))[0])
+
 
 SHORT = 32
 """Longest sequence on a CPU that takes the path of its own; longer ones fill vector registers by themselves."""

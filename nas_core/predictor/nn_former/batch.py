@@ -98,24 +98,20 @@ class Topology:
     """``(B, 4, L, L)`` bool, True where head h of query i may look at key j; None: everywhere"""
     splits: tuple[Tensor, ...]
     """One ``(B, L, L)`` matrix per split of the feed-forward's aggregation"""
-    neighbours: Tensor | None
-    """``(B, L, L)`` bool for the graph attention of the feed-forward"""
-    present: Tensor
-    """``(B, L)`` bool"""
 
     @classmethod
     def of(cls, batch: Batch, config: NNFormerConfig, dtype: torch.dtype = torch.float32) -> Topology:
         tokens = TOKENS if config.readout == "class_token" else 0
         present = torch.nn.functional.pad(batch.present, (tokens, 0), value=True)
         centre = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
-        masks = _masks(centre, present, config, tokens, batch.full)
-        return cls(masks, _splits(centre, present, config, dtype), _neighbours(centre, present, config), present)
+        sums = config.feed_forward == "bidirectional"  # equations 12 and 13: ``A @ x`` sums children
+        splits = (centre.to(dtype), centre.mT.to(dtype)) if sums else ()
+        return cls(_masks(centre, present, config, tokens, batch.full), splits)
 
     def take(self, index: Tensor) -> Topology:
-        """Those rows."""
+        """Return those rows."""
         masks = None if self.masks is None else self.masks[index]
-        neighbours = None if self.neighbours is None else self.neighbours[index]
-        return Topology(masks, tuple(x[index] for x in self.splits), neighbours, self.present[index])
+        return Topology(masks, tuple(x[index] for x in self.splits))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
         """``(B, L, 3 C)`` -> ``(B, L, C)``: each quarter of the heads looks at one kind of relatives."""
@@ -141,42 +137,6 @@ def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int,
     linked &= both
     released = config.sibling_mask == "as_released"
     base = centre | linked if released else centre
-    forward, backward = base, base.mT
     number = base.float()
-    if config.attention == "siblings":
-        heads = [forward, backward, number.mT @ number > 0, number @ number.mT > 0]
-    elif config.attention == "two_hop":
-        heads = [forward, backward, number @ number > 0, number.mT @ number.mT > 0]
-    else:
-        heads = {
-            "forward": [forward] * 4,
-            "backward": [backward] * 4,
-            "both": [forward, forward, backward, backward],
-        }[config.attention]
+    heads = [base, base.mT, number.mT @ number > 0, number @ number.mT > 0]
     return torch.stack([head | linked | itself for head in heads], 1)
-
-
-def _splits(centre: Tensor, present: Tensor, config: NNFormerConfig, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Matrices of the graph convolution (equations 12 and 13); the tokens take no part. ``A @ x`` sums children."""
-    children, parents = centre.to(dtype), centre.mT.to(dtype)
-    kind = config.feed_forward
-    if kind in ("bidirectional", "multiply"):
-        return children, parents
-    if kind == "forward":
-        return (children,)
-    if kind == "backward":
-        return (parents,)
-    if kind == "four_way":
-        return children, parents, (parents @ children > 0).to(dtype), (children @ parents > 0).to(dtype)
-    if kind == "gcn":
-        linked = children + parents + torch.diag_embed(present.to(dtype))
-        scale = linked.sum(-1).clamp(min=1).rsqrt()
-        return (scale[:, :, None] * linked * scale[:, None, :],)
-    return ()
-
-
-def _neighbours(centre: Tensor, present: Tensor, config: NNFormerConfig) -> Tensor | None:
-    if config.feed_forward != "gat":
-        return None
-    itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
-    return centre | centre.mT | itself

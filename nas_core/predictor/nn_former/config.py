@@ -1,4 +1,4 @@
-"""What an NN-Former is made of; every ablation of the paper is a value of one of these fields."""
+"""What an NN-Former is made of; the ablations that results.md shows are values of these fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nas_core.graph.onnx.operators import KINDS
 
 __all__ = ["ATTENTION", "FEED_FORWARD", "POSITION", "SIBLING_MASK", "NNFormerConfig"]
 
-ATTENTION = ("siblings", "global", "forward", "backward", "both", "two_hop")
-FEED_FORWARD = ("bidirectional", "vanilla", "forward", "backward", "four_way", "multiply", "gcn", "gat")
+ATTENTION = ("siblings", "global")
+FEED_FORWARD = ("bidirectional", "vanilla")
 POSITION = ("none", "nar", "laplacian")
 SIBLING_MASK = ("paper", "as_released")
 READOUT = ("class_token", "sum", "logarithm")
@@ -50,15 +50,13 @@ class NNFormerConfig:
     dropout: float = 0.1
     """Dropout of attention probabilities, of each branch, and of the hidden channels."""
     attention: str = "siblings"
-    """Masks of the heads (Tables 5 to 7): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA), global, forward (4 x A), backward
-    (4 x Aᵀ), both (A, A, Aᵀ, Aᵀ), two_hop (A, Aᵀ, AA, AᵀAᵀ)."""
+    """Masks of the heads (Table 6): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA) or global."""
     sibling_mask: str = "paper"
     """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all, so that
     every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` take it, since the
     published figures come from that code."""
     feed_forward: str = "bidirectional"
-    """Tables 6, 9, 10: bidirectional (BGIFFN), vanilla, forward (A), backward (Aᵀ), four_way (A, Aᵀ, AᵀA, AAᵀ),
-    multiply (Hadamard product instead of the sum), gcn (normalised Laplacian), gat (attention to neighbours)."""
+    """Table 6: bidirectional (BGIFFN) or vanilla, without the sums over parents and children."""
     position: str = "none"
     """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
     readout: str = "class_token"

@@ -6,22 +6,170 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nas_core.graph import GraphError
+from nas_core.graph import GraphError, Graphs
+from nas_core.predictor.nn_former.attend import dropout
 from nas_core.predictor.nn_former.batch import Batch, Topology
-from nas_core.predictor.nn_former.blocks import Block
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.nn_former.dropout import dropout
-from nas_core.predictor.nn_former.log_readout import COSTS, LogReadout, cost_codes
 from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
-__all__ = ["NNFormer", "one_hot", "sinusoids"]
+__all__ = [
+    "COSTS",
+    "Attention",
+    "Block",
+    "FeedForward",
+    "LogReadout",
+    "NNFormer",
+    "cost_codes",
+    "one_hot",
+    "scale_of",
+    "sinusoids",
+    "standardised",
+]
+
+
+class Attention(nn.Module):
+    """ASMA, equations 6 to 10: each quarter of the heads sees one kind of relatives."""
+
+    def __init__(self, config: NNFormerConfig) -> None:
+        super().__init__()
+        self.heads, self.dropout = config.heads, config.dropout
+        self.qkv = nn.Linear(config.dim, 3 * config.dim, bias=config.bias)
+        self.out = nn.Linear(config.dim, config.dim, bias=config.bias)
+
+    def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
+        """``(B, L, C)`` -> ``(B, L, C)``."""
+        mixed = topology.attend(self.qkv(x), self.heads, self.dropout if self.training else 0.0)
+        return dropout(self.out(mixed), self.dropout, self.training)
+
+
+class FeedForward(nn.Module):
+    """BGIFFN, equations 11 to 13; ``vanilla``: without its graph part.
+
+    Sums are taken before the projection, which is narrower; a bias of the projection is therefore multiplied by the
+    number of relatives, as it is when projecting first.
+    """
+
+    def __init__(self, config: NNFormerConfig) -> None:
+        super().__init__()
+        hidden = config.ratio * config.dim
+        self.dropout, self.has_bias = config.dropout, config.bias
+        self.up = nn.Linear(config.dim, hidden, bias=config.bias)
+        self.graph = nn.Linear(config.dim, hidden, bias=config.bias) if config.feed_forward == "bidirectional" else None
+        self.down = nn.Linear(hidden, config.dim, bias=config.bias)
+
+    def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
+        """``(B, L, C)`` -> ``(B, L, C)``."""
+        hidden = self.up(x)
+        if self.graph is not None:
+            hidden = hidden + self._relatives(x, self.graph, topology)
+        hidden = dropout(functional.relu(hidden), self.dropout, self.training)
+        return dropout(self.down(hidden), self.dropout, self.training)
+
+    def _relatives(self, x: Tensor, graph: nn.Linear, topology: Topology | PackedTopology) -> Tensor:
+        sums = topology.sums(x)
+        size = graph.out_features // len(sums)
+        weights = torch.split(graph.weight, size)
+        joined = torch.cat([functional.linear(s, w) for s, w in zip(sums, weights, strict=True)], -1)
+        if not self.has_bias:
+            return joined
+        ones = torch.ones_like(x[..., :1])
+        degrees = torch.cat([degree.expand(*x.shape[:-1], size) for degree in topology.sums(ones)], -1)
+        return joined + degrees * graph.bias
+
+
+class Block(nn.Module):
+    """Equations 2 and 3: both mixers with layer norm before and the input added after."""
+
+    def __init__(self, config: NNFormerConfig) -> None:
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(config.dim)
+        self.attention = Attention(config)
+        self.norm_feed_forward = nn.LayerNorm(config.dim)
+        self.feed_forward = FeedForward(config)
+        scaled = config.layer_scale > 0
+        self.scale_attention = nn.Parameter(torch.full((config.dim,), config.layer_scale)) if scaled else None
+        self.scale_feed_forward = nn.Parameter(torch.full((config.dim,), config.layer_scale)) if scaled else None
+
+    def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
+        """``(B, L, C)`` -> ``(B, L, C)``."""
+        mixed = self.attention(self.norm_attention(x), topology)
+        x = x + (mixed if self.scale_attention is None else self.scale_attention * mixed)
+        mixed = self.feed_forward(self.norm_feed_forward(x), topology)
+        x = x + (mixed if self.scale_feed_forward is None else self.scale_feed_forward * mixed)
+        return x
+
+
+COSTS = 3
+"""FLOPs, parameters, memory access"""
+_LEAST = 1e-9
+"""Least value of a static feature, before its logarithm."""
+_CONSTANT = 1e-3
+"""Deviation of what all training networks share"""
+
+
+class LogReadout(nn.Module):
+    """Codes of the nodes and static features of the network -> milliseconds."""
+
+    def __init__(self, dim: int, static: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(dim, 2 * dim)
+        self.static = nn.Linear(static, dim) if static else None
+        self.hidden = nn.Linear((3 if static else 2) * dim, dim)
+        self.head = nn.Linear(dim, 1)
+        self.scale: Tensor
+        self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * (static + 1)))
+        """``(F + 1, 2)`` mean and deviation of the static features' logarithms, and of ln ms"""
+
+    def node_codes(self, encoded: Tensor) -> Tensor:
+        """``(B, N, C)`` -> ``(B, N, 2 C)`` of length 1, to be summed over the nodes: none outweighs the others."""
+        return functional.normalize(functional.relu(self.up(encoded)).float(), dim=-1)
+
+    def forward(self, total: Tensor, static: Tensor | None) -> Tensor:
+        """``(B, 2 C)`` sums and ``(B, F)`` -> ``(B,)``."""
+        codes = [torch.log1p(total)]
+        if self.static is not None and static is not None:
+            known = standardised(static.clamp(min=_LEAST).log(), self.scale[:-1])
+            codes.append(functional.relu(self.static(known)))
+        mean, deviation = self.scale[-1]
+        output = self.head(functional.relu(self.hidden(torch.cat(codes, -1)))).squeeze(-1).float()
+        milliseconds: Tensor = (output * deviation + mean).exp()
+        return milliseconds
+
+    def start(self, graphs: Graphs, latency_ms: Tensor) -> None:
+        """Take the scale of these networks.
+
+        Raises:
+            GraphError: the graphs have other static features.
+        """
+        columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
+        if len(columns) + 1 != len(self.scale):
+            raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")
+        logarithms = torch.stack([*(x.clamp(min=_LEAST).log() for x in columns), latency_ms.float().log()])
+        self.scale.copy_(scale_of(logarithms))
+
+
+def scale_of(values: Tensor) -> Tensor:
+    """``(F, G)`` -> ``(F, 2)`` mean and deviation over networks."""
+    return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
+
+
+def standardised(values: Tensor, scale: Tensor) -> Tensor:
+    """``(B, F)`` by a scale ``(F, 2)``. A feature that all training networks share is 0 whatever it is: weights of it
+    learned nothing, and a batch of 4 after batches of 1 would be a thousand deviations off."""
+    mean, deviation = scale.unbind(1)
+    return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
+
+
+def cost_codes(costs: Tensor) -> Tensor:
+    """``(..., 3)`` -> logarithms of that shape, about 0 to 2."""
+    return torch.log1p(costs) / 10
 
 
 class NNFormer(nn.Module):
     """Predicts one number per graph. Sources: the paper's section 3 and, for its two readouts, its released code.
 
     The accuracy model reads a class token; a depth token tells the number of nodes. The latency model sums over nodes,
-    with the paper's readout or with ours (:mod:`~nas_core.predictor.nn_former.log_readout`), which also reads costs.
+    with the paper's readout or with ours (:mod:`~nas_core.predictor.nn_former.model`), which also reads costs.
     Without an added position code the output does not depend on the order of the nodes.
     """
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nas_core.graph import Graph
-from nas_core.predictor.nn_former.blocks import Block
-from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.nn_former.model import Block, NNFormer
 
 __all__ = ["naive_prediction"]
 

@@ -3,8 +3,9 @@ number of edges and not with the square of the number of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,25 +14,187 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn import functional
 
-from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.predictor.nn_former.attend import plain_attention
+from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.place import on_host, uploaded
-from nas_core.predictor.nn_former.segments import Pairs, segment_sums
 
-__all__ = ["Matrices", "PackedBatch", "PackedTopology", "matrices_of", "numbered", "packable"]
+__all__ = [
+    "Matrices",
+    "PackedBatch",
+    "PackedSet",
+    "PackedTopology",
+    "Pairs",
+    "Transposed",
+    "matrices_of",
+    "numbered",
+    "packable",
+    "segment_sums",
+]
+
+
+LARGEST = 60.0
+"""Scores whose exponentials, and sums of a million of them, float32 holds."""
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """The pairs of a matrix column by column."""
+
+    rows: Tensor
+    """``(P,)`` int64"""
+    starts: Tensor
+    """``(T,)`` where the entries of a column begin"""
+    order: Tensor
+    """``(P,)`` which pair each is, counted row by row"""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """True entries of a matrix over T nodes, row by row."""
+
+    rows: Tensor
+    """``(P,)`` int64, ascending"""
+    columns: Tensor
+    """``(P,)`` int64"""
+    starts: Tensor
+    """``(T,)`` where the entries of a row begin"""
+    transposed: Transposed | None = None
+    """What gradients need"""
+
+    @classmethod
+    def of(cls, matrix: csr_array, device: torch.device | str, trained: bool = True) -> Pairs:
+        """From a sparse matrix.
+
+        Args:
+            trained: False: no gradients will be asked for.
+        """
+        matrix.sort_indices()
+        columns, rows = matrix.indices, _rows_of(matrix)
+
+        def there(array: NDArray[np.integer[Any]]) -> Tensor:
+            return uploaded(np.asarray(array, np.int64), device)
+
+        made = None
+        if trained:
+            order = np.argsort(columns, kind="stable")
+            starts = np.searchsorted(columns[order], np.arange(matrix.shape[1]))
+            made = Transposed(there(rows[order]), there(starts), there(order))
+        return cls(there(rows), there(columns), there(matrix.indptr[:-1]), made)
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Row i of the result is the sum of x at the columns of row i: ``(T, C)`` -> ``(T, C)``."""
+        result: Tensor = _Sum.apply(x, self)  # type: ignore[no-untyped-call]
+        return result
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """Softmax attention of one head, where row i looks at the columns of row i: each ``(T, D)`` -> ``(T, D)``."""
+        result: Tensor = _Attention.apply(q, k, v, self, dropout)  # type: ignore[no-untyped-call]
+        return result
+
+    def row_sums(self, values: Tensor) -> Tensor:
+        """Sums of ``(P,)`` over the pairs of each row: ``(T,)``; no gradient."""
+        return _bags(values[:, None], torch.arange(len(values), device=values.device), self.starts)[:, 0]
+
+    def below_largest(self, scores: Tensor) -> Tensor:
+        """Scores ``(P,)``, minus the largest of their row where exponentials would leave float32's range."""
+        if on_host(scores.device) and bool((scores.abs() < LARGEST).all()):
+            return scores
+        largest = scores.new_zeros(len(self.starts))
+        largest.scatter_reduce_(0, self.rows, scores, "amax", include_self=False)  # exact in any order
+        return scores - largest[self.rows]
+
+    @property
+    def backwards(self) -> Transposed:
+        """The transposed list; an error of ours where it was left out."""
+        assert self.transposed is not None, "a gradient of pairs that were made for inference"
+        return self.transposed
+
+
+def _rows_of(matrix: csr_array) -> NDArray[np.int64]:
+    """The row of each entry of a sparse matrix."""
+    rows: NDArray[np.int64] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return rows
+
+
+def segment_sums(x: Tensor, starts: Tensor, owners: Tensor) -> Tensor:
+    """Sums over rows that stand together: ``(T, C)``, where each of the B parts begins ``(B,)``, and the part of each
+    row ``(T,)`` -> ``(B, C)``."""
+    result: Tensor = _SegmentSums.apply(x, starts, owners)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _bags(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Row i is the sum of x at the columns from ``starts[i]`` to ``starts[i + 1]``, times the weights of these."""
+    if not len(columns):
+        return x.new_zeros(len(starts), x.shape[1])
+    return functional.embedding_bag(columns, x, starts, mode="sum", per_sample_weights=weights)
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, pairs: Pairs) -> Tensor:
+        ctx.pairs = pairs
+        return _bags(x, pairs.columns, pairs.starts)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        back = ctx.pairs.backwards
+        return _bags(grads[0].contiguous(), back.rows, back.starts), None
+
+
+class _SegmentSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, starts: Tensor, owners: Tensor) -> Tensor:
+        ctx.save_for_backward(owners)
+        return _bags(x, torch.arange(len(x), device=x.device), starts)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (owners,) = ctx.saved_tensors
+        return grads[0][owners], None, None
+
+
+class _Attention(torch.autograd.Function):
+    """Scores, softmax and probabilities in float32, one number for each pair."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs, dropout: float) -> Tensor:
+        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+        rows, columns = pairs.rows, pairs.columns
+        scores = (q[rows] * k[columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
+        exponentials = pairs.below_largest(scores).exp()
+        weights = exponentials / pairs.row_sums(exponentials)[rows]
+        kept = scaled_mask(weights.shape, dropout, weights.dtype, weights.device) if dropout else None
+        ctx.save_for_backward(q, k, v, weights, kept)
+        ctx.pairs = pairs
+        return _bags(v, columns, pairs.starts, (weights if kept is None else weights * kept).to(v.dtype))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, kept = ctx.saved_tensors
+        pairs: Pairs = ctx.pairs
+        back, rows, columns, grad = pairs.backwards, pairs.rows, pairs.columns, grads[0].contiguous()
+        used = (weights if kept is None else weights * kept).to(v.dtype)
+        of_v = _bags(grad, back.rows, back.starts, used[back.order])
+        inner = (grad[rows] * v[columns]).sum(-1, dtype=torch.float32)
+        if kept is not None:
+            inner = inner * kept
+        inner = inner * weights
+        of_scores = (inner - weights * pairs.row_sums(inner)[rows]) * q.shape[-1] ** -0.5
+        of_scores = of_scores.to(q.dtype)
+        of_q = _bags(k, columns, pairs.starts, of_scores)
+        of_k = _bags(q, back.rows, back.starts, of_scores[back.order])
+        return of_q, of_k, of_v, None, None
+
 
 PACKED_FROM = 64
 """Mean number of nodes from which graphs are packed, where their model can."""
-_ATTENTION = ("siblings", "global", "forward", "backward", "both", "two_hop")
-_FEED_FORWARD = ("bidirectional", "vanilla", "forward", "backward")
 
 
 def packable(config: NNFormerConfig) -> bool:
-    """Whether such a model reads packed graphs."""
-    summed = config.readout != "class_token" and config.position == "none"
-    return summed and config.attention in _ATTENTION and config.feed_forward in _FEED_FORWARD
+    """Return whether such a model reads packed graphs."""
+    return config.readout != "class_token" and config.position == "none"
 
 
 @dataclass(frozen=True)
@@ -45,33 +208,15 @@ class Matrices:
 
 
 def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) -> Matrices:
-    """From the edges ``(E, 2)`` of the union of all graphs.
-
-    Raises:
-        ConfigError: the model does not read packed graphs.
-    """
-    if config.attention not in _ATTENTION or config.feed_forward not in _FEED_FORWARD:
-        raise ConfigError(
-            f"attention {config.attention!r} with feed-forward {config.feed_forward!r} has no packed form;"
-            " use dense batches"
-        )
+    """Return the relatives by the edges ``(E, 2)`` of the union of all graphs."""
     ones = np.ones(len(edges), np.int32)
     forward = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
     backward = csr_array(forward.T)
     itself = csr_array((np.ones(nodes, np.int32), (np.arange(nodes), np.arange(nodes))), shape=(nodes, nodes))
-    choices: dict[str, Callable[[], tuple[csr_array, ...]]] = {
-        "global": lambda: (),
-        "siblings": lambda: (forward, backward, backward @ forward, forward @ backward),
-        "two_hop": lambda: (forward, backward, forward @ forward, backward @ backward),
-        "forward": lambda: (forward,) * 4,
-        "backward": lambda: (backward,) * 4,
-        "both": lambda: (forward, forward, backward, backward),
-    }
-    made: dict[int, csr_array] = {}
-    kinds = choices[config.attention]()
-    heads = tuple(made.setdefault(id(kind), csr_array(kind + itself)) for kind in kinds)
-    splits = {"bidirectional": (forward, backward), "forward": (forward,), "backward": (backward,), "vanilla": ()}
-    return Matrices(heads, splits[config.feed_forward])
+    siblings = config.attention == "siblings"
+    kinds = (forward, backward, backward @ forward, forward @ backward) if siblings else ()
+    splits = (forward, backward) if config.feed_forward == "bidirectional" else ()
+    return Matrices(tuple(csr_array(kind + itself) for kind in kinds), splits)
 
 
 @dataclass(frozen=True)
@@ -100,14 +245,10 @@ class PackedTopology:
             trained: False: no gradients will be asked for.
         """
         matrices = matrices_of(edges, sum(sizes), config)
-        made: dict[int, Pairs] = {}
-
-        def pairs(matrix: csr_array) -> Pairs:
-            if id(matrix) not in made:
-                made[id(matrix)] = Pairs.of(matrix, device, trained)
-            return made[id(matrix)]
-
-        return cls(tuple(map(pairs, matrices.heads)), tuple(map(pairs, matrices.splits)), tuple(sizes))
+        heads, splits = (
+            tuple(Pairs.of(m, device, trained) for m in part) for part in (matrices.heads, matrices.splits)
+        )
+        return cls(heads, splits, tuple(sizes))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
         """``(1, T, 3 C)`` -> ``(1, T, C)``."""
@@ -188,3 +329,106 @@ def numbered(graphs: Graphs) -> NDArray[np.int64]:
     first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
     edges: NDArray[np.int64] = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]
     return edges
+
+
+class _Spans:
+    """Items of all graphs in one row, those of a graph together."""
+
+    def __init__(self, counts: NDArray[np.int64], device: torch.device) -> None:
+        self.host_counts, self.counts = counts, uploaded(counts, device)
+        self.first = uploaded(np.cumsum(counts) - counts, device)
+
+    def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
+        """Positions ``(P,)`` of the items of those graphs, one graph after another, and the place ``(P,)`` that the
+        graph of each has among them. How many they are is known without a look at the device."""
+        total, counts = int(self.host_counts[rows].sum()), self.counts[index]
+        owners = torch.repeat_interleave(counts, output_size=total)
+        shifts = self.first[index] - (counts.cumsum(0) - counts)
+        return torch.arange(total, device=index.device) + shifts[owners], owners
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The pairs of one matrix over the nodes of all graphs; nodes and pairs are numbered from 0 in each graph."""
+
+    spans: _Spans
+    columns: Tensor
+    """``(P,)``"""
+    of_row: Tensor
+    """``(T,)`` pairs of each row"""
+    order: Tensor
+    """``(P,)`` pairs column by column"""
+    of_column: Tensor
+    """``(T,)``"""
+
+    @classmethod
+    def of(cls, matrix: csr_array, sizes: NDArray[np.int64], device: torch.device) -> _Listed:
+        matrix.sort_indices()
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        counts = np.diff(matrix.indptr[ends]).astype(np.int64)
+        columns, order = matrix.indices, np.argsort(matrix.indices, kind="stable")
+        owners, first_pair = np.repeat(np.arange(len(sizes)), counts), np.cumsum(counts) - counts
+
+        def small(array: NDArray[np.integer[Any]]) -> Tensor:
+            largest = int(array.max(initial=0))
+            return uploaded(array.astype(np.int16 if largest < 2**15 else np.int32), device)
+
+        return cls(
+            _Spans(counts, device),
+            small(columns - ends[owners]),
+            small(np.diff(matrix.indptr)),
+            small(order - first_pair[owners]),
+            small(np.bincount(columns, minlength=matrix.shape[1])),
+        )
+
+    def take(self, rows: NDArray[np.int64], index: Tensor, nodes: Tensor, first: Tensor) -> Pairs:
+        """Pairs of those graphs, whose nodes ``(T,)`` and whose first nodes ``(B,)`` are given."""
+        positions, owners = self.spans.of(rows, index)
+        total = len(positions)
+        columns = self.columns[positions] + first[owners]
+        of_row, of_column = self.of_row[nodes].long(), self.of_column[nodes].long()
+        rows_ = torch.repeat_interleave(of_row, output_size=total)
+        counts = self.spans.counts[index]
+        order = self.order[positions] + (counts.cumsum(0) - counts)[owners]
+        transposed = Transposed(rows_[order], of_column.cumsum(0) - of_column, order)
+        return Pairs(rows_, columns, of_row.cumsum(0) - of_row, transposed)
+
+
+class PackedSet:
+    """Packed graphs of a training, whole on its device.
+
+    Args:
+        matrices: relatives of the nodes of all graphs, which stand in one row.
+    """
+
+    def __init__(self, graphs: Graphs, matrices: Matrices, device: torch.device) -> None:
+        self._sizes = graphs.sizes
+        self._nodes = _Spans(graphs.sizes, device)
+        self._largest = int(graphs.ops.max(initial=0))
+        self._ops = uploaded(graphs.ops, device)
+        more = (graphs.attributes, graphs.shapes, graphs.costs, graphs.static)
+        self._features = [None if values is None else uploaded(values, device) for values in more]
+        self._heads = [_Listed.of(matrix, graphs.sizes, device) for matrix in matrices.heads]
+        self._splits = [_Listed.of(matrix, graphs.sizes, device) for matrix in matrices.splits]
+
+    @classmethod
+    def of(cls, graphs: Graphs, config: NNFormerConfig, device: torch.device) -> PackedSet:
+        """Return graphs as NN-Former reads them."""
+        return cls(graphs, matrices_of(numbered(graphs), len(graphs.ops), config), device)
+
+    def take(self, rows: NDArray[np.int64], index: Tensor) -> tuple[PackedBatch, PackedTopology]:
+        """Those graphs; their numbers ``(B,)`` are given to the host and, the same ones, on the device."""
+        nodes, _ = self._nodes.of(rows, index)
+        sizes = self._nodes.counts[index]
+        first = sizes.cumsum(0) - sizes
+        lengths = tuple(self._sizes[rows].tolist())
+        *of_nodes, static = self._features
+        attributes, shapes, costs = (None if values is None else values[nodes][None] for values in of_nodes)
+        chosen = None if static is None else static[index]
+        ops = self._ops[nodes].long()[None]
+        heads, splits = (
+            [listed.take(rows, index, nodes, first) for listed in part] for part in (self._heads, self._splits)
+        )
+        topology = PackedTopology(tuple(heads), tuple(splits), lengths)
+        batch = PackedBatch(ops, None, sizes, attributes, shapes, costs, chosen, lengths, self._largest)
+        return batch, topology

@@ -1,11 +1,16 @@
-"""Fast scoring: frozen weights in the device's fast precision, and each different graph once. Small graphs: those of
-one size together, chunks that stay in cache, and in the last block the class token alone. Large graphs of all sizes are
-packed together."""
+"""Fast scoring: frozen weights in the device's fast precision, and each different graph once.
+
+Small graphs: those of one size together (:class:`Frozen`), in chunks that stay in cache, and in the last block the
+class token alone; a CUDA device replays the pass as one recorded graph (:class:`StaticForward`). Large graphs of all
+sizes are packed together (:class:`FrozenPacked`). A model that neither supports is asked itself.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -13,19 +18,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from nas_core.device import uncollected
 from nas_core.graph import Graphs
-from nas_core.precision import check_precision, computing_in, tf32
+from nas_core.precision import check_precision, computing_in, half_type, tf32
+from nas_core.predictor.nn_former.attend import short_softmax
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
-from nas_core.predictor.nn_former.blocks import Block
-from nas_core.predictor.nn_former.cuda_graph import StaticForward
-from nas_core.predictor.nn_former.frozen_block import FrozenBlock, seen
-from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packable
-from nas_core.predictor.nn_former.packed_scorer import FrozenPacked
+from nas_core.predictor.nn_former.model import Block, NNFormer
+from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
 from nas_core.predictor.nn_former.place import on_host
-from nas_core.predictor.precision import chosen_precision, stored_type
+from nas_core.predictor.precision import chosen_precision
 
-__all__ = ["Scorer", "score"]
+__all__ = ["Frozen", "FrozenPacked", "Product", "Scorer", "StaticForward", "score"]
 
 CHUNK_TOKENS = 5000
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
@@ -35,10 +38,17 @@ CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
 """Nodes computed at once by the general path, and where graphs are packed; on the CPU, and on an accelerator."""
 SENT = 16 * 2**20
 """Bytes of adjacency matrices sent at once to an accelerator by the fast path: 300,000 cells of seven nodes."""
+ROWS = 1024
+"""Rows for which oneDNN lays weights out; products of fewer and of more are right too."""
+WARM_UP = 3
+"""Passes before recording, in which libraries choose their kernels and take their memory."""
+_RECORDING = threading.Lock()
+"""Beginning to record waits for the whole device, which would end what another thread records."""
+_log = logging.getLogger(__name__)
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
-    """Predictions ``(G,)``, as :class:`Scorer` gives them."""
+    """Return predictions ``(G,)``, as :class:`Scorer` gives them."""
     return Scorer(model, precision)(graphs)
 
 
@@ -59,15 +69,14 @@ class Scorer:
         self.model = model.eval()
         self.device = next(model.parameters()).device
         self.precision = check_precision(chosen_precision(precision, self.device), self.device)
-        dtype = stored_type(self.precision)
+        dtype = half_type(self.precision) or torch.float32
         self.frozen = Frozen(model, dtype) if Frozen.supports(model) else None
-        packs = packable(model.config) and FrozenPacked.supports(model)
-        self.packed = FrozenPacked(model, dtype) if packs else None
+        self.packed = FrozenPacked(model, dtype) if FrozenPacked.supports(model) else None
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Predictions ``(G,)``; equal to the model's own within the precision. An accelerator is waited for once, at
-        the end.
+        """Return predictions ``(G,)``; equal to the model's own within the precision. An accelerator is waited for
+        once, at the end.
 
         Raises:
             GraphError: a graph the model was not built for.
@@ -75,53 +84,44 @@ class Scorer:
         if len(graphs) == 1 and self.frozen is not None:
             return self.frozen(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()
-        scores = np.zeros(len(distinct))
         if not len(distinct):
-            return scores
+            return np.zeros(0)
         with tf32(self.precision == "tf32"):
-            found = [(rows, part) for block in self.blocks(distinct) for rows, part in self._block(distinct, block)]
-        predicted = torch.cat([part for _, part in found]).double().cpu().numpy()
-        scores[np.concatenate([rows for rows, _ in found])] = predicted
+            blocks = [(rows, self._block(distinct.take(rows))) for rows in self.blocks(distinct)]
+        scores = np.zeros(len(distinct))
+        predicted = torch.cat([part for _, part in blocks]).double().cpu().numpy()
+        scores[np.concatenate([rows for rows, _ in blocks])] = predicted
         return scores[inverse]
 
     def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
-        """Graphs that go to the device together."""
-        if _packs(self.model, graphs):
+        """Yield the graphs that go to the device together; the CPU computes these together too."""
+        host = on_host(self.device)
+        nodes = CHUNK_NODES if host else CHUNK_NODES_THERE
+        if self._packs(graphs):
             order = np.argsort(graphs.sizes, kind="stable")
-            filled = np.cumsum(graphs.sizes[order]) // self._chunk_nodes
+            filled = np.cumsum(graphs.sizes[order]) // nodes
             yield from np.split(order, np.flatnonzero(np.diff(filled)) + 1)
             return
-        for size in np.unique(graphs.sizes):
-            rows, chunk = np.flatnonzero(graphs.sizes == size), self._block_size(int(size))
+        for size in np.unique(graphs.sizes).tolist():
+            chunk = max(1, nodes // size)
+            if self.frozen is not None:
+                chunk = max(1, CHUNK_TOKENS // (size + TOKENS)) if host else max(GRAPHED, SENT // size**2)
+            rows = np.flatnonzero(graphs.sizes == size)
             yield from (rows[start : start + chunk] for start in range(0, len(rows), chunk))
 
-    def _block_size(self, nodes: int) -> int:
-        """Graphs of so many nodes that go to the device together; the CPU computes these together too."""
-        if self.frozen is None:
-            return max(1, self._chunk_nodes // nodes)
-        if on_host(self.device):
-            return max(1, CHUNK_TOKENS // (nodes + TOKENS))
-        return max(GRAPHED, SENT // nodes**2)
+    def _packs(self, graphs: Graphs) -> bool:
+        return packable(self.model.config) and bool(graphs.sizes.mean() >= PACKED_FROM)
 
-    @property
-    def _chunk_nodes(self) -> int:
-        return CHUNK_NODES if on_host(self.device) else CHUNK_NODES_THERE
-
-    def _block(self, graphs: Graphs, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-        part = graphs.take(rows)
+    def _block(self, graphs: Graphs) -> Tensor:
         if self.frozen is not None:
-            yield rows, self.frozen(Batch.of(part, device=self.device))
-        elif self.packed is not None and _packs(self.model, part):
-            yield rows, self.packed(part)
-        else:
-            packs = _packs(self.model, part)
-            batch = PackedBatch.of(part, self.device) if packs else Batch.of(part, device=self.device)
-            with computing_in(self.precision, self.device):
-                yield rows, self.model(batch).float()
-
-
-def _packs(model: NNFormer, graphs: Graphs) -> bool:
-    return packable(model.config) and len(graphs) > 0 and bool(graphs.sizes.mean() >= PACKED_FROM)
+            return self.frozen(Batch.of(graphs, device=self.device))
+        packs = self._packs(graphs)
+        if self.packed is not None and packs:
+            return self.packed(graphs)
+        batch = PackedBatch.of(graphs, self.device) if packs else Batch.of(graphs, device=self.device)
+        with computing_in(self.precision, self.device):
+            predicted: Tensor = self.model(batch)
+        return predicted.float()
 
 
 class Frozen:
@@ -140,11 +140,11 @@ class Frozen:
 
     @staticmethod
     def supports(model: NNFormer) -> bool:
-        """The fast path is for the accuracy model with bidirectional or vanilla feed-forward and no position code."""
+        """Return whether it is the accuracy model without a position code."""
         config = model.config
         plain = not (config.bias or config.layer_scale or config.attributes or config.shapes or config.static)
-        known = config.position == "none" and config.feed_forward in ("bidirectional", "vanilla") and config.embed_norm
-        return plain and known and config.readout == "class_token" and config.heads == 4
+        known = config.readout == "class_token" and config.position == "none" and config.embed_norm
+        return plain and known and config.heads == 4
 
     def __call__(self, batch: Batch) -> Tensor:
         """Predictions ``(B,)`` of graphs of one size, on an accelerator in parts of :data:`GRAPHED`.
@@ -172,7 +172,7 @@ class Frozen:
         count, length = len(batch.ops), batch.ops.shape[1] + 2
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
         x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
-        masks = seen(topology.masks, count)
+        masks = None if topology.masks is None else topology.masks.float()
         for layer in self.blocks[:-1]:
             x = layer.feed_forward(layer.attention(x, length, masks), relatives)
         last = self.blocks[-1]
@@ -220,3 +220,282 @@ class _DenseRelatives:
         count, length = self.both.shape[1:3]
         summed: Tensor = self.both @ rows.view(count, length, -1)
         return tuple(summed.view(2, len(rows), -1))
+
+
+class FrozenBlock:
+    """Weights of a :class:`Block` without biases; later changes of the block are not seen.
+
+    Args:
+        block: of the accuracy model, with bidirectional or vanilla feed-forward.
+        dtype: of what is multiplied.
+        last: its feed-forward is asked about tokens alone, which have no relatives.
+    """
+
+    def __init__(self, block: Block, dtype: torch.dtype, last: bool) -> None:
+        attention, ffn = block.attention, block.feed_forward
+        dim = attention.out.weight.shape[0]
+        self.heads = attention.heads
+        scale = torch.ones(3 * dim, 1, device=attention.qkv.weight.device)
+        scale[:dim] = (dim // self.heads) ** -0.5
+        self.qkv = Product(attention.qkv.weight * scale, dtype)
+        self.out = Product(attention.out.weight, dtype)
+        parts = 1 if ffn.graph is None else 2
+        hidden = ffn.up.weight.shape[0] // parts
+        up = torch.split(ffn.up.weight, hidden)
+        if ffn.graph is not None and not last:  # one product of what a node is and of what its relatives are
+            up = tuple(torch.cat(pair, 1) for pair in zip(up, torch.split(ffn.graph.weight, hidden), strict=True))
+        self.up = [Product(weight, dtype) for weight in up]
+        self.down = [Product(weight, dtype) for weight in torch.split(ffn.down.weight, hidden, 1)]
+        self.relatives = ffn.graph is not None and not last
+        norms = (block.norm_attention, block.norm_feed_forward)
+        self.norms = [(norm.normalized_shape, norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
+
+    def attention(self, x: Tensor, queries: int, masks: Tensor | None) -> Tensor:
+        """``(B, L, C)`` -> ``(B, Q, C)`` of the first ``queries`` positions, the input added.
+
+        Args:
+            masks: ``(B, H, Q, L)``, 0 and 1; None: queries look everywhere.
+        """
+        count, length, dim = x.shape
+        projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
+        mixed = _mixed(projected, queries, masks)
+        into = x if queries == length else x[:, :queries].contiguous()
+        return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
+
+    def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
+        """``(B, L, C)`` -> ``(B, L, C)``, the input added."""
+        into = x.view(-1, x.shape[-1])
+        rows = torch.layer_norm(into, *self.norms[1])
+        inputs = [rows] * len(self.up)
+        if self.relatives:
+            assert relatives is not None
+            inputs = [torch.cat([rows, sums], 1) for sums in relatives.sums(rows)]
+        for part, up, down in zip(inputs, self.up, self.down, strict=True):
+            into = down.added(up.relu(part), into)
+        return into.view(x.shape)
+
+
+def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
+    """``(B, L, 3, H, D)`` -> ``(B, Q, H, D)``, on copies of heads that stand one after another."""
+    count, length, _, heads, channels = projected.shape
+    by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
+    q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
+    mixed = torch.bmm(short_softmax(q[:, :queries], k, masks), v).view(count, heads, queries, channels)
+    joined = torch.empty(count, queries, heads, channels, dtype=projected.dtype, device=projected.device)
+    return joined.copy_(mixed.transpose(1, 2))
+
+
+class Product:
+    """x Wᵀ for x ``(rows, in)``, with what is done to it at once.
+
+    Half-precision weights are laid out once as oneDNN reads them: otherwise they would be ordered anew in each product,
+    which takes longer than the product where graphs come one by one. In float32 torch's own products are as fast.
+
+    Args:
+        weight: W ``(out, in)``.
+        dtype: of what is multiplied.
+    """
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
+        kept = weight.detach().to(dtype)
+        self.packed = on_host(weight.device) and dtype != torch.float32
+        if self.packed:
+            try:
+                self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(kept.contiguous(), ROWS)
+                products = torch.ops.mkldnn._linear_pointwise  # looked up once: that takes as long as a small product
+                self._product, self._sum = products.default, products.binary
+            except (AttributeError, RuntimeError):  # no oneDNN, or a processor without products in these numbers
+                self.packed = False
+        if not self.packed:
+            self.weight = kept.T.contiguous()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """``(rows, out)``."""
+        if not self.packed:
+            return x @ self.weight
+        product: Tensor = self._product(x, self.weight, None, "none", [], "")
+        return product
+
+    def relu(self, x: Tensor) -> Tensor:
+        """``(rows, out)``, 0 where it is negative."""
+        if not self.packed:
+            return (x @ self.weight).relu_()
+        product: Tensor = self._product(x, self.weight, None, "relu", [], "")
+        return product
+
+    def added(self, x: Tensor, other: Tensor) -> Tensor:
+        """``(rows, out)``, the other ``(rows, out)`` added."""
+        if not self.packed:
+            return torch.addmm(other, x, self.weight)
+        product: Tensor = self._sum(x, other, self.weight, None, "add")
+        return product
+
+
+class StaticForward:
+    """A forward pass over batches that are padded to a fixed number of graphs, each of a fixed number of nodes.
+
+    Launching the some hundred small kernels of a pass takes longer than computing them; a CUDA graph launches them at
+    once. Where recording fails, passes run one by one, after one warning. On a CPU nothing is recorded.
+
+    The graph is the weights' device's, whichever is current. A pass stands in the caller's stream of that device, in
+    order with what the caller computes there; of passes that are called in different streams or threads the later waits
+    for the earlier, since they write into the same memory.
+
+    Args:
+        forward: ``Batch -> (B,)`` without operations whose shapes depend on values, and without copies to the host.
+        graphs: largest number of graphs in a batch.
+        nodes: of every graph.
+        device: where the weights are.
+    """
+
+    # Not in inference mode: torch keeps the state of random numbers with its first recording, up to 2.12 as a tensor of
+    # that mode, which recordings outside it cannot change.
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def __init__(self, forward: Callable[[Batch], Tensor], graphs: int, nodes: int, device: torch.device) -> None:
+        self._forward, self._alone = forward, threading.Lock()
+        self.batch = Batch(
+            torch.zeros(graphs, nodes, dtype=torch.int64, device=device),
+            torch.zeros(graphs, nodes, nodes, dtype=torch.bool, device=device),
+            torch.full((graphs,), nodes, device=device),
+            full=True,
+        )
+        self._device = self.batch.ops.device
+        self._output: Tensor | None = None
+        self._graph = self._recorded() if recordable(self._device) else None
+        self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+    def _recorded(self) -> torch.cuda.CUDAGraph | None:
+        """The graph of one pass. Libraries take their memory in passes on a stream of their own; recorded is on another
+        one, so that what they take there belongs to the graph. Other threads may go on meanwhile."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with _RECORDING, uncollected(), torch.cuda.device(self._device):  # a graph that is freed ends a recording
+                current = torch.cuda.current_stream(self._device)
+                aside, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
+                aside.wait_stream(current)
+                with torch.cuda.stream(aside):
+                    for _ in range(WARM_UP):
+                        self._forward(self.batch)
+                current.wait_stream(aside)
+                recording = torch.cuda.graph(graph, stream=recorder, capture_error_mode="thread_local")
+                with torch.cuda.stream(current), recording:  # one that fails leaves torch on its stream
+                    self._output = self._forward(self.batch)
+        except RuntimeError as error:
+            _log.warning("the forward pass cannot be recorded as a CUDA graph (%s): it runs step by step", error)
+            return None
+        return graph
+
+    @property
+    def recorded(self) -> bool:
+        return self._graph is not None
+
+    @torch.inference_mode()
+    def __call__(self, batch: Batch) -> Tensor:
+        """Predictions ``(B,)`` for up to ``graphs`` graphs of ``nodes`` nodes."""
+        with self._alone:
+            return self._predicted(batch)
+
+    def _predicted(self, batch: Batch) -> Tensor:
+        if self._graph is None or self._output is None or self._finished is None:
+            return self._forward(self._filled(batch))[: len(batch.ops)].clone()
+        with torch.cuda.device(self._device):
+            stream = torch.cuda.current_stream(self._device)
+            stream.wait_event(self._finished)
+            self._filled(batch)
+            self._graph.replay()
+            predicted = self._output[: len(batch.ops)].clone()
+            self._finished.record(stream)
+        return predicted
+
+    def _filled(self, batch: Batch) -> Batch:
+        count = len(batch.ops)
+        self.batch.ops[:count].copy_(batch.ops)
+        self.batch.adjacency[:count].copy_(batch.adjacency)
+        return self.batch
+
+
+def recordable(device: torch.device) -> bool:
+    """Return whether passes on that device can be recorded."""
+    return device.type == "cuda"
+
+
+class FrozenPacked:
+    """Weights of a model laid out for inference over packed graphs; later changes of the model are not seen."""
+
+    def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
+        self.model, self.config, self.dtype = model, model.config, dtype
+        self.device = next(model.parameters()).device
+        self.layers = [_Layer(block, dtype) for block in model.blocks if isinstance(block, Block)]
+
+    @staticmethod
+    def supports(model: NNFormer) -> bool:
+        config = model.config
+        return packable(config) and config.feed_forward == "bidirectional" and config.bias
+
+    def __call__(self, graphs: Graphs) -> Tensor:
+        """``(B,)``.
+
+        Raises:
+            GraphError: a graph the model was not built for.
+        """
+        batch = PackedBatch.of(graphs, self.device)
+        self.model.check(batch)
+        assert batch.edges is not None
+        topology = PackedTopology.of(batch.edges, batch.lengths, self.config, self.device, trained=False)
+        x = self.model.embedded(batch)[0]
+        degrees = [degree[0].to(self.dtype) for degree in topology.sums(torch.ones_like(x[None, :, :1]))]
+        for layer in self.layers:
+            layer.attention(x, topology)
+            layer.feed_forward(x, topology, degrees)
+        predicted: Tensor = self.model.read(self.model.norm(x)[None], batch)
+        return predicted.float()
+
+
+class _Layer:
+    """One block; both mixers add their output to what they are given. Factors of the branches are in the weights."""
+
+    def __init__(self, block: Block, dtype: torch.dtype) -> None:
+        attention, ffn = block.attention, block.feed_forward
+        assert ffn.graph is not None
+        self.block, self.heads, self.dtype = block, attention.heads, dtype
+        self.qkv = _Linear(attention.qkv.weight, attention.qkv.bias, None, dtype)
+        self.out = _Linear(attention.out.weight, attention.out.bias, block.scale_attention, dtype)
+        half = ffn.up.weight.shape[0] // 2
+        parts = zip(*(torch.split(p, half) for p in (ffn.up.weight, ffn.up.bias)), strict=True)
+        self.up = [_Linear(weight, bias, None, dtype) for weight, bias in parts]
+        # A projection's bias is multiplied by the number of relatives: a row of weights for their count.
+        graph = torch.cat([ffn.graph.weight, ffn.graph.bias[:, None]], 1)
+        self.graph = [w.T.to(dtype).contiguous() for w in torch.split(graph, half)]
+        down = _Linear(ffn.down.weight, ffn.down.bias, block.scale_feed_forward, dtype)
+        self.down, self.down_bias = [w.contiguous() for w in torch.split(down.weight, half)], down.bias
+
+    def attention(self, x: Tensor, topology: PackedTopology) -> None:
+        normed = self.block.norm_attention(x).to(self.dtype)
+        mixed = topology.attend(self.qkv(normed)[None], self.heads, 0.0)[0]
+        x += self.out(mixed)
+
+    def feed_forward(self, x: Tensor, topology: PackedTopology, degrees: list[Tensor]) -> None:
+        normed = self.block.norm_feed_forward(x).to(self.dtype)
+        output = self.down_bias.expand(len(x), -1).clone()
+        for up, graph, down, pairs, degree in zip(
+            self.up, self.graph, self.down, topology.splits, degrees, strict=True
+        ):
+            sums = functional.embedding_bag(pairs.columns, normed, pairs.starts, mode="sum")
+            hidden = up(normed).addmm_(torch.cat([sums, degree], 1), graph)
+            output.addmm_(hidden.relu_(), down)
+        x += output
+
+
+class _Linear:
+    """x W + b with W as the product needs it."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> None:
+        factor = torch.ones_like(bias) if scale is None else scale
+        self.weight, self.bias = (weight * factor[:, None]).T.to(dtype).contiguous(), (bias * factor).to(dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.addmm(self.bias, x, self.weight)
+
+
+_log = logging.getLogger(__name__)

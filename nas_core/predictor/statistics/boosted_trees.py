@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.errors import DataError
-from nas_core.predictor.statistics.tree_text import checked_trees
 
 if TYPE_CHECKING:
     import lightgbm  # takes a second where scikit-learn is installed, so it is imported where it is used
@@ -37,9 +36,6 @@ SETTINGS = {
     "verbose": -1,
 }
 """Chosen on validation accuracies of NAS-Bench-101 and -201 with 100 to 4,236 training graphs."""
-
-_CONSTRAINTS = re.compile(r"^monotone_constraints=.*\n", re.MULTILINE)
-"""A line on how trees were grown, of no use for predictions."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class BoostedTrees:
 
         data = lightgbm.Dataset(statistics, targets, weight=weights, free_raw_data=True)
         text = lightgbm.train({**SETTINGS, "seed": seed, **changes}, data, ROUNDS).model_to_string()
-        return cls.from_text(_CONSTRAINTS.sub("", text))
+        return cls.from_text(text)
 
     def predict(self, statistics: Array) -> Array:
         """``(B,)`` from statistics ``(B, F)``, on as many threads as torch uses."""
@@ -77,37 +73,23 @@ class BoostedTrees:
         return torch.frombuffer(bytearray(self.text.encode()), dtype=torch.uint8)
 
     @classmethod
-    def from_text(cls, text: str, features: int | None = None) -> BoostedTrees:
-        """From what LightGBM wrote, which is looked at before LightGBM is given it.
-
-        Args:
-            features: how many statistics the model must read; None: any number.
+    def from_text(cls, text: str) -> BoostedTrees:
+        """Read what LightGBM wrote.
 
         Raises:
-            DataError: the text is no model, an altered one, or one of other statistics.
+            DataError: the text is no model.
         """
-        try:
-            checked = checked_trees(text, features)
-        except DataError as error:
-            raise DataError(f"the trees of a predictor cannot be read: {error}") from None
         import lightgbm
 
         try:
-            return cls(text, lightgbm.Booster(model_str=checked))
+            return cls(text, lightgbm.Booster(model_str=text))
         except lightgbm.basic.LightGBMError as error:
             raise DataError(f"the trees of a predictor cannot be read: {str(error).splitlines()[0]}") from None
 
     @classmethod
-    def from_tensor(cls, tensor: Tensor, features: int | None = None) -> BoostedTrees:
-        """Inverse of :meth:`to_tensor`; arguments and errors as of :meth:`from_text`."""
-        if tensor.dtype != torch.uint8 or tensor.ndim != 1:
-            shape = tuple(tensor.shape)
-            raise DataError(f"the trees of a predictor are {tensor.dtype} of shape {shape}; expected bytes")
-        try:
-            text = tensor.numpy().tobytes().decode("ascii")
-        except UnicodeDecodeError:
-            raise DataError("the trees of a predictor cannot be read: they are no text") from None
-        return cls.from_text(text, features)
+    def from_tensor(cls, tensor: Tensor) -> BoostedTrees:
+        """Invert :meth:`to_tensor`; errors as of :meth:`from_text`."""
+        return cls.from_text(tensor.numpy().tobytes().decode())
 
 
 @dataclass(frozen=True)
@@ -122,7 +104,7 @@ class Forest:
         """From at least one model."""
         import lightgbm
 
-        heads, bodies, rest = zip(*(_parts(checked_trees(each.text)) for each in models), strict=True)
+        heads, bodies, rest = zip(*(_parts(each.text) for each in models), strict=True)
         numbers = itertools.count()
         trees = _NUMBERED.sub(lambda _: f"Tree={next(numbers)}\n", "".join(bodies))
         head = re.sub(r"^tree_sizes=.*\n", "", heads[0], flags=re.MULTILINE)  # without them it reads tree after tree

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,18 +16,73 @@ from torch import Tensor
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.artifact import below
-from nas_core.predictor.prior.model import Prior
-from nas_core.predictor.statistics.additive import Additive
+from nas_core.predictor.prior import Prior
 from nas_core.predictor.statistics.boosted_trees import BoostedTrees, Forest
 from nas_core.predictor.statistics.description import Description
-from nas_core.predictor.statistics.gaussian_process import GaussianProcess
-from nas_core.predictor.statistics.kernel_sums import KernelSums
+from nas_core.predictor.statistics.gaussian_process import GaussianProcess, KernelSums
 from nas_core.predictor.targets import TargetScale
-from nas_core.predictor.training.bar import Progress
+from nas_core.predictor.training.progress import Progress
 
-__all__ = ["StatisticsModel"]
+__all__ = ["Additive", "StatisticsModel"]
+
 
 Array = NDArray[np.float64]
+PENALTIES = np.logspace(-4, 4, 33)
+"""In mean squares of the columns, times the number of graphs"""
+
+
+@dataclass(frozen=True)
+class Additive:
+    """A weight for each kind of operation at each value of an attribute, learned in the units of the targets: ranks of
+    sums are no sums."""
+
+    weights: Tensor
+    """``(F,)``"""
+    offset: Tensor
+    """``()``"""
+    points: Tensor
+    """``(2, P)`` of the scale between targets and what other parts learn; P is 0 where both are the same"""
+
+    @classmethod
+    def fit(cls, counts: Array, learned: Array, scale: TargetScale) -> tuple[Additive, Array]:
+        """From counts ``(G, F)`` and what is to be learned ``(G,)``; beside it what it says of each graph when that one
+        and all of equal counts are left out, ``(G,)`` in the same units. The penalty is the one with which graphs that
+        are left out are predicted best, which has a closed form (Golub, Heath and Wahba 1979)."""
+        distinct, of, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+        of, roots = of.reshape(-1), np.sqrt(times)
+        targets = np.bincount(of, scale.restore(learned)) / times
+        mean, middle = times @ distinct / times.sum(), float(times @ targets / times.sum())
+        basis, singular, rows = np.linalg.svd((distinct - mean) * roots[:, None], full_matrices=False)
+        off = (targets - middle) * roots
+        inner = basis.T @ off
+        unit = float((singular**2).sum()) / max(counts.shape[1], 1) or 1.0
+        best, weights, left_out = np.inf, np.zeros(counts.shape[1]), targets
+        for penalty in PENALTIES * unit:
+            kept = singular**2 / (singular**2 + penalty)
+            reach = (basis**2 @ kept) + times / times.sum()
+            missed = (off - basis @ (kept * inner)) / np.maximum(1 - reach, 1e-9)
+            if (error := float(np.mean(missed**2))) < best:
+                best, weights = error, rows.T @ (singular / (singular**2 + penalty) * inner)
+                left_out = targets - missed / roots
+        points = torch.tensor([scale.targets, scale.learned], dtype=torch.float64)
+        offset = torch.tensor(middle - float(mean @ weights), dtype=torch.float64)
+        return cls(torch.from_numpy(weights), offset, points), scale.learn(left_out[of])
+
+    def predict(self, counts: Array) -> Array:
+        """``(B,)`` in the units that the other parts learn, from counts ``(B, F)``."""
+        targets, learned = (tuple(side) for side in self.points.tolist())
+        return TargetScale(targets, learned).learn(counts @ self.weights.numpy() + float(self.offset))
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """By name; :meth:`from_tensors` is the inverse."""
+        return {name: getattr(self, name) for name in ("weights", "offset", "points")}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Additive:
+        """Invert :meth:`to_tensors`."""
+        return cls(**tensors)
+
+
 COLUMNS = 0.5
 """Share of the statistics that each process sees (random subspaces, Ho 1998): with a hundred graphs there are more
 statistics than a single one can weigh. Static features are seen by all."""
@@ -234,31 +288,20 @@ class StatisticsModel:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], processes: int, trees: int) -> StatisticsModel:
-        """The model of such tensors, the inverse of :meth:`to_tensors`.
+        """Return the model of such tensors, the inverse of :meth:`to_tensors`.
 
         Raises:
             KeyError: a tensor is missing.
-            DataError: trees that cannot be read, or tensors that do not fit together.
+            DataError: trees that cannot be read.
         """
+        parts = [below(f"process.{i}.", tensors) for i in range(processes)]
+        columns = tuple(part.pop("columns") for part in parts)
+        smooth = tuple(map(GaussianProcess.from_tensors, parts))
+        boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(trees))
+        sums = below("additive.", tensors)
+        additive = Additive.from_tensors(sums) if sums else None
         mean, deviation, slope = tensors["numbers"].tolist()
         description = Description.from_tensors(tensors)
-        smooth = tuple(
-            GaussianProcess.from_tensors({name: tensors[f"process.{i}.{name}"] for name in GaussianProcess.names()})
-            for i in range(processes)
-        )
-        columns = tuple(tensors[f"process.{i}.columns"] for i in range(processes))
-        width = len(description)
-        fit = all(
-            c.dtype == torch.int64 and len(c) == len(p.mean) and int(c.min()) >= 0 and int(c.max()) < width
-            for c, p in zip(columns, smooth, strict=True)
-        )
-        if not fit:
-            raise DataError(f"processes read other columns than the {width} statistics")
-        if not all(map(math.isfinite, (mean, deviation, slope))):
-            raise DataError("mean, deviation or slope is no number")
-        boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"], width) for i in range(trees))
-        of_sums, counted = below("additive.", tensors), description.counted
-        additive = Additive.from_tensors(of_sums, counted.stop - counted.start) if of_sums else None
         return cls(smooth, columns, boosted, description, mean, deviation, slope, additive)
 
 

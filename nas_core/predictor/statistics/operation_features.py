@@ -2,19 +2,143 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.graph import GraphError, Graphs, described, open_ended, with_ends
-from nas_core.predictor.statistics.quantities import CLASSES, QUANTITIES, classes_of, quantities_of
-from nas_core.predictor.statistics.subsets import subset_statistics
-from nas_core.predictor.statistics.ways import Along, Ways
+from nas_core.graph import GraphError, Graphs, Operation, described, open_ended, with_ends
+from nas_core.predictor.statistics.features import subset_statistics
 
-__all__ = ["FEATURES", "operation_features"]
+__all__ = ["CLASSES", "FEATURES", "QUANTITIES", "Along", "Ways", "classes_of", "operation_features", "quantities_of"]
+
 
 Array = NDArray[np.float64]
+CHANNELS = 32
+"""That a layer is taken to have, where depth-wise convolutions are weighed against those of all channels."""
+QUANTITIES = (
+    "convolutions", "weights", "receptive field", "spatial", "pooling", "identities", "average pooling", "halvings",
+    "doublings",
+)  # fmt: skip
+"""Weights are in squares of the channels; the receptive field is what a layer adds to it, at its own resolution;
+halvings are of the resolution, doublings of the channels."""
+CLASSES = ("spatial", "pointwise", "pooling", "identity")
+
+
+def quantities_of(operations: tuple[Operation, ...]) -> Array:
+    """``(O, Q)`` for each operation its :data:`QUANTITIES`."""
+    return np.array([_quantities(operation) for operation in operations])
+
+
+def classes_of(operations: tuple[Operation, ...]) -> Array:
+    """``(O, 4)``: 1 for the class of :data:`CLASSES` that an operation is of; what gives zeros is of none."""
+    table = np.zeros((len(operations), len(CLASSES)))
+    for row, operation in zip(table, operations, strict=True):
+        if operation.kind != "none":
+            row[_class(operation)] = 1.0
+    return table
+
+
+def _class(operation: Operation) -> int:
+    if operation.kind in ("end", "identity"):
+        return 3
+    if operation.kind == "pooling":
+        return 2
+    return 0 if operation.kernel > 1 or operation.kind == "attention" else 1
+
+
+def _quantities(operation: Operation) -> list[float]:
+    layer = operation.kind in ("convolution", "linear", "attention")
+    repeats, pools = operation.repeats if layer else 0, operation.kind == "pooling"
+    reach = (operation.kernel - 1) * operation.dilation * (operation.repeats if layer else 1)
+    return [
+        repeats,
+        repeats * _weights(operation),
+        reach if layer or pools else 0,
+        repeats * (_class(operation) == 0),
+        pools,
+        operation.kind == "identity",
+        pools and operation.average,
+        math.log2(operation.stride),
+        math.log2(operation.channels),
+    ]
+
+
+def _weights(operation: Operation) -> float:
+    if operation.kind == "attention":
+        return 4.0
+    window, inner = operation.kernel**2, operation.expansion
+    if operation.groups:
+        return window * inner / operation.groups
+    pointwise = 1.0 if inner == 1 else 2 * inner
+    return inner * window / CHANNELS + pointwise
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Graphs in topological order, whose first node is the only one without a parent, padded to equal size."""
+
+    edges: NDArray[np.bool_]
+    """``(G, N, N)``"""
+    last: NDArray[np.int64]
+    """``(G,)`` the last node of each"""
+
+    def parents(self) -> Iterator[tuple[int, Array, NDArray[np.bool_]]]:
+        """For each node but the first its parents ``(G, n)``, and where it has any ``(G,)``."""
+        for node in range(1, self.edges.shape[1]):
+            here = self.edges[:, :node, node]
+            yield node, here.astype(np.float64), np.asarray(here.any(1))
+
+    def at_last(self, values: NDArray[Any]) -> Array:
+        """What stands at the last node, of values ``(G, N, ...)``."""
+        return values[np.arange(len(values)), self.last].astype(np.float64)
+
+    def count(self, allowed: NDArray[np.bool_]) -> Array:
+        """``(G,)`` how many ways lead from the first node to the last by nodes ``(G, N)`` that are allowed."""
+        ways = np.zeros(allowed.shape)
+        ways[:, 0] = 1.0
+        for node, parents, _ in self.parents():
+            ways[:, node] = (parents * ways[:, :node]).sum(1) * allowed[:, node]
+        return self.at_last(ways)
+
+    def of_last(self, values: Array) -> Array:
+        """``(G, ...)`` mean of values ``(G, N, ...)`` over the parents of the last node."""
+        into = self.at_last(self.edges.transpose(0, 2, 1))
+        return np.asarray(np.einsum("gn,gn...->g...", into, values) / np.maximum(into.sum(1), 1)[:, None])
+
+
+@dataclass(frozen=True)
+class Along:
+    """``(G, N, Q)`` sums of quantities from the first node to each, itself included."""
+
+    mean: Array
+    """Over all ways"""
+    most: Array
+    least: Array
+    walk: Array
+    """Over walks that go back from a node to any of its parents with equal probability"""
+
+    @classmethod
+    def of(cls, ways: Ways, values: Array) -> Along:
+        """Sum up values ``(G, N, Q)`` of the nodes."""
+        mean, most, least, walk = (values.copy() for _ in range(4))
+        number = np.zeros(values.shape[:2])
+        number[:, 0] = 1.0
+        for node, parents, any_ in ways.parents():
+            shares = parents / np.maximum(parents.sum(1), 1)[:, None]
+            number[:, node] = (parents * number[:, :node]).sum(1)
+            weights = parents * number[:, :node] / np.maximum(number[:, node], 1)[:, None]
+            here, reached = parents[..., None] > 0, any_[:, None]
+            mean[:, node] += np.einsum("gi,giq->gq", weights, mean[:, :node])
+            walk[:, node] += np.einsum("gi,giq->gq", shares, walk[:, :node])
+            most[:, node] += np.where(reached, np.where(here, most[:, :node], -np.inf).max(1), 0)
+            least[:, node] += np.where(reached, np.where(here, least[:, :node], np.inf).min(1), 0)
+        return cls(mean, most, least, walk)
+
+
 CHUNK = 2**18
 """Nodes that are padded and described at once."""
 SETS = {

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from nas_core.checks import Range, check_fields
@@ -73,8 +72,7 @@ class _FromStatistics(AccuracyModel):
 
     _model: StatisticsModel
     _scale: TargetScale
-    _mixture: Mixture | None
-    """None in files of models that nobody judged"""
+    _mixture: Mixture
 
     @property
     @abstractmethod
@@ -91,19 +89,13 @@ class _FromStatistics(AccuracyModel):
         self._model, self._scale, self._mixture = model, scale, mixture
 
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        if self._mixture is not None:
-            return self._mixture.combine(self._model.predict(graphs), self._scale)
-        rows = self._model.predict(graphs, apart=len(self._model.parts) == 1)
-        return self._scale.restore(rows.mean(0)), np.stack([self._scale.restore(row) for row in rows]).std(0)
+        return self._mixture.combine(self._model.predict(graphs), self._scale)
 
     def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        if self._mixture is None:
-            return super().estimate_quantiles(graphs, levels)
         return self._mixture.quantiles(self._model.predict(graphs), self._scale, levels.tolist())
 
     def header(self) -> dict[str, Any]:
-        judged = {} if self._mixture is None else {"mixture": self._mixture.to_json()}
-        return {"scale": self._scale.to_json(), **judged}
+        return {"scale": self._scale.to_json(), "mixture": self._mixture.to_json()}
 
     def tensors(self) -> dict[str, Tensor]:
         return self._model.to_tensors()
@@ -111,8 +103,7 @@ class _FromStatistics(AccuracyModel):
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self._scale = TargetScale.from_json(header["scale"])
         self._model = StatisticsModel.from_tensors(tensors, *self._numbers)
-        parts = len(self._model.parts)
-        self._mixture = Mixture.from_json(header["mixture"], parts) if "mixture" in header else None
+        self._mixture = Mixture.from_json(header["mixture"], len(self._model.parts))
 
 
 class GaussianProcessPredictor(_FromStatistics):

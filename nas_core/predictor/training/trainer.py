@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,162 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.artifact import below
+from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.precision import chosen_precision
-from nas_core.predictor.training.batches import Bucket, epoch_of
-from nas_core.predictor.training.config import TrainConfig
+from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedSet, PackedTopology, packable
+from nas_core.predictor.nn_former.place import on_host, uploaded
+from nas_core.predictor.precision import CHOICES, chosen_precision
 from nas_core.predictor.training.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
-from nas_core.predictor.training.telling import EVERY
+from nas_core.predictor.training.progress import EVERY
 from nas_core.random_streams import seed_streams
 
-__all__ = ["TrainConfig", "Trainer"]
+__all__ = ["Bucket", "TrainConfig", "Trainer", "epoch_of"]
+
+
+_RANGES = {
+    "epochs": Range(1),
+    "batch_size": Range(1),
+    "copies": Range(1, 2),
+    "lr": Range(0, without=(0,)),
+    "warmup": Range(0, 1, without=(1,)),
+    "final_lr": Range(0, 1),
+    "weight_decay": Range(0),
+    "rank_weight": Range(0),
+    "pair_weight": Range(0),
+    "pair_temperature": Range(0, without=(0,)),
+    "consistency_weight": Range(0),
+    "ema": Range(0, 1, without=(1,)),
+    "clip": Range(0),
+    "seed": Range(0),
+}
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a predictor is trained; the defaults are the paper's for accuracy (its supplement, 2.1)."""
+
+    epochs: int = 3000
+    """Passes over the training graphs."""
+    batch_size: int = 128
+    """Graphs per step."""
+    copies: int = 2
+    """How often each is in its batch: two for the consistency loss."""
+    lr: float = 1e-4
+    """Peak learning rate of AdamW."""
+    warmup: float = 0.1
+    """Share of the steps until the peak, linear from 0: as in the released code the first step has rate 0, it only
+    fills AdamW's moments."""
+    decay: str = "cosine"
+    """Shape of the learning rate after the peak: cosine or linear."""
+    final_lr: float = 0.1
+    """Learning rate at the end, as a share of the peak. The paper names the cosine alone; its released code stops at a
+    tenth, which the default follows so that the recipe ``paper`` trains as the published models did."""
+    weight_decay: float = 0.01
+    """Weight decay of matrices; vectors (norms, biases) have none."""
+    loss: str = "mse"
+    """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which is as strict
+    with predictions below as above."""
+    rank_weight: float = 0.2
+    """Weight of the L1 loss of differences to one other graph each."""
+    pair_weight: float = 0.0
+    """Weight of the logistic loss of all pairs in the batch."""
+    pair_temperature: float = 0.02
+    """Difference of predictions that the logistic loss sees as one."""
+    consistency_weight: float = 1.0
+    """Weight of the L1 distance between the two predictions of a graph, which differ by dropout."""
+    ema: float = 0.99
+    """Decay of the averaged weights, which predict in the end; 0: no average."""
+    clip: float = 0.0
+    """Largest norm of the gradient; 0: no limit."""
+    equal_sizes: bool = True
+    """A batch holds graphs of one size (the released code's rule; it sets the number of steps), or of all sizes."""
+    precision: str = "auto"
+    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
+    seed: int = 0
+    """Seed of weights, dropout and batches."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "training", _RANGES)
+        for name, allowed in (
+            ("loss", ("mse", "relative", "log")),
+            ("decay", ("cosine", "linear")),
+            ("precision", CHOICES),
+        ):
+            if getattr(self, name) not in allowed:
+                raise unknown_choice(f"{name} of training", getattr(self, name), allowed)
+        if self.consistency_weight and self.copies == 1:
+            raise ConfigError(
+                f"consistency_weight is {self.consistency_weight:g} with one copy of each graph; expected copies=2, or"
+                " consistency_weight=0"
+            )
+
+
+PART_POSITIONS, PART_GRAPHS = 2400, 16
+"""A batch on a CPU is computed in parts of about so many positions, and of at least so many graphs. Graphs are then
+compared to others of their part, a random subset of the batch."""
+SMALL = 32
+"""Nodes of graphs whose masks are kept for the whole training."""
+RESIDENT_BYTES = 2 * 2**30
+"""Adjacency matrices of larger graphs that are kept on a device."""
+
+Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
+"""Graphs, their relatives, and their targets ``(B,)``."""
+
+
+class Bucket:
+    """Training graphs that meet in batches; an accelerator holds all of them."""
+
+    def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
+        self.config = model.config
+        self.device = next(model.parameters()).device
+        self.graphs = graphs if len(rows) == len(graphs) else graphs.take(rows)
+        self.targets = uploaded(targets[rows], self.device)
+        self.largest = int(self.graphs.sizes.max(initial=0))
+        self.packs = packable(self.config) and self.graphs.sizes.mean() >= PACKED_FROM
+        self.set = PackedSet.of(self.graphs, self.config, self.device) if self.packs else None
+        fits = not on_host(self.device) and len(rows) * self.largest**2 <= RESIDENT_BYTES
+        kept = not self.packs and (self.largest <= SMALL or fits)
+        self.batch = Batch.of(self.graphs, device=self.device) if kept else None
+        small = self.batch is not None and self.largest <= SMALL
+        self.topology = Topology.of(self.batch, self.config) if small and self.batch is not None else None
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def parts(self, count: int) -> int:
+        """In how many parts a batch of so many graphs is computed: on a CPU activations stay in its cache."""
+        if self.packs or not on_host(self.device):
+            return 1
+        tokens = TOKENS if self.config.readout == "class_token" else 0
+        return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
+
+    def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
+        """So many copies of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
+        twice, index = np.tile(chosen, copies), index.repeat(copies)
+        if self.set is not None:
+            return *self.set.take(twice, index), self.targets[index]
+        batch = Batch.of(self.graphs, twice, self.device) if self.batch is None else self.batch.take(index)
+        topology = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
+        return batch, topology, self.targets[index]
+
+
+def epoch_of(
+    buckets: list[Bucket], size: int, stream: np.random.Generator
+) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
+    """All batches of an epoch in the order drawn from ``stream``: graphs of one bucket, by their numbers on the host
+    and on the device, where these are sent once."""
+    batches = []
+    for bucket in buckets:
+        order = stream.permutation(len(bucket))
+        there = uploaded(order, bucket.device)
+        batches += [(bucket, order[i : i + size], there[i : i + size]) for i in range(0, len(bucket), size)]
+    return [batches[i] for i in stream.permutation(len(batches))]
+
 
 CHECKED = EVERY
 """Steps between two looks at the loss; each look waits for the device."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.predictor.acquisition.improvement import expected_improvement
+from nas_core.predictor.acquisition import expected_improvement
 from nas_core.search.archive import ParetoArchive
 from nas_core.search.calibration.model import Calibration
 from nas_core.search.calibration.searched import calibrated_name, objective_of

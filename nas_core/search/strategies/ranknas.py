@@ -86,8 +86,7 @@ class RankNAS(InformedStrategy):
             check_readable(self.space)  # now, not after the first hundred evaluations
             return NNFormerRanker
         if self.config.ranker == "improvement":
-            from nas_core.predictor.acquisition.ranker import ImprovementRanker
-            from nas_core.predictor.ranker import check_readable
+            from nas_core.predictor.ranker import ImprovementRanker, check_readable
 
             check_readable(self.space)
             return ImprovementRanker

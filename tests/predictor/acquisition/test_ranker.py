@@ -7,7 +7,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.predictor import kendall_tau
-from nas_core.predictor.acquisition.ranker import ImprovementRanker
+from nas_core.predictor.ranker import ImprovementRanker
 from nas_core.search import Ranker
 from tests.contracts.strategy import SPACE, quality
 

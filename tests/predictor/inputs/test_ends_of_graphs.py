@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, load_accuracy_model
+from nas_core.predictor import ACCURACY_MODELS, AccuracyModel
 
 WHOLE = [Graph([0, 1 + i % 3, 1 + i // 3, 4], [(0, 1), (1, 2), (2, 3)]) for i in range(9)] * 3
 OPEN = [Graph([1 + i % 3, 1 + i // 3, 1], [(0, 2), (1, 2)]) for i in range(9)] * 3
@@ -43,14 +42,3 @@ def test_an_unseen_operation_is_no_end() -> None:
     asked = [[Graph([index, 1, 1], [(0, 2), (1, 2)])] for index in (first, first + 1, first + 7)]
     one, *others = (model.predict(graphs)[0] for graphs in asked)
     assert all(each == one for each in others)
-
-
-def test_dead_branches_are_not_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    dead = [Graph([0, *graph.ops[1:3], 2, 4], [(0, 1), (1, 2), (0, 3), (2, 4)]) for graph in WHOLE[:4]]
-    with caplog.at_level(logging.WARNING):
-        model = trees().fit([*WHOLE, *dead], np.arange(31.0))
-        model.save(tmp_path / "trees.safetensors")
-        load_accuracy_model(tmp_path / "trees.safetensors").predict(dead[:1])
-        assert not caplog.records
-        model.predict(OPEN[:1])
-    assert "most of these graphs have several nodes" in caplog.text

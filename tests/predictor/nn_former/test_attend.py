@@ -60,12 +60,12 @@ def test_packed_graphs_with_large_scores(scale: float) -> None:
     torch.manual_seed(1)
     nodes = 40
     adjacency = np.triu(np.random.default_rng(0).random((nodes, nodes)) < 0.2, 1)
-    topology = PackedTopology.of(np.argwhere(adjacency), [nodes], NNFormerConfig.latency(attention="both"), "cpu")
+    topology = PackedTopology.of(np.argwhere(adjacency), [nodes], NNFormerConfig.latency(), "cpu")
     given = torch.randn(1, nodes, 3 * 16)
     given[..., :16] *= scale
-    ahead = torch.from_numpy(adjacency)
-    itself = torch.eye(nodes, dtype=torch.bool)
-    mask = torch.stack([ahead | itself, ahead | itself, ahead.T | itself, ahead.T | itself])[None]
+    ahead = torch.from_numpy(adjacency).float()
+    kinds = torch.stack([ahead, ahead.T, ahead.T @ ahead, ahead @ ahead.T])[None]
+    mask = (kinds > 0) | torch.eye(nodes, dtype=torch.bool)
     first, second = given.clone().requires_grad_(), given.double().requires_grad_()
     ours, expected = topology.attend(first, 4, 0.0), plain(second, 4, mask)
     torch.testing.assert_close(ours.double(), expected, rtol=1e-3, atol=1e-5 * scale)

@@ -8,7 +8,7 @@ import torch
 
 from nas_core.graph import Graphs
 from nas_core.predictor import NNFormer, Trainer, get_recipe
-from nas_core.predictor.training import batches as trainer_module
+from nas_core.predictor.training import trainer as trainer_module
 from tests.predictor.graphs import TINY
 
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
-from nas_core.predictor.nn_former import cuda_graph, place
-from nas_core.predictor.nn_former.cuda_graph import StaticForward
-from nas_core.predictor.nn_former.scorer import Frozen, Scorer
+from nas_core.predictor.nn_former import place
+from nas_core.predictor.nn_former import scorer as cuda_graph
+from nas_core.predictor.nn_former.scorer import Frozen, Scorer, StaticForward
 from tests.predictor.graphs import random_graphs
 from tests.predictor.nn_former.lively import lively
 

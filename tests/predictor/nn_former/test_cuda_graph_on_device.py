@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
-from nas_core.predictor.nn_former.cuda_graph import StaticForward
-from nas_core.predictor.nn_former.scorer import Frozen, Scorer, score
+from nas_core.predictor.nn_former.scorer import Frozen, Scorer, StaticForward, score
 from tests.devices import PRECISIONS, close_in
 from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture
 from tests.predictor.graphs import random_graphs

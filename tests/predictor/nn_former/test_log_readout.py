@@ -14,8 +14,7 @@ from nas_core.graph import FEATURES, GraphError, Graphs
 from nas_core.predictor import NNFormerPredictor, get_recipe
 from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.nn_former.log_readout import LogReadout, scale_of, standardised
-from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.nn_former.model import LogReadout, NNFormer, scale_of, standardised
 from tests.predictor.graphs import random_graphs
 
 SMALL = {"dim": 16, "depth": 1, "epochs": 120, "lr": 3e-3, "batch_size": 8}

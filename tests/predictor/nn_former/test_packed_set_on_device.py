@@ -9,9 +9,7 @@ import pytest
 import torch
 
 from nas_core.predictor import NNFormerConfig
-from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
-from nas_core.predictor.nn_former.packed_set import PackedSet
-from nas_core.predictor.nn_former.segments import Pairs
+from nas_core.predictor.nn_former.packed import PackedBatch, PackedSet, PackedTopology, Pairs
 from tests.host_reads import no_host_reads
 from tests.predictor.graphs import random_graphs
 
@@ -36,7 +34,7 @@ def assert_equal(ours: object, expected: object) -> None:
             assert a == b, field.name
 
 
-@pytest.mark.parametrize("attention", ["siblings", "two_hop", "both", "global"])
+@pytest.mark.parametrize("attention", ["siblings", "global"])
 @pytest.mark.parametrize("rows", [[5, 0, 0, 3], [2], [2, 2], list(range(7))])
 def test_batches(device: str, attention: str, rows: list[int]) -> None:
     config, chosen = NNFormerConfig.latency(attention=attention), np.array(rows)
@@ -49,11 +47,3 @@ def test_batches(device: str, attention: str, rows: list[int]) -> None:
     assert expected.edges is not None and batch.most_nodes == expected.most_nodes
     assert batch.largest == int(GRAPHS.ops.max())
     assert_equal(topology, PackedTopology.of(expected.edges, expected.lengths, config))
-
-
-def test_relatives_are_found_once(device: str) -> None:
-    """Heads and splits that look at the same matrix share its pairs."""
-    config = NNFormerConfig.latency(attention="both")
-    _, topology = PackedSet.of(GRAPHS, config, torch.device(device)).take(np.array([1]), torch.tensor([1]).to(device))
-    first, second, third, fourth = topology.heads
-    assert first is second and third is fourth and first is not third

@@ -5,19 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nas_core.predictor.nn_former.product import Product, packable_weights
+from nas_core.predictor.nn_former.scorer import Product
 
 ROWS = (1, 9, 130)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("packed", [False, True])
-def test_equal_torchs_own(dtype: torch.dtype, packed: bool) -> None:
-    if packed and not packable_weights(torch.device("cpu")):
-        pytest.skip("this torch has no products of oneDNN")
+def test_equal_torchs_own(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     weight = torch.randn(24, 40)
-    product = Product(weight, dtype, packed)
+    product = Product(weight, dtype)
     limit = 1e-5 if dtype == torch.float32 else 0.1
     with torch.inference_mode():
         for rows in ROWS:

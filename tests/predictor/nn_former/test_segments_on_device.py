@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from nas_core.predictor.nn_former.segments import Pairs, segment_sums
+from nas_core.predictor.nn_former.packed import Pairs, segment_sums
 from tests.devices import close_in
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
-from nas_core.errors import DataError
 from nas_core.graph import GraphError, Operation, described, nasbench201_graphs
 from nas_core.predictor.statistics.description import LAST, Description
 from nas_core.predictor.statistics.model import StatisticsModel
@@ -56,12 +54,3 @@ def test_a_description_comes_back_from_its_tensors() -> None:
     found = Description.from_tensors(description.to_tensors())
     assert found.operations == tuple(table)
     assert np.array_equal(found.describe(graphs), description.describe(graphs))
-    tensors = description.to_tensors()
-    altered = {
-        "whole numbers": tensors["operations"] + torch.eye(3, 9) * 0.5,
-        "kind 7": tensors["operations"].clone().index_fill_(1, torch.tensor([0]), 7.0),
-        "what each of them does": tensors["operations"][:, :4],
-    }
-    for words, operations in altered.items():
-        with pytest.raises(DataError, match=words):
-            Description.from_tensors({**tensors, "operations": operations})

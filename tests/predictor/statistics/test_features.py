@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.predictor.statistics import features as module
-from nas_core.predictor.statistics.features import graph_statistics, statistics_count, statistics_names
+from nas_core.predictor.statistics.features import graph_statistics, statistics_count
 from tests.predictor.graphs import paths_of, random_graphs
 
 OPERATIONS = 5
-NAMES = statistics_names(OPERATIONS)
-assert [statistics_count(n) for n in (1, 5, 8)] == [len(statistics_names(n)) for n in (1, 5, 8)]
+KINDS = range(OPERATIONS)
+NAMES = [
+    *(f"nodes of {k}" for k in KINDS),
+    *(f"edges {k}>{m}" for k in KINDS for m in KINDS),
+    *(f"paths {k}>{m}>{n}" for k in KINDS for m in KINDS for n in KINDS),
+    *(f"{what} of {k}" for what in ("edges into", "edges out") for k in KINDS),
+    *(f"{what} is {k}" for what in ("a parent of the last", "a child of the first") for k in KINDS),
+    *("nodes", "edges", "edges into the last", "edges out of the first", "log paths", "longest path", "shortest path"),
+    *(f"{what} {k} on a path" for what in ("mean", "most", "least") for k in KINDS),
+]
+assert statistics_count(OPERATIONS) == len(NAMES)
 
 
 def named(graph: Graph) -> dict[str, float]:
@@ -62,17 +70,6 @@ def test_graphs_of_other_sizes_do_not_matter() -> None:
     alone = np.concatenate([graph_statistics(graphs[i : i + 1], OPERATIONS) for i in range(len(graphs))])
     np.testing.assert_allclose(together, alone)
     assert graph_statistics(graphs[:0], OPERATIONS).shape == (0, len(NAMES))
-
-
-def test_many_kinds_are_described_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = random_graphs((3, 7, 5, 2))
-    expected = graph_statistics(graphs, OPERATIONS)
-    monkeypatch.setattr(module, "CELLS", 2 * OPERATIONS**3)
-    seen = []
-    parts = module._parts  # private: how much is computed at once shows nowhere else
-    monkeypatch.setattr(module, "_parts", lambda g, n: seen.append(len(g)) or parts(g, n))
-    np.testing.assert_array_equal(graph_statistics(graphs, OPERATIONS), expected)
-    assert seen == [2, 2] and module.graphs_at_once(10**6, 5) == 1
 
 
 def test_wrong_graphs() -> None:

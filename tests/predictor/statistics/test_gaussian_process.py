@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.device import pinned_threads
-from nas_core.errors import DataError
 from nas_core.predictor.statistics import gaussian_process as module
 from nas_core.predictor.statistics.gaussian_process import GaussianProcess
 
@@ -24,29 +22,6 @@ def test_it_finds_what_matters() -> None:
     assert np.corrcoef(process.predict(unseen), expected)[0, 1] > 0.95
     rates = process.rates.numpy()
     assert rates[:2].min() > 2 * rates[2:].max()
-
-
-def test_it_is_fitted_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    computed = module._gradient  # private: counts threads inside the fit
-    threads = set()
-
-    def gradient(*tensors: torch.Tensor) -> torch.Tensor:
-        threads.add(torch.get_num_threads())
-        return computed(*tensors)
-
-    monkeypatch.setattr(module, "_gradient", gradient)
-    with pinned_threads(2):
-        GaussianProcess.fit(np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0))
-        assert torch.get_num_threads() == 2
-    assert threads == {1}
-
-
-def test_more_points_than_length_scales_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 60)
-    values, targets = points(200, 0)
-    process = GaussianProcess.fit(values, targets)
-    assert len(process.points) == 200
-    assert np.abs(process.predict(values) - targets).mean() < 0.1
 
 
 def test_points_that_predict_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,11 +51,6 @@ def test_restored_and_constant_columns() -> None:
     moved[:, 3] += 100
     np.testing.assert_allclose(process.predict(moved), process.predict(unseen))
     assert process.predict(unseen[:0]).shape == (0,)
-
-
-def test_nothing_to_learn_from() -> None:
-    with pytest.raises(DataError, match="equal statistics"):
-        GaussianProcess.fit(np.ones((5, 3)), np.arange(5.0))
 
 
 def test_predictions_are_those_of_the_kernel_in_float64() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from nas_core.errors import DataError
 from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.predictor.statistics.description import CHUNK, Vocabulary
 from nas_core.predictor.statistics.features import graph_statistics
-from nas_core.predictor.statistics.vocabulary import CHUNK, Vocabulary
 from tests.predictor.graphs import random_graphs
 
 SIZES = (5, 6, 7, 3) * 6
@@ -36,7 +33,7 @@ def test_one_column_for_each_statistic(features: bool) -> None:
 def test_predictions_of_graphs_do_not_depend_on_their_company(rich: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
     vocabulary = Vocabulary.of(rich)
     together = vocabulary.describe(rich)
-    monkeypatch.setattr("nas_core.predictor.statistics.vocabulary.CHUNK", 5)
+    monkeypatch.setattr("nas_core.predictor.statistics.description.CHUNK", 5)
     assert len(rich) < CHUNK
     np.testing.assert_allclose(vocabulary.describe(rich), together)
 
@@ -48,13 +45,6 @@ def test_each_feature_is_seen(feature: str, rich: Graphs) -> None:
     assert not np.allclose(vocabulary.describe(changed), vocabulary.describe(rich))
 
 
-def test_where_an_operation_stands_is_seen() -> None:
-    chain = [(0, 1), (1, 2), (2, 3), (3, 4)]
-    early, late = Graph([0, 1, 2, 2, 3], chain), Graph([0, 2, 2, 1, 3], chain)
-    graphs = Graphs.of([early, late])
-    assert not np.allclose(*Vocabulary.of(graphs).describe(graphs))
-
-
 def test_values_of_an_attribute_are_counted_one_by_one() -> None:
     """So that a linear model of the columns is one of one-hot codes of operation and place."""
     stream = np.random.default_rng(0)
@@ -64,13 +54,6 @@ def test_values_of_an_attribute_are_counted_one_by_one() -> None:
     codes = np.eye(4)[ops].reshape(60, -1)
     weights = np.linalg.lstsq(described, codes, rcond=None)[0]
     np.testing.assert_allclose(described @ weights, codes, atol=1e-6)
-
-
-def test_of_many_values_only_sums_are_taken() -> None:
-    graphs = random_graphs((7,) * 40)
-    values = np.arange(len(graphs.ops), dtype=np.float32)[:, None]
-    vocabulary = Vocabulary.of(replace(graphs, attributes=np.concatenate([values, values % 3], 1)))
-    assert [len(each) for each in vocabulary.levels] == [0, 3]
 
 
 def test_unknown_operations_and_values_are_described_too(rich: Graphs) -> None:
@@ -93,25 +76,3 @@ def test_tensors_hold_all_of_it(features: bool) -> None:
     vocabulary = Vocabulary.of(graphs)
     again = Vocabulary.from_tensors(vocabulary.to_tensors())
     np.testing.assert_array_equal(again.describe(graphs), vocabulary.describe(graphs))
-
-
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        ("kinds", lambda x: x.flip(0)),
-        ("kinds", lambda x: x[:-1]),
-        ("kinds", lambda x: x.float()),
-        ("sets", lambda x: x[:, 1:]),
-        ("sets", lambda x: x.to(torch.uint8)),
-        ("widths", lambda x: x - 9),
-        ("widths", lambda x: x[:3]),
-        ("level_counts", lambda x: x + 1),
-        ("level_counts", lambda x: x[1:]),
-        ("levels", lambda x: x * torch.nan),
-        ("levels", lambda x: x.double()),
-    ],
-)
-def test_altered_tensors_are_refused(name: str, damage: Any, rich: Graphs) -> None:
-    tensors = Vocabulary.of(rich).to_tensors()
-    with pytest.raises(DataError):
-        Vocabulary.from_tensors({**tensors, name: damage(tensors[name])})

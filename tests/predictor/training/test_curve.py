@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from nas_core.predictor.training.curve import LearningCurve
+from nas_core.predictor.training.checkpoint import LearningCurve
 
 
 def test_a_continued_training_keeps_its_beginning(tmp_path: Path) -> None:
@@ -25,13 +23,6 @@ def test_a_continued_training_keeps_its_beginning(tmp_path: Path) -> None:
     assert anew.to_dict() == {"step": [1], "loss": [5.0]}
     anew.remove()
     assert not list(tmp_path.iterdir())
-
-
-def test_it_is_written_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas_core.predictor.training.curve.EVERY_S", 0.0)
-    curve = LearningCurve(tmp_path / "c.json")
-    curve.add(1, 1.0)
-    assert curve.kept.exists()
 
 
 def test_pictures_show_means_by_member(tmp_path: Path) -> None:

@@ -1,14 +1,48 @@
-"""The losses of a training as they are told to whoever watches it."""
+"""The bar that people watch a training by."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from nas_core.predictor.nn_former.place import on_host
-from nas_core.predictor.training.bar import Progress
 
-__all__ = ["EVERY", "Losses"]
+__all__ = ["EVERY", "Losses", "Progress", "told_in", "training_bar"]
+
+
+Progress = Callable[[int, int, float], None]
+"""Called with the step, the number of steps and the loss."""
+
+
+@contextmanager
+def training_bar(what: str = "training") -> Iterator[Progress]:
+    """A progress that draws a bar on standard error, where that is a terminal.
+
+    Args:
+        what: the word before the bar.
+    """
+    with tqdm(desc=what, unit="step", disable=None) as bar:
+        yield told_in(bar)
+
+
+def told_in(bar: tqdm[Any]) -> Progress:
+    """A progress that is shown in a bar. A training that goes on begins where it stands; each of several fits begins
+    anew."""
+
+    def progress(step: int, steps: int, loss: float) -> None:
+        if bar.total is None or step <= bar.n:
+            bar.reset(steps)
+            bar.initial = bar.n = step - 1
+        bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+        bar.update(step - bar.n)
+
+    return progress
+
 
 EVERY = 50
 """Steps of an accelerator whose losses are read at once: reading one waits for all that was asked of the device."""

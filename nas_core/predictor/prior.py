@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nas_core.errors import DataError
+from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.statistics.boosted_trees import BoostedTrees
-from nas_core.predictor.statistics.operation_features import FEATURES
+from nas_core.predictor.statistics.operation_features import FEATURES, operation_features
 
-__all__ = ["LINEAR", "MONOTONE", "TREES", "Benchmark", "Prior"]
+__all__ = ["FILE", "Benchmark", "Prior", "operation_features", "read_prior", "shipped_prior", "write_prior"]
+
 
 Array = NDArray[np.float64]
 LINEAR = {
@@ -108,21 +112,9 @@ class Prior:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Prior:
-        """The inverse of :meth:`to_tensors`.
-
-        Raises:
-            KeyError: a tensor is missing.
-            DataError: they do not fit together.
-        """
-        linear, scales = tensors["linear"], tensors["scales"]
-        shapes = {"linear": (linear, (len(FEATURES),)), "scales": (scales, (len(TREES) + 1,))}
-        for name, (found, shape) in shapes.items():
-            if found.dtype != torch.float64 or tuple(found.shape) != shape or not bool(found.isfinite().all()):
-                raise DataError(f"{name} of a prior are {found.dtype} of shape {tuple(found.shape)}; expected {shape}")
-        if bool((scales <= 0).any()):
-            raise DataError("scales of a prior that are not above 0")
-        trees = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"], len(FEATURES)) for i in range(len(TREES)))
-        return cls(linear.numpy(), trees, scales.numpy())
+        """Invert :meth:`to_tensors`."""
+        trees = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(len(TREES)))
+        return cls(tensors["linear"].numpy(), trees, tensors["scales"].numpy())
 
 
 def _trees(features: Array, targets: Array, weights: Array, names: Sequence[str], seed: int) -> BoostedTrees:
@@ -132,3 +124,36 @@ def _trees(features: Array, targets: Array, weights: Array, names: Sequence[str]
     seen[:, columns] = features[:, columns]
     signs = [MONOTONE.get(name, 0) if name in names else 0 for name in FEATURES]
     return BoostedTrees.fit(seen, targets, seed, weights, monotone_constraints=signs, **SETTINGS)
+
+
+FILE = Path(__file__).parent / "shipped" / "prior.safetensors"
+_KIND = "prior"
+
+
+@functools.cache
+def shipped_prior() -> Prior:
+    """What this package knows of networks; the header of :data:`FILE` names the benchmarks and their licences.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    return read_prior(FILE)[0]
+
+
+def read_prior(path: str | Path) -> tuple[Prior, dict[str, Any]]:
+    """A prior and the header of its file: ``benchmarks`` with ``name``, ``networks``, ``source`` and ``licence``.
+
+    Raises:
+        DataError: the file is missing, damaged, or something else.
+    """
+    header, tensors = read_artifact(path, _KIND)
+    return Prior.from_tensors(tensors), header
+
+
+def write_prior(path: str | Path, prior: Prior, benchmarks: Sequence[Mapping[str, Any]]) -> None:
+    """Write a prior and what it learned from.
+
+    Raises:
+        ConfigError: the name does not end in .safetensors. NasExtError: it cannot be written.
+    """
+    write_artifact(path, _KIND, {"benchmarks": [dict(each) for each in benchmarks]}, prior.to_tensors())

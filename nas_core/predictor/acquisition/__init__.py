@@ -1,1 +1,0 @@
-"""What a search makes of predictions and their spread."""
