@@ -24,7 +24,8 @@ class Case:
 
 _PREDICT = "lab predictor predict --model"
 _CALIBRATE = "lab calibrate --supernet {inputs}/a.json --metric bleu --out {out}/c.safetensors --trained"
-_SEARCH = "search --checkpoint {inputs}/a.json --out {out}/run --strategy random --set evaluations=4 --finalists 1 --no-measure"
+_FEW = "--strategy random --set evaluations=4 --finalists 1 --no-measure"
+_SEARCH = f"search --checkpoint {{inputs}}/a.json --out {{out}}/run {_FEW}"
 _DATASET = "latency dataset --device other --networks 1 --out {out}/set --from-timm"
 
 CASES = (
@@ -42,7 +43,8 @@ CASES = (
     Case("predictor predict", "graphs.jsonl", f"{_PREDICT} {{inputs}}/predictor.safetensors --data {{file}}", 4),
     Case("predictor file", "predictor.safetensors", f"{_PREDICT} {{file}} --data {{inputs}}/graphs.jsonl", 6),
     Case("prior", "cells.jsonl", f"{_PREDICT} prior --reader nasbench201 --data {{file}}", 2),
-    Case("proxies", "cells.jsonl", "lab proxies --space nasbench201 --proxy params --data {file} --out {out}/s.jsonl", 2),
+    Case("proxies", "cells.jsonl", "lab proxies --space nasbench201 --proxy params --data {file}"
+         " --out {out}/s.jsonl", 2),
     Case("calibrate", "trained.jsonl", f"{_CALIBRATE} {{file}}", 6),
     Case("calibration", "calibration.safetensors", f"{_SEARCH} --limit params_m=9 --calibration {{file}}", 4),
     Case("search", "latency.json", f"{_SEARCH} --limit latency_ms=3 --latency-model {{file}}", 3),

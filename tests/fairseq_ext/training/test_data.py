@@ -8,6 +8,8 @@ from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.supernet.vocabularies import vocabularies
 
+LENGTHS = ["--workload=source_length=4", "--workload=target_length=3"]
+
 
 @pytest.fixture
 def folder(corpus, tmp_path):
