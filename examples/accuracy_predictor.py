@@ -24,7 +24,9 @@ def by_formula(count):
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--table", help="JSON Lines of cells with their accuracies; default: a formula")
 parser.add_argument("--learn", type=int, default=100, help="cells to learn from; the others judge")
-parser.add_argument("--recipe", default="statistics", help="of 'nas-ext predictor train'; best: NN-Former too, slower")
+parser.add_argument(
+    "--recipe", default="statistics", help="of 'nas-ext lab predictor train'; best: NN-Former too, slower"
+)
 given = parser.parse_args()
 if given.table:
     with open(given.table, encoding="utf-8") as lines:

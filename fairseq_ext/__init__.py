@@ -1,7 +1,7 @@
 """fairseq plug-in: ``fairseq-train DATA --arch mos_transformer ...``.
 
 Importing this package registers the models and tasks with fairseq; fairseq's commands do where nas-ext is installed
-(:mod:`nas_core.startup`), and with ``--user-dir "$(nas-ext user-dir)"``. It translates between fairseq and
+(:mod:`nas_core.startup`), and with ``--user-dir "$(nas-ext lab user-dir)"``. It translates between fairseq and
 ``nas_core``; what is computed lives there.
 """
 

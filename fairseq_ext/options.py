@@ -22,7 +22,7 @@ from nas_core.space.encoding import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
 SHARED: dict[str, dict[str, Any]] = {
-    "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext space list' or a YAML file"},
+    "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext lab space list' or a YAML file"},
     "subnet": {"metavar": "ARCH.json", "help": "train this one architecture of the space as a static network"},
     "mos": {"help": "experts of feed-forward layers: none, or mixed per layer, per neuron, .."},
     "mos-experts": {"type": int, "metavar": "M", "help": "experts per linear layer"},

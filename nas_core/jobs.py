@@ -25,10 +25,12 @@ from typing import Any
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.files import append_jsonl, make_folder, read_jsonl, real_path, write_atomic
 from nas_core.optional import require
+from nas_core.options import config_from, read_texts
 
-__all__ = ["CLUSTERS", "Failure", "JobPool", "JobsConfig"]
+__all__ = ["CLUSTERS", "EXECUTORS", "Failure", "JobPool", "JobsConfig", "jobs_config"]
 
 CLUSTERS = ("local", "slurm")
+EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}
 """Between two looks at the jobs; submitit itself asks Slurm's accounting at most once a minute."""
 CANCEL_S = 10.0
@@ -70,7 +72,7 @@ class JobsConfig:
     timeout_min: int = 60
     """Minutes after which a job is ended; what it has done is kept."""
     gpus: int = 0
-    """GPUs of each job; default: one with --device cuda, else none."""
+    """GPUs of each job; default: one with device cuda, else none."""
     cpus: int = 1
     """Processor cores of each job, and threads that torch computes with there."""
     memory_gb: float | None = None
@@ -93,6 +95,34 @@ class JobsConfig:
             raise ConfigError("partition and options of sbatch are for cluster slurm; leave them out, or name it")
 
 
+def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsConfig | None:
+    """Return how work is shared out to jobs; None is work in this process.
+
+    Args:
+        executor: of :data:`EXECUTORS`.
+        given: settings by name, texts of a command line among them; a job on a CUDA device has one GPU by default.
+
+    Raises:
+        UnknownChoiceError: no such executor or setting. ConfigError: settings that contradict each other or are out of
+            range. MissingHostError: submitit is not installed.
+    """
+    if executor not in EXECUTORS:
+        raise unknown_choice("executor", executor, EXECUTORS)
+    if executor == "local":
+        if given:
+            raise ConfigError(f"job setting {next(iter(given))} is for executor submitit; give that, or leave it out")
+        return None
+    if "," in device:
+        raise ConfigError(f"device {device} is several of this machine; jobs have one each: give cpu or cuda")
+    gpus = 1 if device.startswith("cuda") else 0
+    config = config_from(JobsConfig, {"gpus": gpus, **read_texts(JobsConfig, given)}, "job setting")
+    index = device.partition(":")[2]
+    if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
+        raise ConfigError(f"device {device}: a job counts its GPUs from 0, it has {config.gpus}; give device cuda")
+    require("submitit", "executor submitit", "submitit")  # now, as a supernet takes long to open
+    return config
+
+
 class JobPool:
     """Jobs in a folder that they and this process share; it is made when there is work.
 
@@ -111,7 +141,7 @@ class JobPool:
         try:
             executor = self._submitit.AutoExecutor(folder=self.folder, cluster=config.cluster)
         except RuntimeError as error:
-            raise ConfigError(f"cluster {config.cluster}: {error} Give --cluster local otherwise") from None
+            raise ConfigError(f"cluster {config.cluster}: {error} Give cluster local otherwise") from None
         slurm = {"partition": config.partition, "additional_parameters": dict(config.slurm)}
         executor.update_parameters(
             name="nas-ext",

@@ -32,6 +32,8 @@ __all__ = [
     "flag_of",
     "options_of",
     "read_options",
+    "read_pairs",
+    "read_texts",
 ]
 
 Config = TypeVar("Config")
@@ -65,7 +67,7 @@ class Option:
 
     @property
     def grouped(self) -> bool:
-        """Whether its value is settings by name; ``KEY=VALUE``, repeated, on a command line."""
+        """Whether its value is settings by name; ``NAME=VALUE``, repeated, on a command line."""
         return self.kind is dict or is_dataclass(self.kind)
 
     @property
@@ -78,7 +80,8 @@ class Option:
             and not any(self.default is untellable for untellable in (MISSING, None, False))
             and self.default not in ("", ())
         )
-        return self.help.rstrip(".") + one_of + (f" (default: {self.default})" if untold else "")
+        required = " (required)" if self.default is MISSING else ""
+        return self.help.rstrip(".") + one_of + (f" (default: {self.default})" if untold else required)
 
     def checked(self, value: Any) -> Any:
         """A value of YAML or Python, made a plain one of the option's kind.
@@ -101,28 +104,68 @@ class Option:
     def read(self, text: Any) -> Any:
         """A value from what was typed: a text, a list of texts, or what a parser has already made of it.
 
+        Of a group, ``part.depth=2`` is the setting ``depth`` of its part; a name that is given again has all its
+        values.
+
         Raises:
             ConfigError: it is none of the option's kind.
         """
         if self.grouped:
-            pairs = [str(one).partition("=") for one in ([text] if isinstance(text, str) else text)]
-            if any(not key or not equals for key, equals, _ in pairs):
-                raise ConfigError(f"{self.name} is {text!r}; expected KEY=VALUE")
-            given = {key: value for key, _, value in pairs}
-            group: Any = self.kind
-            known = {} if group is dict else {option.name: option for option in options_of(group)}
-            return {key: known[key].read(value) if key in known else value for key, value in given.items()}
+            given = (
+                text if isinstance(text, Mapping) else read_pairs(self.name, [text] if isinstance(text, str) else text)
+            )
+            return dict(given) if self.kind is dict else read_texts(self.kind, given)
         if self.many:
             return tuple(self._one(one) for one in ([text] if isinstance(text, str) else text))
         return self._one(text)
 
     def _one(self, text: Any) -> Any:
+        if isinstance(text, list) and not self.many:
+            text = text[-1]  # given again: the last one holds, as on any command line
         if not isinstance(text, str) or self.kind is str:
             return text
         try:
             return _WORDS[text.lower()] if self.kind is bool else self.kind(text)
         except (KeyError, ValueError):
             return text  # refused as what it is when it is checked
+
+
+def read_texts(config_class: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that were typed, each of the kind of its field; those of unknown names stay as they are.
+
+    Raises:
+        ConfigError: a group is not given as ``NAME=VALUE``.
+    """
+    known = {option.name: option for option in options_of(config_class)}
+    return {name: known[name].read(value) if name in known else value for name, value in given.items()}
+
+
+def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
+    """Return ``["depth=2", "part.width=3"]`` as ``{"depth": "2", "part": {"width": "3"}}``.
+
+    Args:
+        what: what is given, for messages.
+
+    Raises:
+        ConfigError: one is no ``NAME=VALUE``.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in str(text).partition("="))
+        *groups, last = name.split(".")
+        if not equals or not last:
+            raise ConfigError(f"{what} is {text!r}; expected NAME=VALUE")
+        place = found
+        for group in groups:
+            place = place.setdefault(group, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"{what} is {text!r}, but {group} is a value by itself; give one of the two")
+        if last in place:
+            before = place[last]
+            place[last] = [*(before if isinstance(before, list) else [before]), value]
+        else:
+            place[last] = value
+    return found
 
 
 def flag_of(name: str) -> str:
@@ -192,7 +235,7 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
         elif option.kind is bool:
             parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, default=True, help=text)
         elif option.grouped:
-            parser.add_argument(option.flag, action="append", metavar="KEY=VALUE", help=text)
+            parser.add_argument(option.flag, action="append", metavar="NAME=VALUE", help=text)
         else:
             parser.add_argument(
                 option.flag,
@@ -211,9 +254,9 @@ def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Conf
     Raises:
         NasExtError: as :func:`config_from`.
     """
-    typed = {option.name: (option, getattr(parsed, option.name)) for option in options_of(config_class)}
-    given = {name: option.read(value) for name, (option, value) in typed.items() if value is not None}
-    return config_from(config_class, given, "option")
+    typed = {option.name: getattr(parsed, option.name) for option in options_of(config_class)}
+    given = {name: value for name, value in typed.items() if value is not None}
+    return config_from(config_class, read_texts(config_class, given), "option")
 
 
 def arguments_of(config: Any) -> list[str]:

@@ -18,15 +18,14 @@ from typing import Any
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.latency import load_latency_model
 from nas_core.precision import PRECISIONS
+from nas_core.search import CheckpointEvaluation
 from nas_core.search.calibration import (
     Calibration,
-    calibrated_metrics,
     calibrated_name,
     evaluation_settings,
     load_calibration,
     require_made_with,
 )
-from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
@@ -54,17 +53,13 @@ def evaluate(
     Raises:
         UnknownChoiceError: the supernet is not evaluated by that metric.
     """
-    metrics = {name: cost(architecture) for name, cost in costs_on_paper(supernet.space).items()}
-    if latency_model is not None:
-        model = load_latency_model(latency_model, "genes", supernet.space)
-        metrics["latency_ms"] = float(model.predict(architecture)[0])
-    found = supernet.evaluate(architecture, report)
+    model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
+    found = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
+    if calibration is not None:
+        return {"default": found.get(calibrated_name(calibration), math.nan), **found}
     if metric not in found:
         raise unknown_choice("--metric", metric, list(found))
-    if calibration is None:
-        return {"default": found[metric], **metrics, **found}
-    told = calibrated_metrics(calibration, architecture, [found])
-    return {"default": told.get(calibrated_name(calibration), math.nan), **metrics, **found, **told}
+    return {"default": found[metric], **found}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,7 +81,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
     made.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
     made.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
-    made.add_argument("--calibration", type=Path, help="of 'nas-ext calibrate': its estimate is what NNI's page shows")
+    made.add_argument(
+        "--calibration", type=Path, help="of 'nas-ext lab calibrate': its estimate is what NNI's page shows"
+    )
     made.add_argument("--latency-model", help="of 'nas-ext latency fit'")
     made.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
     made.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="numbers it is evaluated with")

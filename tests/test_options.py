@@ -13,9 +13,18 @@ import typer
 from typer.testing import CliRunner
 
 from nas_core.checks import Range, check_fields
-from nas_core.cli.options import flagged, parameters_of, with_options
+from nas_core.cli.options import parameters_of, settings_help, with_options
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.options import add_options, arguments_of, config_from, flag_of, options_of, read_options
+from nas_core.options import (
+    add_options,
+    arguments_of,
+    config_from,
+    flag_of,
+    options_of,
+    read_options,
+    read_pairs,
+    read_texts,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +110,7 @@ def test_a_command_line_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong, said in [
         (["--how", "fat"], "unknown how 'fat': expected one of fast, slow"),
         (["--share", "nan"], "share is nan; expected a number"),
-        (["--part", "depth"], "expected KEY=VALUE"),
+        (["--part", "depth"], "expected NAME=VALUE"),
         (["--part", "depth=two"], "depth is 'two'; expected a whole number"),
         (["--part", "width=2"], "unknown setting of part 'width'"),
     ]:
@@ -139,6 +148,16 @@ def test_settings_of_yaml() -> None:
     assert config_from(Toy, {"data": "d", "part": Inner(depth=9)}, "option").part.depth == 9
 
 
+def test_groups_by_names_with_dots_and_values_given_again() -> None:
+    found = read_pairs("set", ["count=4", "part.depth=3", "betas=0.5", "betas=1", "more.a=x=y"])
+    assert found == {"count": "4", "part": {"depth": "3"}, "betas": ["0.5", "1"], "more": {"a": "x=y"}}
+    made = config_from(Toy, {"data": "d", **read_texts(Toy, found)}, "option")
+    assert made == Toy(data=Path("d"), count=4, part=Inner(depth=3), betas=(0.5, 1.0), more={"a": "x=y"})
+    for wrong in (["count"], ["=4"], ["part.=4"], ["part=1", "part.depth=2"]):
+        with pytest.raises(ConfigError, match="set is "):
+            read_pairs("set", wrong)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -169,10 +188,7 @@ def test_a_command_of_typer() -> None:
     def command(name: str, size: int = 1, *, settings: Mapping[str, Any], others: Mapping[str, Any]) -> None:
         told.append((name, size, dict(settings), dict(others)))
 
-    def takers(config: type[Any], *names: str) -> list[Any]:
-        return parameters_of({option.name: [(name, option) for name in names] for option in options_of(config)})
-
-    further = {"settings": takers(Toy, "toys", "games"), "others": takers(Inner, "parts")}
+    further = {"settings": parameters_of(Toy), "others": parameters_of(Inner)}
     app = typer.Typer(rich_markup_mode=None)
     app.command()(with_options(command, further, "What it does."))
     run = CliRunner().invoke
@@ -186,35 +202,10 @@ def test_a_command_of_typer() -> None:
         ("y", 1, {}, {"depth": 3}),
     ]
     shown = " ".join(run(app, ["--help"], env={"COLUMNS": "200"}).output.split())
-    assert "What it does." in shown and "toys, games: In which way; one of fast, slow (default: fast)." in shown
-    assert "parts: Layers (default: 2)." in shown
+    assert "What it does." in shown and "In which way; one of fast, slow (default: fast)." in shown
+    assert "Layers (default: 2)." in shown
+    assert settings_help("Parts", Inner) == "\b\nParts:\n  depth: Layers (default: 2)"
     assert run(app, ["x", "--count", "many"]).exit_code == 2
-
-
-def test_an_option_of_two_kinds_is_read_by_who_takes_it() -> None:
-    @dataclass(frozen=True)
-    class Other:
-        count: float = 0.5
-        """A share."""
-
-    options = {"count": [("one", options_of(Base)[0]), ("other", options_of(Other)[0])]}
-    told: list[Any] = []
-
-    def command(*, given: Mapping[str, Any]) -> None:
-        told.extend(option.read(given["count"]) for _, option in options["count"])
-
-    app = typer.Typer(rich_markup_mode=None)
-    app.command()(with_options(command, {"given": parameters_of(options)}, "x"))
-    assert CliRunner().invoke(app, ["--count", "3"]).exit_code == 0
-    assert told == [3, 3.0] and [type(one) for one in told] == [int, float]
-
-
-def test_fields_in_messages_become_options() -> None:
-    names = ["keep_genes", "population"]
-    assert flagged("population is 3; see keep_genes, populations", names) == (
-        "--population is 3; see --keep-genes, populations"
-    )
-    assert flagged("population", []) == "population"
 
 
 def test_a_default_of_zero_is_told_and_of_no_is_not() -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from nas_core.cli import COMMANDS, COMMANDS_OF_ADAPTERS, application
+from nas_core.cli import COMMANDS, COMMANDS_OF_ADAPTERS, LAB, application
 from nas_core.cli.default_command import DEFAULT
 from nas_core.files import write_atomic
 from nas_core.options import flag_of
@@ -47,14 +47,12 @@ def page() -> str:
     parts: list[str] = [INTRODUCTION]
     adapters = [entry.name for entry in entry_points(group=COMMANDS_OF_ADAPTERS) if entry.dist and _ours(entry.dist)]
     for name in [*(command.name for command in COMMANDS), *sorted(adapters)]:
-        app = application([name])
-        for group in app.registered_groups:
-            if group.name == name and group.typer_instance is not None:
-                said = group.help if isinstance(group.help, str) else group.typer_instance.info.help
-                parts += _group(f"nas-ext {name}", group.typer_instance, "##", str(said))
-        for command in app.registered_commands:
-            if command.name == name:
-                parts += _command(f"nas-ext {name}", command, "##")
+        parts += _named(application([name]), "nas-ext", name)
+    for name in (command.name for command in LAB):
+        app = application(["lab", name])
+        lab = next(group.typer_instance for group in app.registered_groups if group.name == "lab")
+        assert lab is not None
+        parts += _named(lab, "nas-ext lab", name)
     for usage, said, options in _programs():
         parts += [f"## {usage}", said, *_list(options)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -67,6 +65,17 @@ def main() -> None:
 
 def _ours(distribution: Any) -> bool:
     return str(distribution.metadata["Name"]).lower().replace("_", "-") == "nas-ext"
+
+
+def _named(app: typer.Typer, path: str, name: str) -> Iterator[str]:
+    """The command or the group of that name."""
+    for group in app.registered_groups:
+        if group.name == name and group.typer_instance is not None:
+            said = group.help if isinstance(group.help, str) else group.typer_instance.info.help
+            yield from _group(f"{path} {name}", group.typer_instance, "##", str(said))
+    for command in app.registered_commands:
+        if command.name == name:
+            yield from _command(f"{path} {name}", command, "##")
 
 
 def _group(path: str, app: typer.Typer, heading: str, said: str) -> Iterator[str]:

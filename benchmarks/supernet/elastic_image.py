@@ -79,13 +79,13 @@ def half(job: Job) -> Path:
     space_file, data, model = job.taken(FULL).with_suffix(".yml"), "latency.jsonl", "latency.json"
     job.nas_ext(
         "latency-collect", "latency", "collect", "--space", space_file, "--out", job.work / data, "--samples", 100,
-        "--threads", 1, "--clock", "cpu", "--set", "activation=gelu",
+        "--threads", 1, "--clock", "cpu", "--workload", "activation=gelu",
     )  # fmt: skip
     job.nas_ext("latency-fit", "latency", "fit", "--data", job.work / data, "--out", job.work / model)
     job.nas_ext(
         "search", "search", "--checkpoint", job.supernet(FULL, job.updates, 1), "--latency-model", job.work / model,
-        "--limit-share", 0.5, "--out", job.work / "search", "--valid-sentences", 1000,
-        "--iterations", 10, "--parents", 8, "--mutations", 16, "--crossovers", 16,
+        "--limit", "latency_share=0.5", "--out", job.work / "search", "--valid-sentences", 1000,
+        "--set", "iterations=10", "--set", "parents=8", "--set", "mutations=16", "--set", "crossovers=16",
     )  # fmt: skip
     finalists = read_json(job.work / "search" / "finalists.json")["finalists"]
     best = next((entry for entry in finalists if entry["best_of"]), finalists[0])

@@ -126,7 +126,8 @@ def latency_model(job: Job) -> Path:
     if not model.exists():
         job.run(
             "latency-collect", "nas-ext", "latency", "collect", "--space", job.space_file(), "--data", job.bin, "--out",
-            data, "--samples", 120, "--source-length", 16, "--target-length", 16, "--beam", 4, "--threads", 1,
+            data, "--samples", 120, "--workload", "source_length=16", "--workload", "target_length=16",
+            "--workload", "beam=4", "--threads", 1,
             "--clock", "cpu",
         )  # fmt: skip
         job.run("latency-fit", "nas-ext", "latency", "fit", "--data", data, "--out", model)
@@ -171,11 +172,11 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
     (whole,) = predicted_ms(model, space, [space.largest()])
     allowed = [round(share * whole, 2) for share in SHARES]
     if not (folder / "done").exists():
-        flags = [word for limit in allowed for word in ("--limit-ms", limit)]
+        flags = [word for limit in allowed for word in ("--limit", f"latency_ms={limit}")]
         job.run(
             "search", "nas-ext", "search", "--checkpoint", job.supernet(FULL, updates, 1), "--data", job.bin,
-            "--latency-model", model, *flags, "--out", folder, "--valid-sentences", sentences, "--iterations", 6,
-            "--parents", 8, "--mutations", 16, "--crossovers", 16,
+            "--latency-model", model, *flags, "--out", folder, "--valid-sentences", sentences, "--set", "iterations=6",
+            "--set", "parents=8", "--set", "mutations=16", "--set", "crossovers=16",
         )  # fmt: skip
         (folder / "done").touch()
     chosen = read_json(folder / "finalists.json")["finalists"]

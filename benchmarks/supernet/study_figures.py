@@ -32,15 +32,16 @@ def studies(work: Path, args: argparse.Namespace) -> dict[str, tuple[object, ...
     """The options of each study, in an order in which each finds what it needs."""
     search = ("iterations=5", "population=20", "parents=5", "mutations=10", "crossovers=5")
     return {
-        "gap": ("--architectures", args.networks),
+        "gap": ("--set", f"architectures={args.networks}"),
         "routing": (),
-        "conflict": ("--batches", 8),
+        "conflict": ("--set", "batches=8"),
         "close-gap": (
-            "--standalone", work / "gap" / "standalone.jsonl", "--every", args.every, "--most-updates", args.updates,
+            "--set", f"standalone={work / 'gap' / 'standalone.jsonl'}",
+            "--set", f"every={args.every}", "--set", f"most_updates={args.updates}",
         ),
-        "experts": ("--experts", 1, "--experts", 2, "--experts", 4),
-        "router": ("--layers", 2, "--layers", 3),
-        "stability": tuple(word for setting in search for word in ("--set", setting)),
+        "experts": ("--set", "experts=1", "--set", "experts=2", "--set", "experts=4"),
+        "router": ("--set", "layers=2", "--set", "layers=3"),
+        "stability": tuple(word for setting in search for word in ("--set", f"set.{setting}")),
         "overhead": (),
     }  # fmt: skip
 
@@ -68,7 +69,7 @@ def study(runs: ImageRuns, name: str, checkpoint: Path, *options: object) -> dic
     """What a study says in sum."""
     out = runs.work / name
     if not (out / f"{name}.json").exists():
-        runs.nas_ext(f"study-{name}", "study", name, "--checkpoint", checkpoint, "--out", out, *options)
+        runs.nas_ext(f"study-{name}", "lab", "study", name, "--checkpoint", checkpoint, "--out", out, *options)
     content = read_json(out / f"{name}.json")
     settings = {key: value for key, value in content["settings"].items() if key not in ("arch", "standalone")}
     return {"settings": settings, "summary": content["summary"]}

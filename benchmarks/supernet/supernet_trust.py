@@ -2,7 +2,7 @@
 
 ``python -m benchmarks supernet_trust BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a joined
 dictionary (Multi30k en-de, lower-cased, 3,000 subwords in the committed result). Supernets of several seeds have equal
-updates, batches and schedule; the networks of one list are trained from scratch once, by ``nas-ext study gap``, and
+updates, batches and schedule; the networks of one list are trained from scratch once, by ``nas-ext lab study gap``, and
 shared by all supernets. ``--equal-passes`` also trains the supernets for a third of the updates, as many passes as a
 standalone training has, and ``--further`` their subnets on until they are as good as standalone. Each step writes below
 DIR and is skipped when that exists, so an interrupted run goes on; the result is written anew after each supernet.

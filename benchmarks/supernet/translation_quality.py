@@ -62,7 +62,8 @@ def latency_model(job: Job) -> Path:
     if not model.exists():
         job.run(
             "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--data", job.bin, "--out", data,
-            "--samples", 120, "--source-length", 16, "--target-length", 16, "--beam", 4, "--threads", 1,
+            "--samples", 120, "--workload", "source_length=16", "--workload", "target_length=16",
+            "--workload", "beam=4", "--threads", 1,
             "--clock", "cpu",
         )  # fmt: skip
         job.run("latency-fit", "nas-ext", "latency", "fit", "--data", data, "--out", model)
@@ -84,11 +85,11 @@ def searched(job: Job, kind: str, checkpoint: Path) -> dict[str, Any]:
     limits = latency_limits(model, job.space)
     folder = job.work / f"search-{kind}"
     if not (folder / "done").exists():
-        flags = [word for limit in limits for word in ("--limit-ms", limit)]
+        flags = [word for limit in limits for word in ("--limit", f"latency_ms={limit}")]
         job.run(
             f"search-{kind}", "nas-ext", "search", "--checkpoint", checkpoint, "--data", job.bin,
             "--latency-model", model, *flags, "--out", folder, "--valid-sentences", job.sentences,
-            "--iterations", 10, "--parents", 8, "--mutations", 16, "--crossovers", 16,
+            "--set", "iterations=10", "--set", "parents=8", "--set", "mutations=16", "--set", "crossovers=16",
         )  # fmt: skip
         (folder / "done").touch()
     chosen = read_json(folder / "finalists.json")["finalists"]

@@ -53,7 +53,7 @@ class Pipeline:
         if others := busy():
             self.run.screen.say(f"this machine is busy ({others}): everything takes longer, nothing is left out")
         nas_ext = tool("nas-ext")
-        self.user_dir = self.run.command([nas_ext, "user-dir"]).strip().splitlines()[-1]
+        self.user_dir = self.run.command([nas_ext, "lab", "user-dir"]).strip().splitlines()[-1]
         self.corpus()
         self.preprocess()
         self.train()
@@ -175,8 +175,9 @@ class Pipeline:
         return [
             tool("nas-ext"), "latency", "collect", "--space", s.space,
             "--data", self.out / "bin", "--out", self.out / "latency.jsonl", "--samples", samples,
-            "--source-length", self.about["source_length"], "--target-length", self.about["target_length"],
-            "--beam", s.beam, "--threads", s.latency_threads, "--clock", clock,
+            "--workload", f"source_length={self.about['source_length']}",
+            "--workload", f"target_length={self.about['target_length']}",
+            "--workload", f"beam={s.beam}", "--threads", s.latency_threads, "--clock", clock,
             "--seed", s.seed, "--device", self.device,
         ]  # fmt: skip
 
@@ -202,9 +203,10 @@ class Pipeline:
         parents, children = max(2, s.population // 4), s.population - max(2, s.population // 4)
         argv = [
             tool("nas-ext"), "search", "--checkpoint", self.checkpoint, "--latency-model", self.out / "latency.json",
-            *(word for limit in limits for word in ("--limit-ms", limit)), "--out", self.out / "search",
-            "--iterations", s.iterations, "--population", s.population, "--parents", parents,
-            "--mutations", children // 2, "--crossovers", children - children // 2, "--finalists", s.limits,
+            *(word for limit in limits for word in ("--limit", f"latency_ms={limit}")), "--out", self.out / "search",
+            "--set", f"iterations={s.iterations}", "--set", f"population={s.population}",
+            "--set", f"parents={parents}", "--set", f"mutations={children // 2}",
+            "--set", f"crossovers={children - children // 2}", "--finalists", s.limits,
             "--valid-sentences", s.valid_sentences, "--seed", s.seed, "--device", self.device,
         ]  # fmt: skip
         most = len(limits) * (s.population + (s.iterations - 1) * children)

@@ -58,7 +58,7 @@ class Settings:
     words: int = 12
     """longest sentence drawn from the built-in grammar"""
     space: str = "hat_small"
-    """search space: a name of 'nas-ext space list' or a YAML file"""
+    """search space: a name of 'nas-ext lab space list' or a YAML file"""
     arch: str = "mos_transformer_small"
     """fairseq architecture that holds the space"""
     mos: str = "neuron"

@@ -1,6 +1,7 @@
 """The command `nas-ext`.
 
-Each command is a module of this folder with a line in `COMMANDS`. The module offers either ``app`` (a `typer.Typer`
+Each command is a module of this folder with a line in `COMMANDS`, or in `LAB` for those of ``nas-ext lab``. The module
+offers either ``app`` (a `typer.Typer`
 with sub-commands), ``command`` (one function), or ``make_command`` (gives the function, where its options depend on
 what is installed). Only the module that was asked for is imported, so that commands which
 need no torch start at once. Adapters offer further commands as entry points.
@@ -26,7 +27,7 @@ from nas_core import __version__
 from nas_core.errors import MissingHostError, NasExtError
 from nas_core.registry import first_line
 
-__all__ = ["COMMANDS", "COMMANDS_OF_ADAPTERS", "Command", "application", "main"]
+__all__ = ["COMMANDS", "COMMANDS_OF_ADAPTERS", "LAB", "Command", "application", "main"]
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -42,21 +43,24 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("quickstart", "nas_core.cli.quickstart", "Write a folder with a small example that runs."),
-    Command("space", "nas_core.cli.space", "List, show and export search spaces."),
     Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
-    Command("calibrate", "nas_core.cli.calibrate", "Estimate standalone quality from a few trained networks."),
     Command("search", "nas_core.cli.search", "Search architectures under constraints."),
-    Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
-    Command("proxies", "nas_core.cli.proxies", "Score untrained networks by zero-cost proxies."),
     Command("elastic", "nas_core.cli.elastic", "Make a trained network the largest subnet of a supernet."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
     Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),
-    Command("study", "nas_core.cli.study", "Ask whether trained supernets can be trusted."),
     Command("report", "nas_core.cli.report", "Pages about searches, measured latencies and predictors."),
-    Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
     Command("doctor", "nas_core.cli.doctor", "Show which hosts, accelerators and plug-ins are usable."),
 )
 
+LAB = (
+    Command("space", "nas_core.cli.space", "List, show and export search spaces."),
+    Command("calibrate", "nas_core.cli.calibrate", "Estimate standalone quality from a few trained networks."),
+    Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
+    Command("proxies", "nas_core.cli.proxies", "Score untrained networks by zero-cost proxies."),
+    Command("study", "nas_core.cli.study", "Study whether trained supernets can be trusted."),
+    Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
+)
+"""Commands of ``nas-ext lab``: spaces, estimates and studies."""
 
 COMMANDS_OF_ADAPTERS = "nas_ext.commands"
 """Entry points of further commands, each a `typer.Typer` under the command's name."""
@@ -112,21 +116,14 @@ def _take_debug(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """The application with the requested command in full and the others by name only."""
+    """Return the application with the requested command in full and the others by name only."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_global_options)
-    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for command in COMMANDS:
-        if command.name != wanted:
-            app.command(command.name, help=command.help)(_name_only)
-            continue
-        module = importlib.import_module(command.module)
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=command.name, help=command.help)
-        elif hasattr(module, "make_command"):
-            app.command(command.name)(module.make_command())
-        else:
-            app.command(command.name, help=command.help)(module.command)
+    wanted, further, *_ = [*(argument for argument in arguments if not argument.startswith("-")), None, None]
+    _add_commands(app, COMMANDS, wanted)
+    lab = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    _add_commands(lab, LAB, further if wanted == "lab" else None)
+    app.add_typer(lab, name="lab", help="Spaces, predictors, calibration, zero-cost proxies and studies.")
     for entry in entry_points(group=COMMANDS_OF_ADAPTERS):
         if wanted in (None, entry.name):
             try:
@@ -137,6 +134,20 @@ def application(arguments: Sequence[str]) -> typer.Typer:
                         f"command {entry.name!r} ({entry.value}) does not import: {first_line(error)}"
                     ) from None
     return app
+
+
+def _add_commands(app: typer.Typer, commands: Sequence[Command], wanted: str | None) -> None:
+    for command in commands:
+        if command.name != wanted:
+            app.command(command.name, help=command.help)(_name_only)
+            continue
+        module = importlib.import_module(command.module)
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=command.name, help=command.help)
+        elif hasattr(module, "make_command"):
+            app.command(command.name)(module.make_command())
+        else:
+            app.command(command.name, help=command.help)(module.command)
 
 
 def _show_version(wanted: bool) -> None:

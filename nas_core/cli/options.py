@@ -1,36 +1,34 @@
-"""Options of commands that are derived from dataclasses of settings, beside those that a command writes itself."""
+"""Options of commands that are derived from dataclasses of settings, after those that a command writes itself."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from nas_core.errors import NasExtError
-from nas_core.options import Option, flag_of
+from nas_core.options import Option, options_of
 
-__all__ = ["flagged", "flags_named", "parameters_of", "with_options"]
+__all__ = ["parameters_of", "settings_help", "with_options"]
 
 
-def parameters_of(options: Mapping[str, Sequence[tuple[str, Option]]]) -> list[inspect.Parameter]:
-    """Parameters of a command, all of them None where they are not given.
+def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
+    """Return parameters of a command for the fields of a dataclass, all of them None where they are not given."""
+    return [_parameter(option) for option in options_of(config_class)]
 
-    Args:
-        options: name -> who takes the option, each with its own help and default.
-    """
-    return [_parameter(name, takers) for name, takers in options.items()]
+
+def settings_help(title: str, config_class: type[Any]) -> str:
+    """Return a part of a command's help: the settings that ``NAME=VALUE`` gives, a line each."""
+    lines = [f"  {option.name}: {option.described}" for option in options_of(config_class)]
+    return "\n".join([f"\b\n{title}:", *(lines or ["  none"])])
 
 
 def with_options(
     command: Callable[..., None], further: Mapping[str, Sequence[inspect.Parameter]], doc: str
 ) -> Callable[..., None]:
-    """The command with further options.
+    """Return the command with further options.
 
     Args:
         further: name of an argument of the command -> the options that come in it, a mapping of those that were given.
@@ -56,36 +54,12 @@ def with_options(
     return whole
 
 
-@contextmanager
-def flags_named(names: Sequence[str]) -> Iterator[None]:
-    """Errors of settings name fields; who typed a command reads options instead."""
-    try:
-        yield
-    except NasExtError as error:
-        raise type(error)(str(error), command_line=flagged(error.command_line, names)) from None
-
-
-def flagged(text: str, names: Sequence[str]) -> str:
-    """A text in which fields of settings stand as options of a command line."""
-    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.sub(rf"(?<![-\w])({known})(?![\w-])", lambda match: flag_of(match[1]), text) if known else text
-
-
-def _parameter(name: str, takers: Sequence[tuple[str, Option]]) -> inspect.Parameter:
-    options = [option for _, option in takers]
-    first = options[0]
-    same = all((option.kind, option.many) == (first.kind, first.many) for option in options)
-    kind = first.kind if same and first.kind in (bool, int, float, Path) else str  # read by the one who takes it
-    many = any(option.many or option.grouped for option in options)
-    shown: dict[str, Any] = {"metavar": "KEY=VALUE"} if first.grouped else {}
-    annotation = Annotated[list[kind] | None if many else kind | None, typer.Option(help=_help(takers), **shown)]  # type: ignore[valid-type]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def _help(takers: Sequence[tuple[str, Option]]) -> str:
-    """Who takes the option, and what it is to each; a taker without a name is the command itself."""
-    by_text: dict[str, list[str]] = {}
-    for taker, option in takers:
-        by_text.setdefault(option.described, []).append(taker)
-    told = {text: f"{', '.join(names)}: " if any(names) else "" for text, names in by_text.items()}
-    return " ".join(f"{named}{text.rstrip('.')}." for text, named in told.items())
+def _parameter(option: Option) -> inspect.Parameter:
+    kind: Any = str if option.grouped else option.kind
+    many = option.many or option.grouped
+    shown: dict[str, Any] = {"metavar": "NAME=VALUE"} if option.grouped else {}
+    annotation = Annotated[  # type: ignore[valid-type]
+        list[kind] | None if many else kind | None,
+        typer.Option(help=f"{option.described.rstrip('.')}.", **shown),
+    ]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

@@ -1,4 +1,4 @@
-"""``nas-ext predictor``: train a predictor on graphs with known values, predict with it, see how fast it is."""
+"""``nas-ext lab predictor``: train a predictor on graphs with known values, predict with it, see how fast it is."""
 
 from __future__ import annotations
 

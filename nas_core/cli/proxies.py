@@ -1,4 +1,4 @@
-"""``nas-ext proxies``: scores of untrained networks, one JSON object a line."""
+"""``nas-ext lab proxies``: scores of untrained networks, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli.workload import workload_settings
+from nas_core.cli.workload import Workload, workload_config
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import append_jsonl, read_jsonl, real_path
 from nas_core.graph import nasbench201_ops, nasbench201_string
 from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.locks import only_process
 from nas_core.models.kind import kind_of
+from nas_core.options import read_pairs, read_texts
 from nas_core.progress import counted
 from nas_core.proxies import PROXIES, NasBench201Proxies, NetworkProxies, SpaceProxies
 from nas_core.space import Architecture, SearchSpace, get_space
@@ -30,7 +31,7 @@ Read = Callable[[Any], tuple[Any, Any]]
 
 
 def command(
-    space: Annotated[str, typer.Option(help=f"A space of 'space list', a YAML file, or {BENCHMARK}.")],
+    space: Annotated[str, typer.Option(help=f"A space of 'lab space list', a YAML file, or {BENCHMARK}.")],
     out: Annotated[Path, typer.Option(help="Scores (.jsonl); an existing file is continued.")],
     samples: Annotated[int | None, typer.Option(min=1, help="Random architectures the file shall hold.")] = None,
     data: Annotated[
@@ -45,9 +46,7 @@ def command(
     ] = None,
     batch: Annotated[int, typer.Option(min=2, help="Random inputs of each network.")] = 32,
     seed: Annotated[int, typer.Option(min=0, help="Seed of architectures, weights and inputs.")] = 0,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE of the space's workload; repeatable.")
-    ] = None,
+    workload: Workload = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
 ) -> None:
     """Build architectures with random weights and score them on a batch of random inputs. Run it again to go on."""
@@ -61,13 +60,14 @@ def command(
     scores: NetworkProxies
     read: Read
     if space == BENCHMARK:
-        if settings:
-            raise ConfigError(f"--set {settings[0]}: cells of {BENCHMARK} have no workload; leave it out")
+        if workload:
+            raise ConfigError(f"--workload {workload[0]}: cells of {BENCHMARK} have no workload; leave it out")
         scores, read = NasBench201Proxies(proxy, **more), _cell
         drawn: list[Any] = [] if samples is None else NasBench201Proxies.drawn(samples, seed)
     else:
         searched = get_space(space)
-        typed = workload_settings(kind_of(searched), settings or [], {}, "--set")
+        typed = read_texts(kind_of(searched).workload_config, read_pairs("workload", workload or []))
+        workload_config(kind_of(searched), workload or [])
         scores, read = SpaceProxies(searched, proxy, typed, **more), _reader(searched)
         drawn = [] if samples is None else [each.to_dict() for each in planned_architectures(searched, samples, seed)]
     planned = [(*read(each), {}) for each in drawn] if data is None else _given(data, read)

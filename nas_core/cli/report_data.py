@@ -50,9 +50,9 @@ def latency(
 
 
 def predictor(
-    model: Annotated[Path, typer.Argument(help="A predictor of 'nas-ext predictor train' (.safetensors).")],
+    model: Annotated[Path, typer.Argument(help="A predictor of 'nas-ext lab predictor train' (.safetensors).")],
     data: Annotated[
-        Path, typer.Option(help="JSON Lines: graph or architecture, and its known value, as for 'predictor train'.")
+        Path, typer.Option(help="JSON Lines: graph or architecture, and its known value, as for 'lab predictor train'.")
     ],
     reader: Annotated[str | None, typer.Option(help="What the architectures are; default: as in the training.")] = None,
     target: Annotated[str | None, typer.Option(help="Field with the known value; default: as in the training.")] = None,

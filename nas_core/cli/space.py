@@ -1,4 +1,4 @@
-"""``nas-ext space``: list, show and export search spaces."""
+"""``nas-ext lab space``: list, show and export search spaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nas-ext user-dir``: the folder for fairseq's ``--user-dir``."""
+"""``nas-ext lab user-dir``: the folder for fairseq's ``--user-dir``."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def command() -> None:
     """Print the folder for fairseq's --user-dir.
 
     It is needed where nas-ext was not installed by pip, or so that fairseq's own models see every sentence:
-    fairseq-train DATA --user-dir "$(nas-ext user-dir)" --arch mos_transformer ...
+    fairseq-train DATA --user-dir "$(nas-ext lab user-dir)" --arch mos_transformer ...
     """
     typer.echo(user_dir())

@@ -165,6 +165,11 @@ class ModelKind(ABC):
         """
         return config_from(self.workload_config, given, f"setting of the workload of {self.name} networks")
 
+    def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of the workload that a supernet's task gives, such as the sizes of its vocabularies."""
+        names = {field.name for field in fields(self.workload_config)}
+        return {name: value for name, value in task.items() if name in names}
+
     def described(self, config: Any) -> dict[str, Any]:
         """Settings of the workload as plain data, with the kind's name as ``kind``; see :func:`workload_of`."""
         return {"kind": self.name, **asdict(config)}

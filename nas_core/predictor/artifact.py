@@ -64,7 +64,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         DataError: the file is missing, truncated, altered, of a newer version, or no such predictor.
     """
     if not Path(path).is_file():
-        raise DataError(f"file not found: {path}; 'nas-ext predictor train' makes a predictor")
+        raise DataError(f"file not found: {path}; 'nas-ext lab predictor train' makes a predictor")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -76,7 +76,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         header = parse_json(metadata["nas_ext"])
         found = (header["format"], header["kind"])
     except (KeyError, TypeError, ValueError):
-        raise DataError(f"{path} is no predictor; 'nas-ext predictor train' makes one") from None
+        raise DataError(f"{path} is no predictor; 'nas-ext lab predictor train' makes one") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     if found[0] != FORMAT or found[1] not in kinds:
         if found == (FORMAT, OF_NETWORKS):

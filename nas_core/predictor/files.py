@@ -98,7 +98,7 @@ def read_records(
     Args:
         reader: makes graphs of architectures; operations of graphs must be among its operations too.
         target: the field with the number to learn.
-        proxies: names in the field ``proxies`` (``{"nwot": 371.2, ..}``, as ``nas-ext proxies`` writes it).
+        proxies: names in the field ``proxies`` (``{"nwot": 371.2, ..}``, as ``nas-ext lab proxies`` writes it).
 
     Raises:
         DataError: the file is missing, empty or no JSON Lines, or a record has no graph, no target, or a wrong one;
@@ -165,7 +165,7 @@ def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, floa
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
             has = f"proxies {', '.join(map(str, found))}" if found else "no field 'proxies'"
             raise DataError(
-                f"no score of proxy {name!r}, which the predictor reads; it has {has}: 'nas-ext proxies' makes it"
+                f"no score of proxy {name!r}, which the predictor reads; it has {has}: 'nas-ext lab proxies' makes it"
             )
     return {name: float(found[name]) for name in proxies}
 

@@ -62,7 +62,7 @@ class ProxyInputs:
         if scores is None:
             raise ConfigError(
                 f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)}, as"
-                " nas_core.proxies or 'nas-ext proxies' computes them"
+                " nas_core.proxies or 'nas-ext lab proxies' computes them"
             )
         table = _table(scores, self.names, len(graphs))
         columns = [np.interp(row, x, y) for row, x, y in zip(table, self.values, self.deviations, strict=True)]

@@ -1,5 +1,10 @@
 """Which architecture to take: strategies behind ask/tell, constraints, the Pareto archive, and runs that resume."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.constraints import Constraint, InfeasibleError
 from nas_core.search.device_executor import DeviceExecutor
@@ -16,10 +21,14 @@ from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfi
 from nas_core.search.strategies.ranknas import RankNAS
 from nas_core.search.strategies.ranknas_config import RankNASConfig
 
+if TYPE_CHECKING:
+    from nas_core.search.checkpoint import CheckpointEvaluation, SearchSettings, search_checkpoint
+
 __all__ = [
     "MILP",
     "STRATEGIES",
     "BoostedRanker",
+    "CheckpointEvaluation",
     "Constraint",
     "DeviceExecutor",
     "Entry",
@@ -38,6 +47,17 @@ __all__ = [
     "Ranker",
     "RankerConfig",
     "SearchResult",
+    "SearchSettings",
     "Strategy",
     "search",
+    "search_checkpoint",
 ]
+
+_WITH_TORCH = ("CheckpointEvaluation", "SearchSettings", "search_checkpoint")
+"""Names of a module that imports torch, for which not every program can wait at its start."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("nas_core.search.checkpoint"), name)

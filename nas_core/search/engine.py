@@ -54,6 +54,8 @@ class SearchResult:
     """Evaluations read from the journal of an interrupted run."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
     """Every architecture with its metrics; those that failed lack some."""
+    to_train: Sequence[Mapping[str, Any]] = ()
+    """Networks to train next, of a search by a calibration: ``key``, the estimate and the cost that is weighed."""
 
     @property
     def winner(self) -> Entry:

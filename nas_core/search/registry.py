@@ -14,7 +14,7 @@ from nas_core.options import Option, config_from, options_of
 from nas_core.registry import Registry
 from nas_core.search.strategies.base import Strategy
 
-__all__ = ["STRATEGIES", "config_of", "how_many", "options_by_strategy", "strategy_options"]
+__all__ = ["STRATEGIES", "config_of", "how_many", "strategy_options"]
 
 _OURS = "nas_core.search.strategies"
 
@@ -52,22 +52,6 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
                 f" {config_class.__name__}, or uninstall what offers the strategy"
             )
     return options
-
-
-def options_by_strategy(taken: Collection[str] = ()) -> dict[str, list[tuple[str, Option]]]:
-    """Name of an option -> the strategies that take it, each with its own help and default.
-
-    A strategy for which :func:`strategy_options` raises is left out, so that others can be used.
-    """
-    found: dict[str, list[tuple[str, Option]]] = {}
-    for name, _ in STRATEGIES.items():
-        try:
-            options = strategy_options(name, taken)
-        except ConfigError:  # said to whoever chooses it
-            continue
-        for option in options:
-            found.setdefault(option.name, []).append((name, option))
-    return found
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:

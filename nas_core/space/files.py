@@ -105,7 +105,7 @@ def _deepest(source: str, name: str, options: list[Any]) -> int:
 
 def _content(path: Path) -> bytes:
     if not path.exists():
-        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext space list'")
+        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
     return read_bytes(path)
 
 

@@ -62,7 +62,7 @@ def check_labels(space: SearchSpace, search_space: Mapping[str, Any]) -> None:
         SpaceError: the first entry that differs.
     """
     expected = nni_search_space(space)
-    advice = f"write it anew with 'nas-ext space export {space.name} --format nni'"
+    advice = f"write it anew with 'nas-ext lab space export {space.name} --format nni'"
     for label in [*expected, *search_space]:
         mine, given = expected.get(label), search_space.get(label)
         if mine != given:

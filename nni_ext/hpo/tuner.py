@@ -53,8 +53,8 @@ class SearchTuner(_Tuner):
     of the fields of its configuration (``population: 30``):
 
     - ``strategy``: its name, as in ``nas-ext search --strategy``.
-    - ``space``: a name of ``nas-ext space list`` or a YAML file. The experiment's search space has to be the one of
-      ``nas-ext space export NAME --format nni``. Without it each entry of the search space is a gene of its own.
+    - ``space``: a name of ``nas-ext lab space list`` or a YAML file. The experiment's search space has to be the one of
+      ``nas-ext lab space export NAME --format nni``. Without it each entry of the search space is a gene of its own.
     - ``metric``: of the results that trials report (``default``), ``unit``: its unit, for reports (``bits per token``).
     - ``objectives``: of a strategy that weighs several metrics (``multi-objective``): a list of names in the results,
       ``metric`` first, with a minus in front where larger is better and the name does not tell; default: ``metric`` and

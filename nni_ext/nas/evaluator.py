@@ -36,7 +36,7 @@ class PredictorEvaluator(_Evaluator):
         best: the best value that was measured so far; given, the metric is the expected improvement over it, so that a
             strategy also looks where the predictor is unsure.
         reader: how graphs are made of samples, by ``nas_core``'s name of a reader; default: as the predictor was
-            trained by ``nas-ext predictor train --reader``, else as for accuracy. A predictor of latency on
+            trained by ``nas-ext lab predictor train --reader``, else as for accuracy. A predictor of latency on
             NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
         read: makes the graph of a sample, for model spaces of other classes than those of ``PredictorProfiler``.
 

@@ -31,7 +31,7 @@ class PredictorProfiler(_Profiler):
         model_space: a NasBench101 or NasBench201 of NNI's hub, or what ``as_model_space`` made.
         predictor: fitted, or the path of its file.
         reader: how graphs are made of samples, by ``nas_core``'s name of a reader; default: as the predictor was
-            trained by ``nas-ext predictor train --reader``, else as for accuracy. A predictor of latency on
+            trained by ``nas-ext lab predictor train --reader``, else as for accuracy. A predictor of latency on
             NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
         read: makes the graph of a sample, for model spaces of other classes.
         quantile: a probability; given, a sample's value is the one below which it lies with that probability: a filter

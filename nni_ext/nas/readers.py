@@ -80,7 +80,7 @@ def reader_for(space: Any, name: str | None = None) -> Read:
 
 
 def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
-    """The one that is given, else the one the predictor was trained with, where ``nas-ext predictor train`` kept it."""
+    """Return the reader that is given, else the one that ``nas-ext lab predictor train`` kept."""
     kept = predictor.info.get("reader")
     return given if given is not None or not isinstance(kept, str) else kept
 

@@ -1,4 +1,4 @@
-"""``nas-ext calibrate`` on a made-up supernet, and ``nas-ext search --calibration`` with what it wrote."""
+"""``nas-ext lab calibrate`` on a made-up supernet, and ``nas-ext search --calibration`` with what it wrote."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.cli.calibrate.search import Calibrated
 from nas_core.jobs import Failure
+from nas_core.search import CheckpointEvaluation
 from nas_core.search import calibration as calibration_parts
 from nas_core.search.calibration import Calibration, load_calibration
 from nas_core.space import Architecture, get_space
@@ -46,7 +46,7 @@ def calibrate(tmp_path: Path, supernet: ToySupernet) -> Calibrate:
 
     def call(*arguments: str, out: str = "model.safetensors") -> int:
         files = ["--supernet", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
-        return main(["calibrate", *files, "--metric", "test_bleu", *arguments])
+        return main(["lab", "calibrate", *files, "--metric", "test_bleu", *arguments])
 
     return call
 
@@ -78,7 +78,7 @@ def test_calibrate_search_train_and_calibrate_again(
     said = capsys.readouterr().out
     assert "6 trained networks, larger test_bleu is better" in said and "left out one by one" in said
     assert len(supernet.evaluated) == 6
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006", "--train-next", "3"]
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006", "--train-next", "3"]
     assert run(*by, "--no-measure", limits=False) == 0
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     assert config["objectives"] == ["-calibrated_test_bleu", "params_m", "flops_g"][: len(config["objectives"])]
@@ -112,7 +112,7 @@ def test_a_search_that_is_repeated_keeps_results_that_were_filled_in(
     calibrate: Calibrate, run: Search, tmp_path: Path
 ) -> None:
     assert calibrate("--trained", str(results(tmp_path / "first.jsonl", drawn(6)))) == 0
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006", "--no-measure"]
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006", "--no-measure"]
     assert run(*by, "--train-next", "2", limits=False) == 0
     path = tmp_path / "run" / "train_next.jsonl"
     records = [json.loads(line) for line in path.read_text().splitlines()]
@@ -130,9 +130,9 @@ def test_without_trained_networks_the_inherited_metric_is_searched(
 ) -> None:
     assert calibrate() == 0
     assert "no trained network: the estimate is the inherited loss" in capsys.readouterr().out
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006"]
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     assert run(*by, limits=False) == 0
-    assert run("--max-params-m", "0.006", limits=False, out="plain") == 0
+    assert run("--limit", "params_m=0.006", limits=False, out="plain") == 0
     best = [json.loads((tmp_path / name / "finalists.json").read_text())["finalists"][0] for name in ("run", "plain")]
     assert best[0]["genes"] == best[1]["genes"]
     assert json.loads((tmp_path / "run" / "train_next.jsonl").read_text().splitlines()[0])["metrics"] == {
@@ -207,13 +207,13 @@ def test_a_calibration_of_another_supernet_or_data_is_refused(
 ) -> None:
     assert calibrate("--trained", str(results(tmp_path / "r.jsonl", drawn(5)))) == 0
     capsys.readouterr()
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006"]
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     assert run(*by, "--valid-sentences", "9", limits=False) == 2
     refused("was made with valid_sentences None, the search has 9", capsys)
     assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
     refused("was made with 1 supernets, here 2 are given", capsys)
     assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2
-    refused("--further-supernet is of --calibration", capsys)
+    refused("further_supernet is of a calibration", capsys)
     (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
     assert run(*by, limits=False) == 2
     refused("was made with another supernet than", capsys)
@@ -231,7 +231,7 @@ def test_several_supernets(
     trained = results(tmp_path / "r.jsonl", drawn(5))
     assert calibrate("--supernet", str(second), "--trained", str(trained)) == 0
     assert len(supernet.evaluated) == 10  # each network by both
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--max-params-m", "0.006"]
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     capsys.readouterr()
     assert run(*by, limits=False) == 2
     refused("was made with 2 supernets, here 1 are given; the others come with --further-supernet", capsys)
@@ -247,7 +247,7 @@ def test_what_others_evaluate_is_estimated_too() -> None:
     calibration = Calibration(SPACE, "test_bleu").fit(
         some, [score(one)["loss"] for one in some], [bleu(one) for one in some]
     )
-    many = Calibrated(calibration, []).added_to_many(
+    many = CheckpointEvaluation(ToySupernet(SPACE, score), None, calibration).calibrated_many(
         lambda networks: [Failure("lost"), *({"loss": score(one)["loss"]} for one in networks[1:])]
     )
     failed, told, _ = many(some[:3])

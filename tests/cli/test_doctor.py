@@ -145,7 +145,7 @@ def test_hanging_import_is_cut_off(tmp_path, monkeypatch):
 def test_user_dir_is_found_without_importing_it(tmp_path):
     (tmp_path / "fairseq_ext").mkdir()
     (tmp_path / "fairseq_ext" / "__init__.py").write_text("raise RuntimeError('imported')")
-    done = nas_ext("user-dir", path=[tmp_path], cwd=tmp_path)
+    done = nas_ext("lab", "user-dir", path=[tmp_path], cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'fairseq_ext'}\n")
 
 

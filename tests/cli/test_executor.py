@@ -17,8 +17,15 @@ from nas_core.latency.by_genes import LatencyDataset
 from nas_core.search.registry import STRATEGIES
 from tests.search.toy_host import make_visible
 
-SMALL = ["--iterations", "2", "--parents", "4", "--mutations", "5", "--crossovers", "3"]
-SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
+SMALL = ["--set", "iterations=2", "--set", "parents=4", "--set", "mutations=5", "--set", "crossovers=3"]
+SHORT = [
+    "--workload=vocab=40",
+    "--workload=source_length=4",
+    "--workload=target_length=3",
+    "--workload=beam=2",
+    "--repeats=2",
+    "--warmup=1",
+]
 
 
 @pytest.fixture
@@ -36,11 +43,11 @@ def search(checkpoint: Path, out: Path, *options: str) -> int:
 @pytest.mark.slow
 def test_a_search_in_jobs_leaves_the_same_files(checkpoint: Path, tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason="needs submitit")
-    limits = ["--max-params-m", "20"]
+    limits = ["--limit", "params_m=20"]
     assert search(checkpoint, tmp_path / "here", *limits) == 0
     opened = tmp_path / "opened.txt"
     opened.unlink()
-    assert search(checkpoint, tmp_path / "jobs", *limits, "--executor", "submitit", "--jobs", "2") == 0
+    assert search(checkpoint, tmp_path / "jobs", *limits, "--executor", "submitit", "--job", "jobs=2") == 0
     for name in ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json"):
         assert (tmp_path / "jobs" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name
     assert len(opened.read_text().splitlines()) == 1 + 2 * 2  # here for the space, then two jobs in each generation
@@ -53,7 +60,7 @@ def test_measurements_in_jobs_are_merged_in_order(
     pytest.importorskip("submitit", reason="needs submitit")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     command = ["latency", "collect", "--space", "hat_small", *SHORT]
-    jobs = ["--executor", "submitit", "--per-job", "3"]
+    jobs = ["--executor", "submitit", "--job", "per_job=3"]
     path = tmp_path / "jobs.jsonl"
     assert main([*command, "--out", str(path), "--samples", "2", *jobs]) == 0
     assert main([*command, "--out", str(path), "--samples", "6", *jobs]) == 0
@@ -78,11 +85,11 @@ def test_measurements_in_jobs_are_merged_in_order(
     ("options", "said"),
     [
         (["--executor", "slurm"], "unknown executor 'slurm': expected one of local, submitit."),
-        (["--executor", "submitit", "--cluster", "slrum"], "Did you mean 'slurm'?"),
-        (["--executor", "submitit", "--jobs", "0"], "jobs is 0; expected a whole number of at least 1"),
-        (["--executor", "submitit", "--partition", "long"], "for cluster slurm"),
-        (["--executor", "submitit", "--cluster", "slurm", "--slurm", "=a100"], "expected KEY=VALUE"),
-        (["--jobs", "4"], "--jobs is for --executor submitit"),
+        (["--executor", "submitit", "--job", "cluster=slrum"], "Did you mean 'slurm'?"),
+        (["--executor", "submitit", "--job", "jobs=0"], "jobs is 0; expected a whole number of at least 1"),
+        (["--executor", "submitit", "--job", "partition=long"], "for cluster slurm"),
+        (["--executor", "submitit", "--job", "cluster=slurm", "--job", "slurm.=a100"], "expected NAME=VALUE"),
+        (["--job", "jobs=4"], "job setting jobs is for executor submitit"),
         (["--executor", "submitit", "--device", "cuda:1"], "a job counts its GPUs from 0, it has 1"),
     ],
 )
@@ -117,7 +124,7 @@ def test_an_infeasible_limit_ends_within_seconds_with_the_facts(
     if executor == "submitit":
         pytest.importorskip("submitit", reason="needs submitit")
     start = time.monotonic()
-    options = ["--max-params-m", "0.01", "--strategy", strategy, "--executor", executor]
+    options = ["--limit", "params_m=0.01", "--strategy", strategy, "--executor", executor]
     assert search(checkpoint, tmp_path / "run", *options) == 2
     assert time.monotonic() - start < 20
     error = capsys.readouterr().err.strip()

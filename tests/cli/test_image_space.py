@@ -46,7 +46,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("images")
     save_space(SPACE, folder / "tiny.yml")
     arguments = ["--space", folder / "tiny.yml", "--out", folder / "lat.jsonl", "--samples", 24, "--repeats", 3]
-    assert main(["latency", "collect", *map(str, arguments), "--batch", "2", "--classes", "5"]) == 0
+    assert main(["latency", "collect", *map(str, arguments), "--workload", "batch=2", "--workload", "classes=5"]) == 0
     assert main(["latency", "fit", "--data", str(folder / "lat.jsonl"), "--out", str(folder / "lat.json")]) == 0
     return folder
 
@@ -74,9 +74,27 @@ def test_a_search_by_nn_former_ends_in_measured_finalists(
     monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: ToySupernet())
     (measured / "checkpoint").write_bytes(b"weights")
     slowest = max(json.loads(line).get("latency_ms", 0) for line in (measured / "lat.jsonl").read_text().splitlines())
-    search = ["--checkpoint", measured / "checkpoint", "--latency-model", measured / "lat.json", "--limit-ms", slowest]
-    small = ["--strategy", "ranknas", "--samples", 12, "--rankings", 1, "--per-ranking", 4, "--finalists", 3]
-    out, _ = run(capsys, "search", *search, "--out", measured / "run", *small, "--ranker", "nn-former")
+    search = [
+        "--checkpoint",
+        measured / "checkpoint",
+        "--latency-model",
+        measured / "lat.json",
+        "--limit",
+        f"latency_ms={slowest}",
+    ]
+    small = [
+        "--strategy",
+        "ranknas",
+        "--set",
+        "samples=12",
+        "--set",
+        "rankings=1",
+        "--set",
+        "per_ranking=4",
+        "--finalists",
+        3,
+    ]
+    out, _ = run(capsys, "search", *search, "--out", measured / "run", *small, "--set", "ranker=nn-former")
     assert "measured (ms)" in out
     for finalist in json.loads((measured / "run" / "finalists.json").read_text())["finalists"]:
         assert finalist["measured"]["latency_ms"] > 0 and finalist["metrics"]["latency_ms"] <= slowest
@@ -98,12 +116,15 @@ def test_the_picture_and_the_table_show_every_layer(measured: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("space", "option", "said"),
     [
-        ("mformer_cifar10_small", ["--beam", "3"], "--beam is no option of the workload of image networks"),
-        ("mformer_cifar10_small", ["--vocab", "30"], "--vocab is no option of the workload of image networks"),
-        ("mformer_cifar10_small", ["--data", "."], "it has --batch, --classes, --channels"),
-        ("hat_small", ["--batch", "3"], "--batch is no option of the workload of translation networks"),
-        ("hat_small", ["--beam", "3", "--set", "beam=4"], "each name once"),
-        ("hat_small", ["--set", "beam=0"], "beam is 0"),
+        ("mformer_cifar10_small", ["--workload", "beam=3"], "unknown setting of the workload of image networks 'beam'"),
+        (
+            "mformer_cifar10_small",
+            ["--workload", "vocab=30"],
+            "unknown setting of the workload of image networks 'vocab'",
+        ),
+        ("mformer_cifar10_small", ["--data", "."], "image networks 'data': expected one of batch, classes, channels"),
+        ("hat_small", ["--workload", "batch=3"], "unknown setting of the workload of translation networks 'batch'"),
+        ("hat_small", ["--workload", "beam=0"], "beam is 0"),
     ],
 )
 def test_options_of_another_kind_are_refused(

@@ -16,7 +16,7 @@ def test_a_command_that_does_not_import_is_one_line_and_leaves_the_rest(
     (tmp_path / "broken_command.py").write_text("raise RuntimeError('no licence')", encoding="utf-8")
     plug_in(tmp_path, monkeypatch, COMMANDS_OF_ADAPTERS, "odd", "broken_command:app")
     assert main(["--help"]) == 0
-    assert main(["space", "list"]) == 0
+    assert main(["lab", "space", "list"]) == 0
     capsys.readouterr()
     assert main(["odd"]) == 2
     expected = "command 'odd' (broken_command:app) does not import: RuntimeError: no licence"

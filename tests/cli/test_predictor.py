@@ -1,4 +1,4 @@
-"""``nas-ext predictor`` end to end with very small models."""
+"""``nas-ext lab predictor`` end to end with very small models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TINY = ["--set", "dim=16", "--set", "depth=1", "--epochs", "3"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    code = main(["predictor", *map(str, arguments)])
+    code = main(["lab", "predictor", *map(str, arguments)])
     out, err = capsys.readouterr()
     return code, out, err
 

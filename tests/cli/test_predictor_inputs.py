@@ -1,4 +1,4 @@
-"""``nas-ext predictor`` where zero-cost proxies are learned from beside graphs."""
+"""``nas-ext lab predictor`` where zero-cost proxies are learned from beside graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Records = list[dict[str, Any]]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    code = main(["predictor", *map(str, arguments)])
+    code = main(["lab", "predictor", *map(str, arguments)])
     out, err = capsys.readouterr()
     return code, out, err
 

@@ -1,4 +1,4 @@
-"""``nas-ext predictor predict --model prior``: networks that nobody trained."""
+"""``nas-ext lab predictor predict --model prior``: networks that nobody trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.predictor.graphs import random_graphs
 
 
 def predict(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = main(["predictor", "predict", "--model", "prior", *map(str, arguments)])
+    code = main(["lab", "predictor", "predict", "--model", "prior", *map(str, arguments)])
     return code, *capsys.readouterr()
 
 

@@ -1,4 +1,4 @@
-"""``nas-ext proxies``: scores that are resumed, and what is refused."""
+"""``nas-ext lab proxies``: scores that are resumed, and what is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def proxies(*arguments: str) -> int:
-    return main(["proxies", "--batch", "2", "--proxy", "nwot", "--proxy", "params", *arguments])
+    return main(["lab", "proxies", "--batch", "2", "--proxy", "nwot", "--proxy", "params", *arguments])
 
 
 def test_more_samples_go_on_where_the_file_ends(space: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +48,7 @@ def test_more_samples_go_on_where_the_file_ends(space: str, capsys: pytest.Captu
 def test_other_settings_need_another_file(space: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert proxies("--space", space, "--samples", "2", "--out", "a.jsonl") == 0
     before = Path("a.jsonl").read_bytes()
-    for more in (["--seed", "1"], ["--proxy", "flops"], ["--set", "classes=3"]):
+    for more in (["--seed", "1"], ["--proxy", "flops"], ["--workload", "classes=3"]):
         assert proxies("--space", space, "--samples", "2", "--out", "a.jsonl", *more) == 2
         assert "give the same settings to go on, or another file" in capsys.readouterr().err
     settings = json.dumps(read_jsonl("a.jsonl")[0]["settings"])
@@ -64,12 +64,28 @@ def test_cells_of_nasbench201(space: str, capsys: pytest.CaptureFixture[str]) ->
         "".join(json.dumps({"architecture": each}) + "\n" for each in (CELL, [2, 0, 0, 1, 0, 0])), encoding="utf-8"
     )
     assert (
-        main(["proxies", "--space", "nasbench201", "--data", "cells.jsonl", "--proxy", "params", "--out", "o.jsonl"])
+        main(
+            [
+                "lab",
+                "proxies",
+                "--space",
+                "nasbench201",
+                "--data",
+                "cells.jsonl",
+                "--proxy",
+                "params",
+                "--out",
+                "o.jsonl",
+            ]
+        )
         == 0
     )
     (record,) = read_jsonl("o.jsonl")  # both are the same cell
     assert record["architecture"] == CELL and record["proxies"] == {"params": 101_306.0}
-    assert main(["proxies", "--space", "nasbench201", "--samples", "1", "--set", "x=1", "--out", "p.jsonl"]) == 2
+    assert (
+        main(["lab", "proxies", "--space", "nasbench201", "--samples", "1", "--workload", "x=1", "--out", "p.jsonl"])
+        == 2
+    )
     assert "have no workload" in capsys.readouterr().err
 
 
@@ -85,7 +101,7 @@ def test_cells_of_nasbench201(space: str, capsys: pytest.CaptureFixture[str]) ->
         (["--out", "a.jsonl", "--data", "list.jsonl"], "list.jsonl, record 1: the architecture cannot be read"),
         (["--out", "a.jsonl", "--data", "none.jsonl"], "holds no records"),
         (["--out", "a.jsonl", "--samples", "2", "--proxy", "accuracy"], "unknown zero-cost proxy 'accuracy'"),
-        (["--out", "a.jsonl", "--samples", "2", "--set", "beam=2"], "unknown setting of the workload of image"),
+        (["--out", "a.jsonl", "--samples", "2", "--workload", "beam=2"], "unknown setting of the workload of image"),
         (["--out", "a.jsonl", "--samples", "2", "--device", "gpu"], "device 'gpu' is not usable"),
     ],
 )
@@ -94,6 +110,6 @@ def test_refused(space: str, arguments: list[str], said: str, capsys: pytest.Cap
     Path("wrong.jsonl").write_text('{"architecture": {"layers": 9}}\n', encoding="utf-8")
     Path("list.jsonl").write_text('{"architecture": 5}\n', encoding="utf-8")
     Path("none.jsonl").write_text("\n", encoding="utf-8")
-    assert main(["proxies", "--space", space, *arguments]) == 2
+    assert main(["lab", "proxies", "--space", space, *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1 and not Path("a.jsonl").exists()

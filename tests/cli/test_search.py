@@ -51,10 +51,10 @@ def test_a_limit_as_a_share_of_the_largest_network(
 ) -> None:
     model = latency_model(tmp_path / "own.json")
     whole = float(load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])[0])
-    shares = ["--limit-share", "0.95", "--limit-share", "1", "--limit-ms", "2.6"]
+    shares = ["--limit", "latency_share=0.95", "--limit", "latency_share=1", "--limit", "latency_ms=2.6"]
     assert run("--latency-model", str(model), *shares, "--no-measure", limits=False) == 0
     said = capsys.readouterr().err
-    assert f"--limit-share 0.95: {0.95 * whole:.4g} ms, of {whole:.4g} for the largest network" in said
+    assert f"limit latency_share=0.95: {0.95 * whole:.4g} ms, of {whole:.4g} for the largest network" in said
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     first, *limits = (float(name.removeprefix("latency_ms<=")) for name in config["searches"])
     assert first == 2.6 and limits == pytest.approx([0.95 * whole, whole], abs=1e-4)
@@ -70,7 +70,7 @@ def test_the_same_command_continues(run: Search, supernet: ToySupernet, capsys: 
 
 
 def test_limits_on_paper_need_no_latency_model(run: Search, tmp_path: Path) -> None:
-    assert run("--max-params-m", "0.006", "--max-flops-g", "0.0004", limits=False) == 0
+    assert run("--limit", "params_m=0.006", "--limit", "flops_g=0.0004", limits=False) == 0
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     assert config["objectives"] == ["loss", "params_m", "flops_g"]
     assert list(config["searches"]) == ["params_m<=0.006 flops_g<=0.0004"]
@@ -81,7 +81,7 @@ def test_limits_on_paper_need_no_latency_model(run: Search, tmp_path: Path) -> N
 
 
 def test_a_search_without_limits_weighs_costs_on_paper(run: Search, tmp_path: Path) -> None:
-    assert run("--iterations", "4", limits=False) == 0
+    assert run("--set", "iterations=4", limits=False) == 0
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     assert config["objectives"] == ["loss", "params_m", "flops_g"]
     assert len(json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]) == 4

@@ -16,33 +16,37 @@ from tests.toys import ToySupernet
 @pytest.mark.parametrize(
     ("arguments", "limits", "said"),
     [
-        (["--limit-ms", "5"], False, "--limit-ms needs --latency-model"),
-        (["--limit-share", "0.5"], False, "--limit-share needs --latency-model"),
-        (["--limit-share", "0"], True, "--limit-share 0.0; expected a share above 0 and up to 1"),
-        (["--limit-share", "50"], True, "--limit-share 50.0; expected a share above 0 and up to 1"),
-        (["--limit-ms", "0.01"], True, "acceptance rate"),
-        (["--limit-ms", "-1"], True, "above 0"),
-        (["--max-params-m", "0.00001"], False, "lowest values reached: params_m"),
-        (["--population", "100"], False, "expected 16"),
-        (["--iterations", "0"], False, "--iterations is 0; expected a whole number from 1 on"),
-        (["--mutation-prob", "2"], False, "--mutation-prob is 2.0"),
-        (["--strategy", "ranknas", "--samples", "1"], False, "samples is 1"),
+        (["--limit", "latency_ms=5"], False, "limit latency_ms needs a latency model"),
+        (["--limit", "latency_share=0.5"], False, "limit latency_share needs a latency model"),
+        (["--limit", "latency_share=0"], True, "limit latency_share is 0.0; expected a number above 0 to 1"),
+        (["--limit", "latency_share=50"], True, "limit latency_share is 50.0; expected a number above 0 to 1"),
+        (["--limit", "latency_ms=0.01"], True, "acceptance rate"),
+        (["--limit", "latency_ms=-1"], True, "above 0"),
+        (["--limit", "params_m=0.00001"], False, "lowest values reached: params_m"),
+        (["--set", "population=100"], False, "expected 16"),
+        (["--set", "iterations=0"], False, "iterations is 0; expected a whole number from 1 on"),
+        (["--set", "mutation_prob=2"], False, "mutation_prob is 2.0"),
+        (["--strategy", "ranknas", "--set", "samples=1"], False, "samples is 1"),
         (["--strategy", "evolutoin"], False, "Did you mean 'evolution'?"),
-        (["--strategy", "ranknas", "--ranker", "nnformer"], False, "Did you mean 'nn-former'?"),
-        (["--ranker", "regression"], False, "--ranker is of --strategy ranknas, and the strategy is evolution"),
-        (["--prune-by", "metric"], False, "--prune-by is of --strategy ranknas, and the strategy is evolution"),
-        (["--strategy", "random", "--parents", "3"], False, "--parents is of --strategy evolution, ranknas, and"),
-        (["--strategy", "ranknas", "--trees", "depth=3"], False, "unknown setting of --trees 'depth'"),
-        (["--strategy", "ranknas", "--trees", "members=many"], False, "members is 'many'; expected a whole number"),
-        (["--strategy", "ranknas", "--prune-by", "loss"], False, "expected one of metric-and-limits, metric"),
-        (["--strategy", "multi-objective", "--parents", "8"], False, "the strategy is multi-objective, which takes"),
+        (["--strategy", "ranknas", "--set", "ranker=nnformer"], False, "Did you mean 'nn-former'?"),
+        (["--set", "ranker=regression"], False, "unknown option of strategy evolution 'ranker'"),
+        (["--set", "prune_by=metric"], False, "unknown option of strategy evolution 'prune_by'"),
+        (["--strategy", "random", "--set", "parents=3"], False, "unknown option of strategy random 'parents'"),
+        (["--strategy", "ranknas", "--set", "trees.depth=3"], False, "unknown setting of trees 'depth'"),
+        (["--strategy", "ranknas", "--set", "trees.members=many"], False, "members is 'many'; expected a whole number"),
+        (["--strategy", "ranknas", "--set", "prune_by=loss"], False, "expected one of metric-and-limits, metric"),
+        (
+            ["--strategy", "multi-objective", "--set", "parents=8"],
+            False,
+            "unknown option of strategy multi-objective 'parents'",
+        ),
         (["--latency-model", "nowhere.json"], False, "nowhere.json"),
-        (["--max-memory-mb", "0.0001"], False, "lowest values reached: memory_mb"),
-        (["--max-cache-mb", "1", "--workload", "beams=4"], False, "Did you mean 'beam'?"),
-        (["--max-cache-mb", "1", "--workload", "beam"], False, "--workload beam: expected NAME=VALUE"),
-        (["--max-cache-mb", "1", "--workload", "beam=0"], False, "beam is 0, expected at least 1"),
-        (["--workload", "beam=4"], False, "--workload says at what --max-memory-mb and --max-cache-mb are counted"),
-        (["--strategy", "milp", "--gap", "2"], False, "--gap is 2.0"),
+        (["--limit", "memory_mb=0.0001"], False, "lowest values reached: memory_mb"),
+        (["--limit", "cache_mb=1", "--workload", "beams=4"], False, "Did you mean 'beam'?"),
+        (["--limit", "cache_mb=1", "--workload", "beam"], False, "workload is 'beam'; expected NAME=VALUE"),
+        (["--limit", "cache_mb=1", "--workload", "beam=0"], False, "beam is 0, expected at least 1"),
+        (["--workload", "beam=4"], False, "workload says at what memory_mb and cache_mb are counted"),
+        (["--strategy", "milp", "--set", "gap=2"], False, "gap is 2.0"),
     ],
 )
 def test_wrong_input_is_one_line(
@@ -66,7 +70,7 @@ def test_other_inputs_do_not_continue_a_run(run: Search, tmp_path: Path, capsys:
 
 def test_a_model_of_another_space_is_refused(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = latency_model(tmp_path / "other.json", get_space("hat_small"))
-    assert run("--latency-model", str(other), "--limit-ms", "5", limits=False) == 2
+    assert run("--latency-model", str(other), "--limit", "latency_ms=5", limits=False) == 2
     assert "hat_small" in capsys.readouterr().err
 
 

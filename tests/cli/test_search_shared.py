@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nas_core.cli.search import shared
+from nas_core.search import shared
 from tests.cli.searching import SPACE, Search
 from tests.toys import ToySupernet, plug_in
 
@@ -30,8 +30,8 @@ def adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_second_machine_evaluates_nothing_again_and_has_the_same_run(
     run: Search, supernet: ToySupernet, adapter: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    storage = ["--storage", str(tmp_path / "study.log"), "--study", "ours", "--max-params-m", "1", "--no-measure"]
-    assert run("--no-measure", "--max-params-m", "1", out="alone") == 0
+    storage = ["--storage", str(tmp_path / "study.log"), "--study", "ours", "--limit", "params_m=1", "--no-measure"]
+    assert run("--no-measure", "--limit", "params_m=1", out="alone") == 0
     alone = list(supernet.evaluated)
     supernet.evaluated.clear()
     assert run(*storage, out="first") == 0
@@ -61,9 +61,9 @@ def test_a_second_machine_evaluates_nothing_again_and_has_the_same_run(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--study", "ours"], "--study needs --storage"),
-        (["--storage", "x.log"], "--storage needs --study"),
-        (["--storage", "x.log", "--study", "s", "--executor", "submitit"], "instead of --executor submitit"),
+        (["--study", "ours"], "study needs storage"),
+        (["--storage", "x.log"], "storage needs study"),
+        (["--storage", "x.log", "--study", "s", "--executor", "submitit"], "instead of executor submitit"),
         (["--storage", "x.log", "--study", "s", "--device", "cuda:0,cuda:1"], "instead of several devices"),
         (["--storage", "nosuch://host/x", "--study", "s"], "cannot open storage nosuch://host/x"),
     ],

@@ -22,12 +22,12 @@ from tests.toys import ToySupernet
 
 
 def test_random_search_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    assert run("--strategy", "random", "--evaluations", "40", limits=False) == 0
+    assert run("--strategy", "random", "--set", "evaluations=40", limits=False) == 0
     assert len(supernet.evaluated) == 40
 
 
 def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    small = ["--samples", "20", "--rankings", "2", "--per-ranking", "5"]
+    small = ["--set", "samples=20", "--set", "rankings=2", "--set", "per_ranking=5"]
     assert run("--strategy", "ranknas", *small, limits=False) == 0
     assert len(supernet.evaluated) == 20 + 2 * 5
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
@@ -39,7 +39,17 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
 
 
 def test_integer_programs_with_their_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    small = ["--strategy", "milp", "--evaluations", "24", "--single-changes", "8", "--per-round", "4", "--no-measure"]
+    small = [
+        "--strategy",
+        "milp",
+        "--set",
+        "evaluations=24",
+        "--set",
+        "single_changes=8",
+        "--set",
+        "per_round=4",
+        "--no-measure",
+    ]
     assert run(*small) == 0
     before = len(supernet.evaluated)
     assert 24 <= before <= 2 * 24  # two limits
@@ -53,7 +63,7 @@ def test_memory_and_cache_are_limits_like_others(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They are counted as the latency model was measured, but for what is given."""
-    small = ["--strategy", "random", "--evaluations", "12", "--max-memory-mb", "0.1", "--max-cache-mb", "0.01"]
+    small = ["--strategy", "random", "--set", "evaluations=12", "--limit", "memory_mb=0.1", "--limit", "cache_mb=0.01"]
     assert run(*small, "--workload", "beam=4", "--no-measure") == 0
     content = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     assert content["workload"] == {**asdict(WORKLOAD), "beam": 4}
@@ -74,8 +84,19 @@ def test_what_genes_matter_to_is_chosen_and_shown(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By loss and latency where there is a limit, or by the loss alone; a run goes on only by what it began with."""
-    small = ["--strategy", "ranknas", "--samples", "16", "--rankings", "2", "--per-ranking", "4", "--keep-genes", "1"]
-    for out, by in (("both", []), ("loss", ["--prune-by", "metric"])):
+    small = [
+        "--strategy",
+        "ranknas",
+        "--set",
+        "samples=16",
+        "--set",
+        "rankings=2",
+        "--set",
+        "per_ranking=4",
+        "--set",
+        "keep_genes=1",
+    ]
+    for out, by in (("both", []), ("loss", ["--set", "prune_by=metric"])):
         assert run(*small, *by, "--no-measure", out=out) == 0
         state = json.loads((tmp_path / out / "state.json").read_text())["searches"]["latency_ms<=2.6"]
         assert list(state["importance"]) == (["loss"] if by else ["loss", "latency_ms"])
@@ -87,7 +108,7 @@ def test_what_genes_matter_to_is_chosen_and_shown(
     capsys.readouterr()
     assert run(*small, "--no-measure", out="loss") == 2
     assert "prune_by = 'metric', now it is 'metric-and-limits'" in capsys.readouterr().err
-    assert run(*small, "--prune-by", "metric", "--no-measure", out="loss") == 0
+    assert run(*small, "--set", "prune_by=metric", "--no-measure", out="loss") == 0
     assert before == {name: (tmp_path / "loss" / name).read_bytes() for name in files}
 
 
@@ -97,8 +118,8 @@ def test_what_genes_matter_to_is_chosen_and_shown(
 def test_ranknas_with_other_rankers(
     run: Search, tmp_path: Path, supernet: ToySupernet, ranker: str, objective: str
 ) -> None:
-    small = ["--strategy", "ranknas", "--samples", "12", "--rankings", "1", "--per-ranking", "4"]
-    assert run(*small, "--ranker", ranker, limits=False) == 0
+    small = ["--strategy", "ranknas", "--set", "samples=12", "--set", "rankings=1", "--set", "per_ranking=4"]
+    assert run(*small, "--set", f"ranker={ranker}", limits=False) == 0
     assert len(supernet.evaluated) == 12 + 4
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
     (settings,) = searches.values()
@@ -120,7 +141,7 @@ def test_one_search_for_the_whole_front(run: Search, tmp_path: Path, supernet: T
 
 
 def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search, tmp_path: Path) -> None:
-    assert run("--strategy", "multi-objective", "--max-params-m", "0.006", limits=False) == 0
+    assert run("--strategy", "multi-objective", "--limit", "params_m=0.006", limits=False) == 0
     settings = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     assert settings["objectives"] == ["loss", "params_m", "flops_g"]
     assert list(settings["searches"]) == ["params_m<=0.006"]
@@ -128,26 +149,28 @@ def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search,
 
 def test_the_population_alone_gives_hats_parts(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["search", "--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / "run")]
-    assert main([*given, "--iterations", "4", "--population", "30", "--finalists", "4"]) == 0
+    assert main([*given, "--set", "iterations=4", "--set", "population=30", "--finalists", "4"]) == 0
     (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
     assert [settings[name] for name in ("population", "parents", "mutations", "crossovers")] == [30, 6, 12, 12]
     said = capsys.readouterr().err
-    assert "at most 102 architectures to evaluate: --population 30 + (--iterations 4 - 1) x (--mutations 12" in said
+    assert "at most 102 architectures to evaluate: population 30 + (iterations 4 - 1) x (mutations 12" in said
 
 
 def test_how_much_will_be_evaluated_is_said_first(run: Search, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--samples", "10", "--rankings", "1", "--per-ranking", "4"]
-    assert run("--strategy", "ranknas", *small, "--trees", "members=1", "--trees", "rounds=5", "--no-measure") == 0
+    small = ["--set", "samples=10", "--set", "rankings=1", "--set", "per_ranking=4"]
+    assert (
+        run("--strategy", "ranknas", *small, "--set", "trees.members=1", "--set", "trees.rounds=5", "--no-measure") == 0
+    )
     said = capsys.readouterr().err
-    assert "at most 14 architectures in each of 2 searches to evaluate: --samples 10 + --rankings 1 x --per-r" in said
+    assert "at most 14 architectures in each of 2 searches to evaluate: samples 10 + rankings 1 x per_r" in said
 
 
 def test_help_shows_the_options_of_all_strategies(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for name, strategy in STRATEGIES.items():
-        assert f"{name}: {strategy.purpose}" in shown
+        assert f"Strategy {name}, {strategy.purpose}" in shown
         for option in options_of(strategy.config_class):
-            assert f"{option.flag} " in shown
-    assert "evolution, multi-objective: Populations that are scored, the random first one included (def" in shown
-    assert "ranknas: Random architectures that the first ranking is learned from (default: 100)" in shown
+            assert f"{option.name}: " in shown
+    assert "iterations: Populations that are scored, the random first one included (def" in shown
+    assert "samples: Random architectures that the first ranking is learned from (default: 100)" in shown

@@ -1,4 +1,4 @@
-"""``nas-ext space``."""
+"""``nas-ext lab space``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRESETS = ("hat_wmt14_en_de", "hat_wmt14_en_fr", "hat_wmt19_en_de", "hat_iwslt14
 
 
 def test_list_shows_every_space_with_its_task_size_and_models(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["space", "list"]) == 0
+    assert main(["lab", "space", "list"]) == 0
     _, *rows, _ = capsys.readouterr().out.splitlines()
     lines = {line.split()[0]: line.split(maxsplit=3)[1:] for line in rows}
     assert list(lines) == list_spaces()
@@ -43,7 +43,7 @@ def test_names_that_belong_together_share_a_stem_which_means_one_task() -> None:
 
 
 def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["space", "show", "hat_wmt14_en_de"]) == 0
+    assert main(["lab", "space", "show", "hat_wmt14_en_de"]) == 0
     out = capsys.readouterr().out
     assert "hat_wmt14_en_de: 417,846,678,672,384 architectures (10^14.6)" in out
     for name in (choice.name for choice in get_space("hat_wmt14_en_de").choices):
@@ -54,32 +54,32 @@ def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]
 
 
 def test_show_says_what_parameters_of_images_count(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["space", "show", "mformer_cifar10_small"]) == 0
+    assert main(["lab", "space", "show", "mformer_cifar10_small"]) == 0
     out = capsys.readouterr().out
     assert "parameters with a classifier of ten classes: 0.26 to 0.92 M" in out
     assert "memory of a pass: " in out and "batch 1, classes 10" in out and "cache" not in out
 
 
 def test_show_says_what_decoding_keeps(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["space", "show", "hat_small"]) == 0
+    assert main(["lab", "space", "show", "hat_small"]) == 0
     assert "decoding cache: 0.31 to 1.84 MB" in capsys.readouterr().out
-    assert main(["space", "show", "language_small"]) == 0
+    assert main(["lab", "space", "show", "language_small"]) == 0
     assert "decoding cache: 0.16 to 0.66 MB" in capsys.readouterr().out  # 2 * 2 * 64 and 4 * 2 * 128 at 160 positions
-    assert main(["space", "show", "roberta_small"]) == 0
+    assert main(["lab", "space", "show", "roberta_small"]) == 0
     shown = capsys.readouterr().out
     assert "memory of a pass: " in shown and "vocab 50265" in shown and "cache" not in shown
 
 
 @pytest.mark.parametrize("name", ["hat_small", "hat_iwslt14_de_en"])
 def test_json_is_the_whole_space(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["space", "show", name, "--json"]) == 0
+    assert main(["lab", "space", "show", name, "--json"]) == 0
     assert space_from_dict(json.loads(capsys.readouterr().out)) == get_space(name)
 
 
 def test_show_reads_a_file_of_any_kind_of_space(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     depth = Choice.make("layers", [1, 2])
     save_space(SearchSpace("mine", [depth, Choice.make("width", [[4, 8], [8]], "layers", 2)]), tmp_path / "mine.yml")
-    assert main(["space", "show", str(tmp_path / "mine.yml")]) == 0
+    assert main(["lab", "space", "show", str(tmp_path / "mine.yml")]) == 0
     out = capsys.readouterr().out
     assert "mine: 4 architectures" in out
     assert "[4, 8] / [8]  for each of layers" in out
@@ -101,14 +101,14 @@ def test_wrong_files_are_one_line(
     path = tmp_path / "mine.yml"
     if content is not None:
         path.write_text(content)
-    assert main(["space", "show", str(path)]) == 2
+    assert main(["lab", "space", "show", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("nas-ext: error: ")
     assert said in line
 
 
 def test_an_unknown_space_is_named_with_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["space", "show", "hat_smal"]) == 2
+    assert main(["lab", "space", "show", "hat_smal"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "unknown search space 'hat_smal'" in line
     assert "Did you mean 'hat_small'?" in line

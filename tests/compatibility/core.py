@@ -34,5 +34,5 @@ trees = AccuracyPredictor("nasbench201", model="boosted-trees")
 trees.fit(strings[:30], accuracies[:30])
 assert np.corrcoef(trees.query(strings[30:]), accuracies[30:])[0, 1] > 0.3
 
-subprocess.run(["nas-ext", "space", "show", "hat_small"], check=True)
+subprocess.run(["nas-ext", "lab", "space", "show", "hat_small"], check=True)
 subprocess.run(["nas-ext", "search", "--help"], check=True)

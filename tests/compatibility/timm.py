@@ -18,7 +18,7 @@ for line in (
     "nas-ext quickstart images shapes",
     f"{sys.executable} -m timm_ext.train --data shapes/images --model mformer_cifar10_small_supernet --updates 2"
     " --valid-random 0 --output trained",
-    "nas-ext search --checkpoint trained/best.pt --strategy random --evaluations 3 --no-measure"
+    "nas-ext search --checkpoint trained/best.pt --strategy random --set evaluations=3 --no-measure"
     " --finalists 1 --out run",
 ):
     subprocess.run(line.split(), check=True)

@@ -75,8 +75,8 @@ def test_interactive_says_what_generate_says(trained, corpus, tmp_path):
 
 
 def test_the_commands_as_a_user_types_them(arguments, corpus, tmp_path):
-    """A shell, the folder asked for by ``nas-ext user-dir``, and training, extraction and decoding as processes."""
-    user_dir = shell("nas-ext", "user-dir").out.strip()
+    """A shell, the folder asked for by ``nas-ext lab user-dir``, and training, extraction and decoding as processes."""
+    user_dir = shell("nas-ext", "lab", "user-dir").out.strip()
     assert user_dir == USER_DIR
     options = ["--user-dir", user_dir, "--task", "supernet_translation", "--sampling", "sandwich"]
     trained = shell("fairseq-train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)

@@ -16,12 +16,12 @@ def supernet(trained):
 
 
 def study(name, out, *arguments):
-    return main(["study", name, "--out", str(out), *map(str, arguments)])
+    return main(["lab", "study", name, "--out", str(out), *map(str, arguments)])
 
 
 @pytest.mark.parametrize("mos", ["layer", "neuron"])
 def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys, mos):
-    assert study("routing", tmp_path, "--checkpoint", trained(mos), "--random", 2) == 0
+    assert study("routing", tmp_path, "--checkpoint", trained(mos), "--set", "random=2") == 0
     found = read_json(tmp_path / "routing.json")
     distances = {(row["first"], row["second"]): row["distance"] for row in found["rows"]}
     assert len(distances) == 10 and all(0 <= distance <= 0.8326 for distance in distances.values())
@@ -37,7 +37,7 @@ def test_a_supernet_without_experts_has_no_routing(trained, tmp_path, capsys):
 
 def test_conflict_of_several_supernets(trained, tmp_path):
     both = ["--checkpoint", trained("none"), "--checkpoint", trained("neuron")]
-    assert study("conflict", tmp_path, *both, "--random", 1, "--batches", 1, "--valid-sentences", 20) == 0
+    assert study("conflict", tmp_path, *both, "--set", "random=1", "--set", "batches=1", "--valid-sentences", 20) == 0
     found = read_json(tmp_path / "conflict.json")
     cosines = {(row["supernet"], row["architecture"]): row["cosine"] for row in found["rows"]}
     assert len(cosines) == 8 and len(found["summary"]) == 2
@@ -77,8 +77,17 @@ def test_used_weights_are_those_of_the_subnet(supernet):
 
 
 def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corpus, tmp_path, capsys):
-    given = ["--checkpoint", trained("neuron"), "--architectures", 3, "--train", "max_update=4", "--train", "lr=0.005"]
-    both = [*given, "--checkpoint", trained("none"), "--jobs", 2]
+    given = [
+        "--checkpoint",
+        trained("neuron"),
+        "--set",
+        "architectures=3",
+        "--set",
+        "train.max_update=4",
+        "--set",
+        "train.lr=0.005",
+    ]
+    both = [*given, "--checkpoint", trained("none"), "--set", "jobs=2"]
     assert study("gap", tmp_path, *both) == 0
     records = read_jsonl(tmp_path / "standalone.jsonl")
     assert len(records) == 3 and len({record["examples"] for record in records}) == 1
@@ -99,12 +108,12 @@ def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corp
     assert {record["updates"] for record in records} == {4}
     assert read_json(tmp_path / "standalone.json")["data"] == {"data": str(corpus.resolve())}
     capsys.readouterr()
-    other = ["--standalone", again, "--checkpoint", trained("none")]
+    other = ["--set", f"standalone={again}", "--checkpoint", trained("none")]
     assert study("gap", tmp_path / "others", *other) == 0
     assert not (tmp_path / "others" / "standalone").exists()
     assert study("gap", tmp_path / "others", *other, "--valid-subset", "test") == 2
     assert "of another test set" in capsys.readouterr().err
-    assert study("gap", tmp_path, *given[:-1], "lr=0.1", "--architectures", 4) == 2
+    assert study("gap", tmp_path, *given[:-1], "train.lr=0.1", "--set", "architectures=4") == 2
     assert "of other settings" in capsys.readouterr().err
 
 
@@ -117,9 +126,12 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
     decaying["cfg"]["lr_scheduler"] = {"_name": "polynomial_decay", "lr": [0.02], **own}
     vars(decaying["cfg"]["model"]).update(own, lr_scheduler="polynomial_decay")
     torch.save(decaying, tmp_path / "decaying.pt")
-    given = ["--checkpoint", tmp_path / "decaying.pt", "--standalone", tmp_path / "standalone.jsonl"]
+    given = ["--checkpoint", tmp_path / "decaying.pt", "--set", f"standalone={tmp_path / 'standalone.jsonl'}"]
     given += ["--valid-sentences", 20]
-    assert study("close-gap", tmp_path, *given, "--every", 2, "--most-updates", 6, "--train", "lr=0.005") == 0
+    assert (
+        study("close-gap", tmp_path, *given, "--set", "every=2", "--set", "most_updates=6", "--set", "train.lr=0.005")
+        == 0
+    )
     found = read_json(tmp_path / "close-gap.json")
     curve = found["curves"][found["rows"][0]["supernet"]]["1"]
     assert list(curve) == ["0", "2", "4", "6"] and found["rows"][0]["saved"] == pytest.approx(1 - 6 / 8)
@@ -133,8 +145,17 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
 
 
 def test_supernets_with_other_experts(trained, tmp_path):
-    given = ["--checkpoint", trained("layer"), "--valid-sentences", 20, "--random", 1, "--train", "max_update=2"]
-    assert study("experts", tmp_path, *given, "--experts", 3) == 0
+    given = [
+        "--checkpoint",
+        trained("layer"),
+        "--valid-sentences",
+        20,
+        "--set",
+        "random=1",
+        "--set",
+        "train.max_update=2",
+    ]
+    assert study("experts", tmp_path, *given, "--set", "experts=3") == 0
     two, three = read_json(tmp_path / "experts.json")["summary"]
     assert (two["experts"], two["trained"], three["experts"], three["trained"]) == (2, "before", 3, "here")
     weights = torch.load(trained("layer"), weights_only=False)["model"]
@@ -143,25 +164,37 @@ def test_supernets_with_other_experts(trained, tmp_path):
 
 
 def test_settings_of_standalone_training_that_there_are_not(trained, tmp_path, capsys):
-    given = ["--checkpoint", trained("none"), "--train"]
-    assert study("gap", tmp_path, *given, "max_updates=4") == 2
+    given = ["--checkpoint", trained("none"), "--set"]
+    assert study("gap", tmp_path, *given, "train.max_updates=4") == 2
     assert "Did you mean 'max_update'" in capsys.readouterr().err
-    assert study("gap", tmp_path / "b", *given, "save_dir=elsewhere") == 2
+    assert study("gap", tmp_path / "b", *given, "train.save_dir=elsewhere") == 2
     assert "is set by the study" in capsys.readouterr().err
 
 
 def test_overhead_and_stability(trained, tmp_path):
     given = ["--checkpoint", trained("layer"), "--valid-sentences", 10]
     before = torch.load(trained("layer"), weights_only=False)["model"]
-    assert study("overhead", tmp_path, *given, "--random", 0, "--repeats", 1, "--warmup", 0) == 0
+    assert study("overhead", tmp_path, *given, "--set", "random=0", "--set", "repeats=1", "--set", "warmup=0") == 0
     (cost,) = read_json(tmp_path / "overhead.json")["summary"]
     experts = sum(tensor[1:].numel() for name, tensor in before.items() if ".ffn.fc" in name)
     routers = sum(tensor.numel() for name, tensor in before.items() if ".routers." in name)
     assert cost["parameters_m"] - cost["plain_parameters_m"] == pytest.approx((experts + routers) / 1e6)
     assert cost["memory_mb_more"] > 0
-    small = ["--set", "iterations=1", "--set", "population=4", "--set", "parents=2"]
+    small = ["--set", "set.iterations=1", "--set", "set.population=4", "--set", "set.parents=2"]
     assert (
-        study("stability", tmp_path, *given, "--seeds", 2, *small, "--set", "mutations=1", "--set", "crossovers=1") == 0
+        study(
+            "stability",
+            tmp_path,
+            *given,
+            "--set",
+            "seeds=2",
+            *small,
+            "--set",
+            "set.mutations=1",
+            "--set",
+            "set.crossovers=1",
+        )
+        == 0
     )
     rows = read_json(tmp_path / "stability.json")["rows"]
     assert [row["seed"] for row in rows] == [1, 2]

@@ -22,16 +22,15 @@ class Case:
     """A module that may be absent"""
 
 
-_PREDICT = "predictor predict --model"
-_CALIBRATE = "calibrate --supernet {inputs}/a.json --metric bleu --out {out}/c.safetensors --trained"
-_SEARCH = (
-    "search --checkpoint {inputs}/a.json --out {out}/run --strategy random --evaluations 4 --finalists 1 --no-measure"
-)
+_PREDICT = "lab predictor predict --model"
+_CALIBRATE = "lab calibrate --supernet {inputs}/a.json --metric bleu --out {out}/c.safetensors --trained"
+_FEW = "--strategy random --set evaluations=4 --finalists 1 --no-measure"
+_SEARCH = f"search --checkpoint {{inputs}}/a.json --out {{out}}/run {_FEW}"
 _DATASET = "latency dataset --device other --networks 1 --out {out}/set --from-timm"
 
 CASES = (
-    Case("space show", "space.yml", "space show {file}", 6),
-    Case("space export", "space.yml", "space export {file} --format nni --out {out}/s.json", 2, "nni"),
+    Case("space show", "space.yml", "lab space show {file}", 6),
+    Case("space export", "space.yml", "lab space export {file} --format nni --out {out}/s.json", 2, "nni"),
     Case("report architecture", "a.json", "report architecture {file} --out {out}/a.png", 2),
     Case("latency fit", "measured.jsonl", "latency fit --data {file} --out {out}/m.json", 6),
     Case("latency fit, CSV", "hat.csv", "latency fit --data {file} --out {out}/m.json", 4),
@@ -39,17 +38,18 @@ CASES = (
     Case("latency check", "latency.json", "latency check --model {file} --data {inputs}/measured.jsonl", 6),
     Case("latency check, mlp", "latency.npz", "latency check --model {file} --data {inputs}/measured.jsonl", 4),
     Case("report latency", "measured.jsonl", "report latency {file} --out {out}/r.html", 2),
-    Case("predictor train", "graphs.jsonl", "predictor train --data {file} --out {out}/p.safetensors"
+    Case("predictor train", "graphs.jsonl", "lab predictor train --data {file} --out {out}/p.safetensors"
          " --model statistics", 2),
     Case("predictor predict", "graphs.jsonl", f"{_PREDICT} {{inputs}}/predictor.safetensors --data {{file}}", 4),
     Case("predictor file", "predictor.safetensors", f"{_PREDICT} {{file}} --data {{inputs}}/graphs.jsonl", 6),
     Case("prior", "cells.jsonl", f"{_PREDICT} prior --reader nasbench201 --data {{file}}", 2),
-    Case("proxies", "cells.jsonl", "proxies --space nasbench201 --proxy params --data {file} --out {out}/s.jsonl", 2),
+    Case("proxies", "cells.jsonl", "lab proxies --space nasbench201 --proxy params --data {file}"
+         " --out {out}/s.jsonl", 2),
     Case("calibrate", "trained.jsonl", f"{_CALIBRATE} {{file}}", 6),
-    Case("calibration", "calibration.safetensors", f"{_SEARCH} --max-params-m 9 --calibration {{file}}", 4),
-    Case("search", "latency.json", f"{_SEARCH} --limit-ms 3 --latency-model {{file}}", 3),
-    Case("search goes on", "searched/run/journal.jsonl", _SEARCH.replace("{out}", "{file}") + " --max-params-m 9", 3),
-    Case("search settings", "searched/run/config.yaml", _SEARCH.replace("{out}", "{file}") + " --max-params-m 9", 3),
+    Case("calibration", "calibration.safetensors", f"{_SEARCH} --limit params_m=9 --calibration {{file}}", 4),
+    Case("search", "latency.json", f"{_SEARCH} --limit latency_ms=3 --latency-model {{file}}", 3),
+    Case("search goes on", "searched/run/journal.jsonl", _SEARCH.replace("{out}", "{file}") + " --limit params_m=9", 3),
+    Case("search settings", "searched/run/config.yaml", _SEARCH.replace("{out}", "{file}") + " --limit params_m=9", 3),
     Case("report", "run/journal.jsonl", "report {file}", 1),
     Case("report, finalists", "run/finalists.json", "report {file}", 1),
     Case("report, settings", "run/config.yaml", "report {file}", 1),

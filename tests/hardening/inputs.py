@@ -24,7 +24,14 @@ from tests.toys import ToySupernet
 
 __all__ = ["make_inputs"]
 
-_SHORT = ["--vocab=20", "--source-length=3", "--target-length=2", "--beam=1", "--repeats=1", "--warmup=0"]
+_SHORT = [
+    "--workload=vocab=20",
+    "--workload=source_length=3",
+    "--workload=target_length=2",
+    "--workload=beam=1",
+    "--repeats=1",
+    "--warmup=0",
+]
 
 
 def make_inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -66,7 +73,9 @@ def _records(folder: Path) -> None:
     records = [{"graph": one.to_dict(), "target": float(value)} for one, value in zip(graphs, values, strict=True)]
     _write(folder / "graphs.jsonl", records)
     tiny = ["--set", "dim=16", "--set", "depth=1", "--epochs", "1"]
-    _command("predictor", "train", "--data", folder / "graphs.jsonl", "--out", folder / "predictor.safetensors", *tiny)
+    _command(
+        "lab", "predictor", "train", "--data", folder / "graphs.jsonl", "--out", folder / "predictor.safetensors", *tiny
+    )
     rows = np.random.default_rng(0).integers(0, 5, (6, 6))
     _write(folder / "cells.jsonl", [{"architecture": row.tolist(), "acc": float(row.sum())} for row in rows])
     drawn = list(dict.fromkeys(SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 30))))[:6]
@@ -79,8 +88,18 @@ def _searches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: toy)
         files = ["--supernet", folder / "a.json", "--out", folder / "calibration.safetensors"]
-        _command("calibrate", *files, "--metric", "bleu", "--trained", folder / "trained.jsonl")
-        by = ["--strategy", "random", "--evaluations", 4, "--finalists", 1, "--no-measure", "--max-params-m", 9]
+        _command("lab", "calibrate", *files, "--metric", "bleu", "--trained", folder / "trained.jsonl")
+        by = [
+            "--strategy",
+            "random",
+            "--set",
+            "evaluations=4",
+            "--finalists",
+            1,
+            "--no-measure",
+            "--limit",
+            "params_m=9",
+        ]
         _command("search", "--checkpoint", folder / "a.json", "--out", folder / "searched" / "run", *by)
 
 

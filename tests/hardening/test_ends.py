@@ -22,7 +22,7 @@ def test_who_is_asked_to_end_leaves_nothing_half_written(tmp_path: Path, monkeyp
 
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr("nas_core.cli.application", lambda arguments: asked)
-    assert main(["space", "list"]) == 128 + signal.SIGTERM
+    assert main(["lab", "space", "list"]) == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "old"
 

@@ -36,7 +36,14 @@ def left_over(folder: Path) -> list[str]:
 
 def test_a_collection_of_latencies(tmp_path: Path) -> None:
     save_space(SPACE, tmp_path / "space.yml")
-    short = ("--vocab=20", "--source-length=3", "--target-length=2", "--beam=1", "--repeats=1", "--warmup=0")
+    short = (
+        "--workload=vocab=20",
+        "--workload=source_length=3",
+        "--workload=target_length=2",
+        "--workload=beam=1",
+        "--repeats=1",
+        "--warmup=0",
+    )
     file = tmp_path / "out" / "measured.jsonl"
 
     def work() -> None:

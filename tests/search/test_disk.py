@@ -21,7 +21,7 @@ from tests.search.small import FILES, evaluate, one_limit, same_files
 from tests.search.toy_host import make_visible
 from tests.warm import python
 
-SMALL = ["--iterations", "3", "--parents", "4", "--mutations", "5", "--crossovers", "3", "--no-measure"]
+SMALL = ["--set", "iterations=3", "--set", "parents=4", "--set", "mutations=5", "--set", "crossovers=3", "--no-measure"]
 
 PROGRAM = """
 import os, resource, sys

@@ -71,12 +71,15 @@ def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]
         (["--out", out, "--from-timm", csv], "has measurements of i7, gpu; give one with --device"),
         (["--out", out, "--from-timm", csv, "--device", "i8"], "Did you mean 'i7'?"),
         (["--out", out, "--from-timm", csv.with_name("no.csv")], "file not found"),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--visits", 2], "--visits is for networks that are"),
+        (
+            ["--out", out, "--from-timm", csv, "--device", "i7", "--set", "visits=2"],
+            "unknown setting of published networks 'visits'",
+        ),
         (["--out", out, "--from-timm", csv, "--device", "i7", "--again", 2], "leave it out with --from-timm"),
         (["--out", out, "--from-timm", csv, "--device", "i7", "--networks", 9], "9 networks were asked for"),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--most-seconds", 0], "most_seconds"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--set", "most_seconds=0"], "most_seconds"),
         (["--out", out, "--from-timm", csv, "--device", "i7", "--graphs", out], "file not found"),
-        (["--out", out, "--max-nodes", 9], "--max-nodes is for tables of --from-timm"),
+        (["--out", out, "--set", "max_nodes=9"], "unknown setting of a data set 'max_nodes'"),
     ]:
         code, said, err = run(capsys, "dataset", *arguments)
         assert code == 2 and said == "", arguments

@@ -46,7 +46,7 @@ def test_a_search_is_reported_with_top1_units_and_training(
         pytest.skip("the project was installed before it had this entry point; run pip install -e . again")
     train(npz, tmp_path / "supernet")
     command = ["search", "--checkpoint", str(tmp_path / "supernet" / "best.pt"), "--out", str(tmp_path / "run")]
-    few = ["--strategy", "random", "--evaluations", "6"]
+    few = ["--strategy", "random", "--set", "evaluations=6"]
     assert main([*command, *few, "--finalists", "3"]) == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "run")]) == 0

@@ -93,8 +93,8 @@ LIMITED = {
     "random": "random",
     "hat evolution": "`evolution` (HAT)",
     DEFAULT_RANKNAS: "`ranknas`, default pruning (by loss and latency)",
-    "ranknas, five genes by loss": "`ranknas --prune-by metric`, genes by the loss alone",
-    "ranknas, all genes": "`ranknas --keep-genes 0`, all genes",
+    "ranknas, five genes by loss": "`ranknas --set prune_by=metric`, genes by the loss alone",
+    "ranknas, all genes": "`ranknas --set keep_genes=0`, all genes",
 }
 SHOWN = ("100", "200", "300")
 

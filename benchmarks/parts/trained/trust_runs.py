@@ -47,21 +47,23 @@ class TrustRuns(TranslationRuns):
         out = self.work / name / label
         if not (out / f"{name}.json").exists():
             words = ("--checkpoint", checkpoint, "--out", out, *self.examples, *arguments)
-            self.run(f"{name}-{label}", "nas-ext", "study", name, *words)
+            self.run(f"{name}-{label}", "nas-ext", "lab", "study", name, *words)
         content: dict[str, Any] = read_json(out / f"{name}.json")
         return content
 
     def standalone(self) -> Path:
         """The results of the networks that are trained from scratch."""
-        self.study("gap", "standalone", self.supernet(self.first, 1, self.updates), "--architectures", self.networks)
+        self.study(
+            "gap", "standalone", self.supernet(self.first, 1, self.updates), "--set", f"architectures={self.networks}"
+        )
         return self.work / "gap" / "standalone" / "standalone.jsonl"
 
     def row(self, method: str, seed: int, routed: bool, updates: int | None = None) -> dict[str, Any]:
         """The figures of one supernet; those of routers where it has some."""
         checkpoint = self.supernet(method, seed, updates or self.updates)
         label = checkpoint.parent.name
-        gap = self.study("gap", label, checkpoint, "--standalone", self.standalone())
-        conflict = self.study("conflict", label, checkpoint, "--batches", 8)["summary"][0]
+        gap = self.study("gap", label, checkpoint, "--set", f"standalone={self.standalone()}")
+        conflict = self.study("conflict", label, checkpoint, "--set", "batches=8")["summary"][0]
         routing = self.study("routing", label, checkpoint)["summary"][0] if routed else None
         found, inherited = gap["summary"][0], [each["inherited"] for each in gap["rows"]]
         return {
@@ -78,8 +80,8 @@ class TrustRuns(TranslationRuns):
         """
         checkpoint = self.supernet(method, seed, updates)
         found = self.study(
-            "close-gap", checkpoint.parent.name, checkpoint, "--standalone", self.standalone(), "--architectures",
-            networks, "--every", schedule[0], "--most-updates", schedule[1],
+            "close-gap", checkpoint.parent.name, checkpoint, "--set", f"standalone={self.standalone()}", "--set",
+            f"architectures={networks}", "--set", f"every={schedule[0]}", "--set", f"most_updates={schedule[1]}",
         )  # fmt: skip
         names = ("inherited", "standalone", "updates")
         return {

@@ -18,14 +18,14 @@ step "2/6 one supernet for all networks of hat_small: $UPDATES updates" fairseq-
     --lr-scheduler polynomial_decay --warmup-updates 30 --total-num-update $UPDATES --max-update $UPDATES \
     --max-tokens 512 --num-workers 0 --cpu --save-dir out/supernet --no-epoch-checkpoints --disable-validation
 step "3/6 latency of $SAMPLES networks on this machine, and a model of it" nas-ext latency collect --space hat_small \
-    --data out/bin --out out/latency.jsonl --samples $SAMPLES --source-length 7 --target-length 7 --clock cpu
+    --data out/bin --out out/latency.jsonl --samples $SAMPLES --workload source_length=7 --workload target_length=7 --clock cpu
 step "    .." nas-ext latency fit --data out/latency.jsonl --out out/latency.json
 median='import json, statistics; rows = map(json.loads, open("out/latency.jsonl"))
 print(round(statistics.median(row["latency_ms"] for row in rows if "latency_ms" in row), 1))'
 LIMIT=${LIMIT:-$(python -c "$median")}
 step "4/6 the best of $EVALUATIONS networks of at most $LIMIT ms" nas-ext search --strategy random --finalists 3 \
-    --checkpoint out/supernet/checkpoint_last.pt --latency-model out/latency.json --limit-ms "$LIMIT" \
-    --evaluations $EVALUATIONS --batch 10 --out out/run
+    --checkpoint out/supernet/checkpoint_last.pt --latency-model out/latency.json --limit latency_ms="$LIMIT" \
+    --set evaluations=$EVALUATIONS --set batch=10 --out out/run
 step "    .." nas-ext report out/run
 read -r file ms <<<"$(python -c 'import json; found = json.load(open("out/run/finalists.json"))["finalists"]
 one = next((one for one in found if one["best_of"]), found[0])

@@ -9,28 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli.executor import Executor, jobs_config, jobs_parameters
 from nas_core.cli.latency import networks
 from nas_core.cli.latency.dataset import dataset as dataset_
-from nas_core.cli.options import flags_named, parameters_of, with_options
-from nas_core.cli.workload import (
-    Batch,
-    Beam,
-    Channels,
-    Classes,
-    Data,
-    NewTokens,
-    PromptLength,
-    Settings,
-    SourceLength,
-    SourceVocab,
-    TargetLength,
-    TargetVocab,
-    Vocab,
-    workload_config,
-)
+from nas_core.cli.options import parameters_of, settings_help, with_options
+from nas_core.cli.workload import Workload, workload_config, workload_help
 from nas_core.errors import ConfigError
 from nas_core.files import real_path
+from nas_core.jobs import EXECUTORS, JobsConfig, jobs_config
 from nas_core.latency import (
     TimingConfig,
     described_latency_models,
@@ -54,7 +39,7 @@ from nas_core.latency.by_genes.metrics import table as quality_table
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.timing import timing_of
 from nas_core.models.kind import kind_of, workload_of
-from nas_core.options import config_from, options_of
+from nas_core.options import config_from, read_pairs
 from nas_core.space import Architecture, SearchSpace, get_space
 
 __all__ = ["app"]
@@ -63,8 +48,6 @@ app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check lat
 app.command("dataset")(dataset_)
 app.command("train")(networks.train)
 app.command("predict")(networks.predict)
-
-_TIMING = [option.name for option in options_of(TimingConfig)]
 
 
 def _collect(
@@ -75,63 +58,48 @@ def _collect(
         Path | None,
         typer.Option(help="Instead of --space: a supernet, whose space and sizes are taken, such as vocabularies."),
     ] = None,
-    data: Data = None,
-    vocab: Vocab = None,
-    source_vocab: SourceVocab = None,
-    target_vocab: TargetVocab = None,
-    source_length: SourceLength = None,
-    target_length: TargetLength = None,
-    beam: Beam = None,
-    prompt_length: PromptLength = None,
-    new_tokens: NewTokens = None,
-    batch: Batch = None,
-    classes: Classes = None,
-    channels: Channels = None,
-    settings: Settings = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text: folder of fairseq-preprocess, whose dictionaries say the size of vocabularies; with"
+            " --checkpoint only if it moved since training."
+        ),
+    ] = None,
+    workload: Workload = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the list of architectures.")] = 0,
     predicted_by: Annotated[
         Path | None, typer.Option(help="Do not measure: predict with this model of 'latency train'.")
     ] = None,
-    executor: Executor = "local",
+    executor: Annotated[
+        str, typer.Option(help="local: in this process; submitit: in jobs, each of which opens the model anew.")
+    ] = EXECUTORS[0],
+    job: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of submitit's jobs; repeatable.")
+    ] = None,
     *,
     timing_options: Mapping[str, Any],
-    jobs_options: Mapping[str, Any],
 ) -> None:
     """Measure architectures with the options as they were typed; see :data:`_COLLECT`."""
     from nas_core.latency.by_genes.jobs import SubmititMeasurements
     from nas_core.latency.by_genes.predicted import PredictedMeasurements
 
     _expect_jsonl(out)
-    with flags_named(_TIMING):
-        timing = config_from(TimingConfig, timing_options, "option of the timing")
+    timing = config_from(TimingConfig, timing_options, "option of the timing")
     threads = {"cpus": timing.threads} if executor != "local" else {}
-    shared_out = jobs_config(executor, timing.device, **{**threads, **jobs_options})
+    shared_out = jobs_config(executor, timing.device, {**threads, **read_pairs("job", job or [])})
     searched, task = _searched(space, checkpoint, data)
     kind = kind_of(searched)
-    given = {
-        "vocab": vocab,
-        "source_vocab": source_vocab,
-        "target_vocab": target_vocab,
-        "source_length": source_length,
-        "target_length": target_length,
-        "beam": beam,
-        "prompt_length": prompt_length,
-        "new_tokens": new_tokens,
-        "batch": batch,
-        "classes": classes,
-        "channels": channels,
-    }
-    workload = workload_config(kind, searched, None if checkpoint else data, given, settings or [], task)
+    config = workload_config(kind, workload or [], task, None if checkpoint else data)
     elsewhere: MeasureMany | None = None
     if shared_out:
-        elsewhere = SubmititMeasurements(searched, workload, timing, shared_out, out.with_name(f"{out.name}.jobs"))
-    described, how = kind.described(workload), ""
+        elsewhere = SubmititMeasurements(searched, config, timing, shared_out, out.with_name(f"{out.name}.jobs"))
+    described, how = kind.described(config), ""
     if predicted_by is not None:
         if shared_out:
             raise ConfigError("--predicted-by computes here: give it without --executor")
-        elsewhere = predicted = PredictedMeasurements(searched, workload, predicted_by)
+        elsewhere = predicted = PredictedMeasurements(searched, config, predicted_by)
         described, how = predicted.described, ", predicted and not measured"
-    build = functools.partial(kind.workload, searched, config=workload, device=timing.device)
+    build = functools.partial(kind.workload, searched, config=config, device=timing.device)
     dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
     measured = dataset.data()
     typer.echo(
@@ -150,7 +118,9 @@ def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> 
         supernet = open_supernet(checkpoint, data=None if data is None else str(data))
         return supernet.space, supernet.task
     if space is None or checkpoint is not None:
-        raise ConfigError("expected either --space (a name of 'space list', a YAML file) or --checkpoint (a supernet)")
+        raise ConfigError(
+            "expected either --space (a name of 'lab space list', a YAML file) or --checkpoint (a supernet)"
+        )
     return get_space(space), {}
 
 
@@ -159,11 +129,9 @@ _COLLECT = """Measure architectures of a space, a reference between them. Run it
 With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster local
 run one at a time.
 """
-_OPTIONS = {
-    "timing_options": parameters_of({option.name: [("timing", option)] for option in options_of(TimingConfig)}),
-    "jobs_options": jobs_parameters(),
-}
-app.command("collect")(with_options(_collect, _OPTIONS, _COLLECT))
+_JOBS = settings_help("Jobs of submitit; --job NAME=VALUE, such as slurm.constraint=a100", JobsConfig)
+_HELP = "\n\n".join([_COLLECT, workload_help(), _JOBS])
+app.command("collect")(with_options(_collect, {"timing_options": parameters_of(TimingConfig)}, _HELP))
 
 
 @app.command("fit")

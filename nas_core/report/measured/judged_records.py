@@ -115,7 +115,7 @@ def judged_records(
     """Predict all records of a file.
 
     Args:
-        model: a file of ``nas-ext predictor train``. data: JSON Lines, as it learns from.
+        model: a file of ``nas-ext lab predictor train``. data: JSON Lines, as it learns from.
         reader: makes graphs of architectures; default: the one that the predictor was trained with.
         target: the field with the known value; default: the one that was learned.
         by: the field that groups records; default: ``family``, ``group`` or ``benchmark`` where all have one.

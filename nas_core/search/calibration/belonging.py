@@ -41,7 +41,7 @@ def require_made_with(
     """
     wanted, given = calibration.info.get("supernets") or [], [file_digest(each) for each in checkpoints]
     if not wanted:
-        raise ConfigError(f"{path} does not say with which supernets it was made; make it with 'nas-ext calibrate'")
+        raise ConfigError(f"{path} does not say with which supernets it was made; make it with 'nas-ext lab calibrate'")
     if len(given) != len(wanted):
         raise ConfigError(f"{path} was made with {len(wanted)} supernets, here {len(given)} are given; {others}")
     if given != wanted and sorted(given) == sorted(wanted):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.files import read_jsonl, write_atomic
 from nas_core.predictor.acquisition import expected_improvement
 from nas_core.search.archive import ParetoArchive
 from nas_core.search.calibration.model import Calibration
@@ -15,7 +19,10 @@ from nas_core.search.calibration.searched import calibrated_name, objective_of
 from nas_core.search.finalists import choose_finalists
 from nas_core.space import Architecture
 
-__all__ = ["Following", "expected_gain", "next_to_train"]
+__all__ = ["Following", "expected_gain", "next_to_train", "write_next"]
+
+NEXT = "train_next.jsonl"
+"""Networks to train next, in the folder of a search."""
 
 Array = NDArray[np.float64]
 
@@ -107,3 +114,47 @@ def expected_gain(mean: Array, spread: Array, costs: Array, front: Array, least:
         width = np.maximum(end - np.maximum(costs, start), 0.0)
         gain += width * expected_improvement(mean, spread, float(level))
     return gain
+
+
+def write_next(
+    folder: Path,
+    calibration: Calibration,
+    evaluated: Mapping[Architecture, Mapping[str, float]],
+    cost: str | None,
+    on_paper: Callable[[Architecture], Mapping[str, float]],
+    count: int,
+) -> list[dict[str, Any]]:
+    """Choose networks to train next and write them into the folder of a search, as ``nas-ext lab calibrate --trained``
+    reads them but for the results, which are null. Lines of an earlier search whose results were filled in are kept.
+
+    Returns:
+        For each network its key, the estimate, and the cost, by name.
+    """
+    trained = {one: float(on_paper(one)[cost]) for one in calibration.trained} if cost else {}
+    chosen = next_to_train(calibration, evaluated, cost, trained, count)
+    if not chosen:
+        return []
+    name, objective = calibrated_name(calibration), objective_of(calibration)
+    test_set = {"test_set": said} if (said := calibration.info.get("test_set")) else {}
+    filled = _filled(folder / NEXT)
+    lines, rows = [json.dumps(record) + "\n" for record in filled.values()], []
+    for one in chosen:
+        shown = [key for key in one.metrics if key == cost or (key.startswith(name) and key != objective)]
+        expected = {key: one.metrics[key] for key in (*shown, *([name] if name not in shown else []))}
+        genes, key = one.architecture.to_dict(), one.architecture.key
+        record = {"key": key, "metrics": {calibration.metric: None}, **test_set, "genes": genes, "expected": expected}
+        lines += [] if key in filled else [json.dumps(record) + "\n"]
+        order = [column for column in (name, f"{name}_spread", cost) if column in expected]
+        rows.append({"key": key, **{column: expected[column] for column in order}})
+    write_atomic(folder / NEXT, "".join(lines))
+    return rows
+
+
+def _filled(path: Path) -> dict[str, dict[str, Any]]:
+    """Return records that somebody wrote a result into, by their network."""
+    records = read_jsonl(path) if path.exists() else []
+    return {
+        str(record.get("key")): record
+        for record in records
+        if isinstance(metrics := record.get("metrics"), dict) and any(value is not None for value in metrics.values())
+    }

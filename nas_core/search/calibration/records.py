@@ -30,7 +30,7 @@ def read_trained(
 ) -> TrainedNetworks:
     """Read records such as ``{"genes": {..}, "metrics": {"test_bleu": 26.1}, "test_set": "newstest2014"}``, one in a
     line: ``genes`` as architecture files and journals of searches have them (or ``architecture``, as the file
-    ``standalone.jsonl`` of ``nas-ext study gap`` has them), the set where it is known.
+    ``standalone.jsonl`` of ``nas-ext lab study gap`` has them), the set where it is known.
 
     Args:
         space: of the supernet; every architecture has to lie in it.

@@ -65,7 +65,7 @@ def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Cali
         ConfigError: it was fitted in another space.
     """
     if not Path(path).is_file():
-        raise DataError(f"file not found: {path}; 'nas-ext calibrate' makes a calibration")
+        raise DataError(f"file not found: {path}; 'nas-ext lab calibrate' makes a calibration")
     header, tensors = read_artifact(path, KIND)
     try:
         made = _restored(header, tensors)

@@ -77,7 +77,7 @@ class RouterConfig(_Config):
         super().__post_init__()
         if NONE in self.kind:
             raise ConfigError(
-                f"kind {NONE} has no experts and so no router; leave it out, or see 'nas-ext study experts'"
+                f"kind {NONE} has no experts and so no router; leave it out, or see 'nas-ext lab study experts'"
             )
 
 

@@ -12,7 +12,14 @@ from nas_core.space import get_space
 from nas_core.supernet import Host, host
 from tests.latency.by_graph.toy import toy_networks
 
-SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
+SHORT = [
+    "--workload=vocab=40",
+    "--workload=source_length=4",
+    "--workload=target_length=3",
+    "--workload=beam=2",
+    "--repeats=2",
+    "--warmup=1",
+]
 
 
 def run(capsys, *arguments):
@@ -75,7 +82,7 @@ def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
         code, out, err = run(capsys, *command, data)
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1
     (tmp_path / "bin" / "words").touch()
-    code, _, err = run(capsys, *command, tmp_path / "bin", "--vocab", 40)
+    code, _, err = run(capsys, *command, tmp_path / "bin", "--workload", "vocab=40")
     assert code == 2 and "not both" in err and not path.exists()
     assert run(capsys, *command, tmp_path / "bin")[0] == 0
     workload = json.loads(path.read_text().splitlines()[0])["settings"]["workload"]
@@ -122,7 +129,7 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
         (("fit", "--data", measured, "--out", model, "--model", "mlp", "--set", "steps=0"), "steps is 0"),
         (("collect", "--space", "hat_smal", "--out", few, "--samples", 3), "Did you mean 'hat_small'?"),
         (("collect", "--space", "hat_small", "--out", tmp_path / "x.json", "--samples", 3), "ending in .jsonl"),
-        (("collect", "--space", "hat_small", "--out", measured, "--samples", 30, "--beam", 3), "now it is"),
+        (("collect", "--space", "hat_small", "--out", measured, "--samples", 30, "--workload", "beam=3"), "now it is"),
     ]:
         code, out, err = run(capsys, *arguments)
         assert code == 2 and out == "", arguments

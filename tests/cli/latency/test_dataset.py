@@ -11,7 +11,7 @@ from nas_core.cli import main
 from nas_core.latency.by_graph.dataset import NetworkSet, read_dataset
 
 pytestmark = pytest.mark.onnx
-SHORT = ["--repeats=1", "--warmup=0", "--visits=1"]
+SHORT = ["--set=repeats=1", "--set=warmup=0", "--set=visits=1"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -39,8 +39,8 @@ def test_a_set_of_real_families(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--out", tmp_path / "set", "--families", "alexnet", "--runtimes", "onnxruntime", *SHORT]
-    assert run(capsys, *arguments, "--networks", 2, "--most-batch", 4)[0] == 0
+    arguments = ["--out", tmp_path / "set", "--families", "alexnet", "--set", "runtimes=onnxruntime", *SHORT]
+    assert run(capsys, *arguments, "--networks", 2, "--set", "most_batch=4")[0] == 0
     data, rows = read_dataset(tmp_path / "set"), NetworkSet.read(tmp_path / "set").rows
     assert data.graphs.static is not None
     assert data.graphs.static[:, 0].tolist() == [row["settings"]["batch"] for row in rows]
@@ -63,8 +63,8 @@ def test_wrong_inputs_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
         ([], "needs --out FOLDER"),
         (["--out", tmp_path / "a", "--families", "alexnett"], "Did you mean 'alexnet'?"),
         (["--out", tmp_path / "a", "--families", ""], "no family"),
-        (["--out", tmp_path / "a", "--runtimes", "tvm"], "expected one of onnxruntime, torch"),
-        (["--out", tmp_path / "a", "--clock", "cpu", "--threads", 2], "use clock wall"),
+        (["--out", tmp_path / "a", "--set", "runtimes=tvm"], "expected one of onnxruntime, torch"),
+        (["--out", tmp_path / "a", "--set", "clock=cpu", "--set", "threads=2"], "use clock wall"),
         (["--out", tmp_path / "a", "--device", "cuda:77"], "not usable here"),
         (["--out", tmp_path / "file" / "a", "--families", "alexnet"], "cannot make the folder"),
     ]:

@@ -38,15 +38,15 @@ def test_it_trains_and_predicts_by_the_command_line(tmp_path: Path, capsys: pyte
     cells = np.random.default_rng(0).integers(1, 5, (40, 6)).tolist()
     data, model = tmp_path / "cells.jsonl", tmp_path / "ridge.safetensors"
     data.write_text("".join(json.dumps({"architecture": c, "acc": 60 + 4 * c.count(3)}) + "\n" for c in cells))
-    train = ["predictor", "train", "--data", str(data), "--out", str(model), "--reader", "nasbench201"]
+    train = ["lab", "predictor", "train", "--data", str(data), "--out", str(model), "--reader", "nasbench201"]
     train += ["--target", "acc", "--model", "ridge"]
     assert main([*train, "--set", "strength=0.01"]) == 0
     out = capsys.readouterr().out
     assert "held out: 4 graphs" in out and "ridge predictor of 'acc'" in out
     assert type(load_accuracy_model(model)) is ACCURACY_MODELS.get("ridge")
-    assert main(["predictor", "predict", "--model", str(model), "--data", str(data)]) == 0
+    assert main(["lab", "predictor", "predict", "--model", str(model), "--data", str(data)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 42
-    assert main(["predictor", "bench", "--model", str(model), "--batch", "4", "--repeats", "1"]) == 0
+    assert main(["lab", "predictor", "bench", "--model", str(model), "--batch", "4", "--repeats", "1"]) == 0
     assert "ridge, 0 network(s), graphs of 7 nodes" in capsys.readouterr().out
     for more, message in (
         (["--set", "wings=2"], "unknown setting of accuracy model 'ridge' 'wings'"),

@@ -16,7 +16,14 @@ from nas_core.space import get_space
 from tests.contracts.gene_latency_model import GeneLatencyModelContract
 from tests.toys import ROOT, plug_in
 
-SHORT = ["--vocab=40", "--source-length=4", "--target-length=3", "--beam=2", "--repeats=2", "--warmup=1"]
+SHORT = [
+    "--workload=vocab=40",
+    "--workload=source_length=4",
+    "--workload=target_length=3",
+    "--workload=beam=2",
+    "--repeats=2",
+    "--warmup=1",
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -37,6 +37,6 @@ def test_it_meets_the_contract() -> None:
 def test_a_data_set_is_measured_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "networks"
     command = ["latency", "dataset", "--out", str(out), "--families", "mixer", "--networks", "2"]
-    assert main([*command, "--repeats", "2", "--warmup", "1"]) == 0, capsys.readouterr().err
+    assert main([*command, "--set", "repeats=2", "--set", "warmup=1"]) == 0, capsys.readouterr().err
     data: NetworkLatencies = load_networks(out)
     assert set(data.family_names) == {"mixer"} and len(data) == 2

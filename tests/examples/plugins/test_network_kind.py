@@ -68,10 +68,10 @@ def test_measured_fitted_searched_and_reported(
         return capsys.readouterr().out
 
     save_space(SPACE, tmp_path / "lm.yml")
-    assert "parameters of the layers: 0.00 to 0.00 M" in run("space", "show", tmp_path / "lm.yml")
+    assert "parameters of the layers: 0.00 to 0.00 M" in run("lab", "space", "show", tmp_path / "lm.yml")
     rows, model, out = tmp_path / "lm.jsonl", tmp_path / "lm.json", tmp_path / "run"
     collect = ("latency", "collect", "--space", tmp_path / "lm.yml", "--out", rows, "--repeats", 2)
-    run(*collect, "--samples", 24, "--set", "words=5", "--set", "vocab=30")
+    run(*collect, "--samples", 24, "--workload", "words=5", "--workload", "vocab=30")
     settings = json.loads(rows.read_text().splitlines()[0])["settings"]
     assert settings["workload"] == {"kind": "rnn_lm", "words": 5, "vocab": 30}
     run("latency", "fit", "--data", rows, "--out", model)
@@ -81,8 +81,20 @@ def test_measured_fitted_searched_and_reported(
     monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: ToySupernet())
     (tmp_path / "checkpoint").write_bytes(b"weights")
     slowest = max(json.loads(line).get("latency_ms", 0) for line in rows.read_text().splitlines())
-    search = ("search", "--checkpoint", tmp_path / "checkpoint", "--latency-model", model, "--limit-ms", slowest * 2)
-    small = ("--samples", 8, "--rankings", 1, "--per-ranking", 2, "--finalists", 2, "--ranker", "nn-former")
+    search = (
+        "search",
+        "--checkpoint",
+        tmp_path / "checkpoint",
+        "--latency-model",
+        model,
+        "--limit",
+        f"latency_ms={slowest * 2}",
+    )
+    small = (
+        "--finalists",
+        2,
+        *(w for s in ("samples=8", "rankings=1", "per_ranking=2", "ranker=nn-former") for w in ("--set", s)),
+    )
     assert "measured (ms)" in run(*search, "--out", out, "--strategy", "ranknas", *small)
     finalist = json.loads((out / "finalists.json").read_text())["finalists"][0]
     assert finalist["measured"]["latency_ms"] > 0 and {"params_m", "flops_g"} <= finalist["metrics"].keys()
@@ -94,11 +106,11 @@ def test_measured_fitted_searched_and_reported(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--beam", "3"], "--beam is no option of the workload of rnn_lm networks"),
-        (["--data", "."], "--data is no option of the workload of rnn_lm networks"),
-        (["--set", "words=many"], "words is 'many'; expected a whole number"),
-        (["--set", "words"], "expected NAME=VALUE"),
-        (["--set", "size=3"], "of the workload of rnn_lm networks 'size': expected one of words, vocab"),
+        (["--workload", "beam=3"], "unknown setting of the workload of rnn_lm networks 'beam'"),
+        (["--data", "."], "unknown setting of the workload of rnn_lm networks 'data'"),
+        (["--workload", "words=many"], "words is 'many'; expected a whole number"),
+        (["--workload", "words"], "expected NAME=VALUE"),
+        (["--workload", "size=3"], "of the workload of rnn_lm networks 'size': expected one of words, vocab"),
     ],
 )
 def test_wrong_options_are_one_line(
@@ -116,7 +128,7 @@ def test_a_second_kind_with_the_same_genes_is_refused(monkeypatch: pytest.Monkey
     twin = type("Twin", (type(kind),), {"name": "twin"})()
     KINDS.register("twin", twin)
     try:
-        assert main(["space", "show", "hat_small"]) == 0, "other spaces are as they were"
+        assert main(["lab", "space", "show", "hat_small"]) == 0, "other spaces are as they were"
         with pytest.raises(ConfigError, match="several kinds of network, rnn_lm and twin"):
             kind_of(SPACE)
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,41 +44,33 @@ def test_the_command_takes_it_with_its_options(
     make_visible(tmp_path, monkeypatch)
     (tmp_path / "net.toy").write_text("{}", encoding="utf-8")
     command = ["search", "--checkpoint", str(tmp_path / "net.toy"), "--out", str(tmp_path / "run"), "--no-measure"]
-    few = ["--strategy", NAME, "--steps", "3", "--neighbours", "5", "--max-params-m", "20"]
+    few = ["--strategy", NAME, "--set", "steps=3", "--set", "neighbours=5", "--limit", "params_m=20"]
     assert main([*command, *few]) == 0
-    assert "at most 20 architectures to evaluate: (--steps 3 + 1) x --neighbours 5;" in capsys.readouterr().err
+    assert "at most 20 architectures to evaluate: (steps 3 + 1) x neighbours 5;" in capsys.readouterr().err
     run = read_run(tmp_path / "run")
     assert run.strategies() == [f"{NAME} (seed 0)"] and len(run.evaluations) == 20
     (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
     assert (settings["steps"], settings["neighbours"], settings["reach"]) == (3, 5, 0.1)
     assert main(["search", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"{NAME}: {HillClimbing.purpose}" in shown
-    assert f"--steps <int> {NAME}: Times that neighbours of the best are looked at (default: 20)." in shown
+    assert f"Strategy {NAME}, {HillClimbing.purpose}" in shown
+    assert "steps: Times that neighbours of the best are looked at (default: 20)" in shown
     for wrong, said in [
-        (["--steps", "3"], f"--steps is of --strategy {NAME}, and the strategy is evolution, which takes --iterations"),
-        (["--strategy", NAME, "--samples", "9"], f"the strategy is {NAME}, which takes --steps, --neighbours, --reach"),
-        (["--strategy", NAME, "--reach", "2"], "--reach is 2.0; expected a number above 0 to 1"),
+        (["--set", "steps=3"], "unknown option of strategy evolution 'steps': expected one of iterations"),
+        (
+            ["--strategy", NAME, "--set", "samples=9"],
+            f"unknown option of strategy {NAME} 'samples': expected one of steps, neigh",
+        ),
+        (["--strategy", NAME, "--set", "reach=2"], "reach is 2.0; expected a number above 0 to 1"),
     ]:
         assert main([*command, *wrong]) == 2
         error = capsys.readouterr().err
         assert said in error and len(error.splitlines()) == 1
 
 
-@dataclass(frozen=True)
-class _Clashing:
-    seed: int = 0
-
-
-class Clashing(HillClimbing):
-    name = "clashing"
-    config_class = _Clashing
-
-
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("tests.examples.plugins.test_strategy:Clashing", "seed of strategy 'clashing' is the name of another option"),
         ("json:loads", "is an object of function; expected a subclass of Strategy"),
         ("json:nothing", "does not import: module 'json' has no attribute 'nothing'|AttributeError"),
     ],
@@ -89,7 +80,7 @@ def test_a_broken_one_leaves_the_others_usable(
 ) -> None:
     plug_in(tmp_path / "more", monkeypatch, "nas_ext.strategies", "clashing", target)
     command = ["search", "--checkpoint", str(tmp_path / "none"), "--out", str(tmp_path / "run")]
-    assert main([*command, "--strategy", NAME, "--steps", "3"]) == 2
+    assert main([*command, "--strategy", NAME, "--set", "steps=3"]) == 2
     assert "file not found" in capsys.readouterr().err, "what was typed is taken"
     assert main([*command, "--strategy", "clashing"]) == 2
     error = capsys.readouterr().err

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.cli.study.commands import command_of
+from nas_core.cli import main
 from nas_core.files import read_json
-from nas_core.studies import STUDIES
 from tests.studies.supernets import LinearSupernet
 from tests.toys import plug_in
 
@@ -16,10 +15,8 @@ from tests.toys import plug_in
 def test_it_is_a_command_with_its_own_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(tmp_path / "site", monkeypatch, "nas_ext.studies", "ends", "examples.plugins.study:ENDS")
     monkeypatch.setattr("nas_core.studies.base.open_supernet", lambda path, **options: LinearSupernet())
-    command_of(STUDIES.get("ends"))(
-        checkpoint=[tmp_path / "line.pt"], out=tmp_path, data=None, valid_subset="valid", valid_sentences=None,
-        device="cpu", metric="loss",
-    )  # fmt: skip
+    given = ["--checkpoint", str(tmp_path / "line.pt"), "--out", str(tmp_path), "--set", "metric=loss"]
+    assert main(["lab", "study", "ends", *given]) == 0
     (row,) = read_json(tmp_path / "ends.json")["rows"]
     # With width 1 the losses are 1 and 1, with width 3 they are 9 and 16.
     assert (row["smallest"], row["largest"], row["apart"]) == (1.0, 12.5, -11.5)

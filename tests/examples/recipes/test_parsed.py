@@ -11,8 +11,9 @@ import typer
 import typer.main
 
 from examples.recipes.recipe import list_recipes, read_recipe
-from nas_core.cli import COMMANDS
-from nas_core.search.registry import config_of, options_by_strategy
+from nas_core.cli import COMMANDS, LAB
+from nas_core.options import read_pairs, read_texts
+from nas_core.search.registry import STRATEGIES, config_of
 from tests.examples.recipes.conftest import words
 
 STEPS = [(name, step) for name in list_recipes() for step in read_recipe(name).steps]
@@ -61,7 +62,7 @@ NAMED: dict[tuple[str, str], dict[str, Any]] = {
 
 def command_of(name: str) -> Any:
     """What ``nas-ext NAME`` is for its library of options."""
-    module = importlib.import_module(next(command.module for command in COMMANDS if command.name == name))
+    module = importlib.import_module(next(one.module for one in (*COMMANDS, *LAB) if one.name == name))
     if hasattr(module, "app"):
         return typer.main.get_command(module.app)
     app = typer.Typer()
@@ -71,13 +72,14 @@ def command_of(name: str) -> Any:
 
 @pytest.mark.parametrize(("name", "step"), NAS_EXT)
 def test_nas_ext(name: str, step: str) -> None:
-    _, first, *rest = words(name, step)
+    _, first, *rest = [word for word in words(name, step) if word != "lab"]
     command = command_of(first)
     if hasattr(command, "commands"):
         command, rest = command.commands[rest[0]], rest[1:]
     context = command.make_context(first, rest)
     if first == "search":
-        given = {name: context.params[name] for name in options_by_strategy() if context.params[name] not in (None, ())}
+        given = read_texts(STRATEGIES.get(context.params["strategy"]).config_class,
+                           read_pairs("set", context.params["set"]))  # fmt: skip
         config = config_of(context.params["strategy"], given)
         assert given and {name: getattr(config, name) for name in given} == given
     assert context.params

@@ -45,7 +45,17 @@ def test_layers_become_linear_and_their_placement_is_searched(
     assert abs(fitted.evaluate(other)["loss"] - original) < abs(copied.evaluate(other)["loss"] - original)
 
     run = tmp_path / "run"
-    search = ["search", "--checkpoint", str(supernet), "--out", str(run), "--strategy", "random", "--evaluations", "3"]
+    search = [
+        "search",
+        "--checkpoint",
+        str(supernet),
+        "--out",
+        str(run),
+        "--strategy",
+        "random",
+        "--set",
+        "evaluations=3",
+    ]
     assert main([*search, "--placements"]) == 0, capsys.readouterr().err
     records = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     assert [each["search"] for each in records].count("given") == 6 and len(records) == 9

@@ -75,7 +75,7 @@ def test_a_subnet_is_static_and_trains_and_translates_alone(folder: Path, joined
 
 
 def test_search_and_latency(folder: Path, joined: Path, tmp_path: Path) -> None:
-    given = ["--checkpoint", folder / "supernet.pt", "--data", joined, "--strategy", "random", "--evaluations", 3]
+    given = ["--checkpoint", folder / "supernet.pt", "--data", joined, "--strategy", "random", "--set", "evaluations=3"]
     nas_ext("search", *given, "--out", tmp_path / "found", "--finalists", 1)
     results = list((tmp_path / "found").rglob("*.json"))
     found = [path for path in results if json.loads(path.read_text()).get("format") == "nas-ext/architecture"]

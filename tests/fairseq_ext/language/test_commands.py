@@ -14,7 +14,7 @@ from nas_core.supernet.host import Supernet, vocabularies
 from tests.contracts.host import HostContract
 from tests.fairseq_ext.language.tiny import CONTEXT, SPACE
 
-SHORT = ["--prompt-length", 12, "--new-tokens", 3, "--repeats", 2, "--warmup", 1]
+SHORT = ["--workload", "prompt_length=12", "--workload", "new_tokens=3", "--repeats", 2, "--warmup", 1]
 
 
 class TestLanguageHost(HostContract):
@@ -47,15 +47,16 @@ def test_latency_is_collected_and_fitted(text, tmp_path, capsys):
     workload = {"kind": "language", "vocab": 16, "prompt_length": 12, "new_tokens": 3, "batch": 1}
     assert first["settings"]["workload"] == workload
     capsys.readouterr()
-    wrong = [*map(str, collect), "--out", str(tmp_path / "b.jsonl"), "--beam", "3"]
+    wrong = [*map(str, collect), "--out", str(tmp_path / "b.jsonl"), "--workload", "beam=3"]
     assert main(wrong) == 2
-    assert "--beam is no option of the workload of language networks" in capsys.readouterr().err
+    assert "unknown setting of the workload of language networks 'beam'" in capsys.readouterr().err
 
 
 def test_a_search_ends_in_a_report_and_files(supernet_of, tmp_path):
     checkpoint, run = supernet_of("mos_mformer_language_small"), tmp_path / "run"
-    search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--evaluations", 4, "--valid-sentences", 8,
-              "--max-params-m", 0.006, "--no-measure", "--finalists", 1, "--out", run]  # fmt: skip
+    search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--set", "evaluations=4",
+              "--valid-sentences", 8,
+              "--limit", "params_m=0.006", "--no-measure", "--finalists", 1, "--out", run]  # fmt: skip
     assert main(list(map(str, search))) == 0
     (found,) = (run / "finalists").glob("*.json")
     assert SPACE.validate(Architecture.load(found))

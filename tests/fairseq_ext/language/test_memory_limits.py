@@ -27,8 +27,9 @@ def test_limits_are_kept_by_all_that_is_evaluated(
     memory, cache = (sum(map(cost, ends)) / 2 for cost in (
         lambda end: LANGUAGE.memory_mb(end, config), lambda end: LANGUAGE.cache_mb(end, config)))  # fmt: skip
     search = ["search", "--checkpoint", supernet_of("mos_mformer_language_small"), "--strategy", "random",
-              "--evaluations", 6, "--valid-sentences", 4, "--no-measure", "--finalists", 1, "--max-memory-mb", memory,
-              "--max-cache-mb", cache, *WORKLOAD]  # fmt: skip
+              "--set", "evaluations=6", "--valid-sentences", 4, "--no-measure", "--finalists", 1,
+              "--limit", f"memory_mb={memory}",
+              "--limit", f"cache_mb={cache}", *WORKLOAD]  # fmt: skip
     assert main([*map(str, search), "--out", str(tmp_path / "run")]) == 0
     table = capsys.readouterr().out
     assert "memory (MB)" in table and "cache (MB)" in table
@@ -44,9 +45,9 @@ def test_limits_are_kept_by_all_that_is_evaluated(
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (["--max-cache-mb", "0.000001"], "lowest values reached: cache_mb"),
-        (["--max-memory-mb", "1", "--workload", "beam=4"], "unknown setting of the workload of language networks"),
-        (["--max-cache-mb", "1", "--workload", "prompt_length=0"], "prompt_length is 0, expected at least 1"),
+        (["--limit", "cache_mb=0.000001"], "lowest values reached: cache_mb"),
+        (["--limit", "memory_mb=1", "--workload", "beam=4"], "unknown setting of the workload of language networks"),
+        (["--limit", "cache_mb=1", "--workload", "prompt_length=0"], "prompt_length is 0, expected at least 1"),
     ],
 )
 def test_wrong_limits_are_one_line(

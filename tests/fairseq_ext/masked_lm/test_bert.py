@@ -110,12 +110,15 @@ def test_search_under_limits_on_parameters_and_milliseconds(bert: Supernet, tmp_
     save_space(space, tmp_path / "space.yml")
     data, model = tmp_path / "l.jsonl", tmp_path / "l.json"
     timed = ["latency", "collect", "--space", tmp_path / "space.yml", "--out", data, "--samples", 16, "--repeats", 2]
-    assert main([*map(str, timed), "--vocab", "40", "--set", "length=6"]) == 0
+    assert main([*map(str, timed), "--workload", "vocab=40", "--workload", "length=6"]) == 0
     assert main(["latency", "fit", "--data", str(data), "--out", str(model), "--model", "linear"]) == 0
     kind = kind_of(space)
     most = (kind.params_m(space.smallest()) + kind.params_m(space.largest())) / 2
-    search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--evaluations", 4, "--finalists", 1]
-    for name, limit in (("params", ["--max-params-m", most]), ("ms", ["--limit-ms", 1000, "--latency-model", model])):
+    search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--set", "evaluations=4", "--finalists", 1]
+    for name, limit in (
+        ("params", ["--limit", f"params_m={most}"]),
+        ("ms", ["--limit", "latency_ms=1000", "--latency-model", model]),
+    ):
         assert main([*map(str, [*search, "--out", tmp_path / name, *limit])]) == 0
         (found,) = (tmp_path / name / "finalists").glob("*.json")
         architecture = type(space.largest()).load(found)

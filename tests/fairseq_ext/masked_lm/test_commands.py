@@ -27,15 +27,31 @@ def test_latency_search_and_extraction(
     trained: Callable[[str], Path], space_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     timed = ["latency", "collect", "--space", str(space_file), "--out", str(tmp_path / "l.jsonl"), "--samples", "16"]
-    assert main([*timed, "--repeats", "2", "--vocab", "40", "--batch", "2", "--set", "length=6"]) == 0
+    assert (
+        main([*timed, "--repeats", "2", "--workload", "vocab=40", "--workload", "batch=2", "--workload", "length=6"])
+        == 0
+    )
     told = capsys.readouterr()
     assert "16 architectures" in told.out + told.err
     fit = ["latency", "fit", "--data", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "l.json")]
     assert main([*fit, "--model", "linear"]) == 0
     search = ["search", "--checkpoint", str(trained("none")), "--out", str(tmp_path / "run"), "--strategy", "random"]
-    assert main([*search, "--evaluations", "4", "--limit-ms", "1000", "--latency-model", str(tmp_path / "l.json")]) == 0
+    assert (
+        main(
+            [
+                *search,
+                "--set",
+                "evaluations=4",
+                "--limit",
+                "latency_ms=1000",
+                "--latency-model",
+                str(tmp_path / "l.json"),
+            ]
+        )
+        == 0
+    )
     capsys.readouterr()
-    assert main([*search, "--out", str(tmp_path / "other"), "--max-cache-mb", "1"]) == 2
+    assert main([*search, "--out", str(tmp_path / "other"), "--limit", "cache_mb=1"]) == 2
     said = capsys.readouterr().err.strip()
     assert "masked_lm networks decode nothing and have no cache; limit their memory instead" in said
     assert "\n" not in said and not (tmp_path / "other").exists()

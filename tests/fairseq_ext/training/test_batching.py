@@ -144,7 +144,7 @@ def test_search_evaluates_on_every_sentence(trained, odd, tmp_path, monkeypatch)
 
     monkeypatch.setattr(TranslationSupernet, "validation", validation)
     command = ["search", "--checkpoint", trained("none"), "--data", odd, "--out", tmp_path / "run"]
-    command += ["--strategy", "random", "--evaluations", 2]
+    command += ["--strategy", "random", "--set", "evaluations=2"]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as err:
         assert main([str(word) for word in [*command, "--finalists", 1, "--no-measure"]]) == 0, err.getvalue()
     assert seen and all(numbers == list(range(SIZES["valid"])) for numbers in seen)

@@ -8,6 +8,8 @@ from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.supernet.host import vocabularies
 
+LENGTHS = ["--workload=source_length=4", "--workload=target_length=3"]
+
 
 @pytest.fixture
 def folder(corpus, tmp_path):
@@ -51,7 +53,13 @@ def test_damaged_dictionaries_and_other_folders(corpus, folder, tmp_path):
 def test_latency_is_measured_with_them(folder, tmp_path, capsys):
     out = tmp_path / "lat.jsonl"
     command = ["latency", "collect", "--space", "hat_small", "--data", folder, "--out", out, "--samples", 2]
-    short = ["--source-length=4", "--target-length=3", "--beam=2", "--repeats=1", "--warmup=0"]
+    short = [
+        "--workload=source_length=4",
+        "--workload=target_length=3",
+        "--workload=beam=2",
+        "--repeats=1",
+        "--warmup=0",
+    ]
     assert main([str(word) for word in [*command, *short]]) == 0, capsys.readouterr().err
     workload = json.loads(out.read_text().splitlines()[0])["settings"]["workload"]
     assert (workload["source_vocab"], workload["target_vocab"]) == vocabularies(folder)
@@ -59,7 +67,15 @@ def test_latency_is_measured_with_them(folder, tmp_path, capsys):
 
 def test_a_supernet_gives_the_space_and_the_vocabularies(trained, corpus, tmp_path, capsys):
     out, checkpoint = tmp_path / "lat.jsonl", trained("none")
-    short = ["--out", str(out), "--samples=2", "--source-length=4", "--target-length=3", "--repeats=1", "--warmup=0"]
+    short = [
+        "--out",
+        str(out),
+        "--samples=2",
+        "--workload=source_length=4",
+        "--workload=target_length=3",
+        "--repeats=1",
+        "--warmup=0",
+    ]
     assert main(["latency", "collect", "--checkpoint", str(checkpoint), *short]) == 0, capsys.readouterr().err
     header = json.loads(out.read_text().splitlines()[0])
     workload = header["settings"]["workload"]

@@ -66,8 +66,17 @@ def test_linear_attention_and_images_are_predicted_too(model: Path, name: str) -
 
 def test_from_predictions_to_a_fast_model(model: Path, tmp_path: Path, capsys: Any) -> None:
     rows, fast = tmp_path / "p.jsonl", tmp_path / "fast.json"
-    collect = ["latency", "collect", "--space", "hat_small", "--out", str(rows), "--vocab", "40"]
-    collect += ["--source-length", "6", "--target-length", "8", "--beam", "2", "--predicted-by", str(model)]
+    collect = ["latency", "collect", "--space", "hat_small", "--out", str(rows), "--workload", "vocab=40"]
+    collect += [
+        "--workload",
+        "source_length=6",
+        "--workload",
+        "target_length=8",
+        "--workload",
+        "beam=2",
+        "--predicted-by",
+        str(model),
+    ]
     assert main([*collect, "--samples", "3"]) == 0
     assert "on toy, 1 thread(s), predicted and not measured" in capsys.readouterr().out
     assert main([*collect, "--samples", "14"]) == 0, "it goes on"

@@ -54,7 +54,7 @@ def test_search_spaces_that_are_none(entry: Any, message: str) -> None:
 
 def test_search_spaces_of_another_space() -> None:
     other = {**FILE, "encoder.embed_dim": {"_type": "choice", "_value": [7]}}
-    with pytest.raises(SpaceError, match="nas-ext space export hat_small --format nni"):
+    with pytest.raises(SpaceError, match="nas-ext lab space export hat_small --format nni"):
         Manager(evolution(), other)
     with pytest.raises(SpaceError, match="'lr'"):
         Manager(evolution(), {**FILE, "lr": {"_type": "choice", "_value": [1]}})

@@ -34,7 +34,7 @@ def train(data: Path, out: Path, *more: str) -> Path:
         "--epochs",
         "4",
     ]
-    assert main(["predictor", "train", *tiny, *given]) == 0
+    assert main(["lab", "predictor", "train", *tiny, *given]) == 0
     return out
 
 

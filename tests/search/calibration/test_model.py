@@ -131,7 +131,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     file.write_bytes(bytes(content))
     with pytest.raises(DataError):
         load_calibration(file)
-    with pytest.raises(DataError, match="'nas-ext calibrate' makes a calibration"):
+    with pytest.raises(DataError, match="'nas-ext lab calibrate' makes a calibration"):
         load_calibration(tmp_path / "nothing.safetensors")
 
 

@@ -22,7 +22,17 @@ from tests.search.small import evaluate, on_devices, one_limit, same_files
 from tests.search.toy_host import HOST, make_visible
 from tests.toys import ROOT
 
-COMMAND = ["--iterations", "2", "--parents", "4", "--mutations", "5", "--crossovers", "3", "--no-measure"]
+COMMAND = [
+    "--set",
+    "iterations=2",
+    "--set",
+    "parents=4",
+    "--set",
+    "mutations=5",
+    "--set",
+    "crossovers=3",
+    "--no-measure",
+]
 
 
 @pytest.fixture
@@ -111,7 +121,7 @@ def test_a_supernet_that_does_not_open_is_one_line(tmp_path: Path, checkpoint: C
 def test_the_command(tmp_path: Path, checkpoint: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     path = checkpoint(fail=True)
     for name, device in (("one", "cpu"), ("two", "cpu,cpu")):
-        options = ["--checkpoint", str(path), "--out", str(tmp_path / name), "--max-params-m", "20", *COMMAND]
+        options = ["--checkpoint", str(path), "--out", str(tmp_path / name), "--limit", "params_m=20", *COMMAND]
         assert main(["search", *options, "--device", device]) == 0
     for file in ("journal.jsonl", "state.json", "pareto.csv", "finalists.json"):
         assert (tmp_path / "two" / file).read_bytes() == (tmp_path / "one" / file).read_bytes(), file

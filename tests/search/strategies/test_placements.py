@@ -131,7 +131,7 @@ def test_the_command_compares_with_placements(
     toy = ToySupernet(space(), score, {"kind": "language", "vocab": 20})
     monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: toy)
     (tmp_path / "net.pt").write_bytes(b"weights")
-    command = ["search", "--checkpoint", str(tmp_path / "net.pt"), "--strategy", "random", "--evaluations", "5"]
+    command = ["search", "--checkpoint", str(tmp_path / "net.pt"), "--strategy", "random", "--set", "evaluations=5"]
     assert main([*command, "--out", str(tmp_path / "run"), "--placements"]) == 0, capsys.readouterr().err
     config = (tmp_path / "run" / "config.yaml").read_text()
     assert "linear in every second layer" in config

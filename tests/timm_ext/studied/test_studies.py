@@ -27,8 +27,8 @@ def run(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_routing_and_conflict_of_one_checkpoint(run: Path, tmp_path: Path) -> None:
     given = ["--checkpoint", str(run / "last.pt"), "--out", str(tmp_path)]
-    assert main(["study", "routing", *given, "--random", "1"]) == 0
-    assert main(["study", "conflict", *given, "--against", "sandwich", "--batches", "1"]) == 0
+    assert main(["lab", "study", "routing", *given, "--set", "random=1"]) == 0
+    assert main(["lab", "study", "conflict", *given, "--set", "against=sandwich", "--set", "batches=1"]) == 0
     routing, conflict = (read_json(tmp_path / f"{name}.json") for name in ("routing", "conflict"))
     assert len(routing["rows"]) == 6 and all(row["distance"] > 0 for row in routing["rows"])
     assert all(0 < row["cosine"] <= 1 for row in conflict["rows"] if row["architecture"] == "largest")
@@ -64,14 +64,24 @@ def test_gradients_are_of_images_in_random_order(run: Path) -> None:
 def test_gap_trains_standalone_networks_by_timm_ext(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["study", "gap", "--checkpoint", str(run / "last.pt"), "--out", str(tmp_path), "--architectures", "3"]
-    assert main([*given, "--train", "epochs=1", "--train", "lr=0.001"]) == 0
+    given = [
+        "lab",
+        "study",
+        "gap",
+        "--checkpoint",
+        str(run / "last.pt"),
+        "--out",
+        str(tmp_path),
+        "--set",
+        "architectures=3",
+    ]
+    assert main([*given, "--set", "train.epochs=1", "--set", "train.lr=0.001"]) == 0
     found = read_json(tmp_path / "gap.json")
     assert len(found["rows"]) == 3
     folder = next((tmp_path / "standalone").iterdir())
     settings = read_json(folder / "settings.json")
     assert (settings["epochs"], settings["lr"], settings["mos"]) == (1, 0.001, "")
-    assert main([*given, "--metric", "bleu"]) == 2
+    assert main([*given, "--set", "metric=bleu"]) == 2
     assert "no metric 'bleu'" in capsys.readouterr().err
 
 
@@ -79,8 +89,13 @@ def test_subnets_are_trained_further_under_one_schedule(run: Path, tmp_path: Pat
     standalone = tmp_path / "standalone.jsonl"
     record = {"architecture": SPACE.smallest().to_dict(), "metrics": {"top1": 100.5}, "updates": 16}
     append_jsonl(standalone, record)  # more than it can reach
-    given = ["--checkpoint", str(run / "last.pt"), "--out", str(tmp_path), "--standalone", str(standalone)]
-    assert main(["study", "close-gap", *given, "--metric", "top1", "--every", "2", "--most-updates", "4"]) == 0
+    given = ["--checkpoint", str(run / "last.pt"), "--out", str(tmp_path), "--set", f"standalone={standalone}"]
+    assert (
+        main(
+            ["lab", "study", "close-gap", *given, "--set", "metric=top1", "--set", "every=2", "--set", "most_updates=4"]
+        )
+        == 0
+    )
     found = read_json(tmp_path / "close-gap.json")
     assert list(found["curves"]["last"]["1"]) == ["0", "2", "4"] and found["rows"][0]["updates"] is None
     assert found["summary"][0]["saved"] == pytest.approx(1 - 4 / 16)
@@ -104,25 +119,41 @@ def test_trained_supernets_are_evaluated_on_the_very_images(run: Path) -> None:
 
 
 def test_routers_of_other_depth(run: Path, tmp_path: Path) -> None:
-    given = ["study", "router", "--checkpoint", str(run / "last.pt"), "--out", str(tmp_path), "--random", "1"]
-    assert main([*given, "--layers", "1", "--train", "updates=1"]) == 0
+    given = [
+        "lab",
+        "study",
+        "router",
+        "--checkpoint",
+        str(run / "last.pt"),
+        "--out",
+        str(tmp_path),
+        "--set",
+        "random=1",
+    ]
+    assert main([*given, "--set", "layers=1", "--set", "train.updates=1"]) == 0
     one, two = read_json(tmp_path / "router.json")["summary"]
     assert (one["router_layers"], one["trained"], two["router_layers"]) == (1, "here", 2)
     assert one["parameters_m"] < two["parameters_m"]
 
 
 def test_settings_that_there_are_not(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["study", "gap", "--checkpoint", str(run / "last.pt"), "--train"]
-    assert main([*given, "epoch=3", "--out", str(tmp_path / "a")]) == 2
+    given = ["lab", "study", "gap", "--checkpoint", str(run / "last.pt"), "--set"]
+    assert main([*given, "train.epoch=3", "--out", str(tmp_path / "a")]) == 2
     assert "Did you mean 'epochs'" in capsys.readouterr().err
-    assert main([*given, "output=3", "--out", str(tmp_path / "b")]) == 2
+    assert main([*given, "train.output=3", "--out", str(tmp_path / "b")]) == 2
     assert "is set by the study" in capsys.readouterr().err
 
 
 def test_overhead_and_stability(run: Path, tmp_path: Path) -> None:
     given = ["--checkpoint", str(run / "last.pt"), "--out", str(tmp_path)]
-    assert main(["study", "overhead", *given, "--random", "0", "--repeats", "1", "--warmup", "0"]) == 0
+    assert (
+        main(["lab", "study", "overhead", *given, "--set", "random=0", "--set", "repeats=1", "--set", "warmup=0"]) == 0
+    )
     assert read_json(tmp_path / "overhead.json")["summary"][0]["memory_mb_more"] > 0
-    small = [part for name in ("population=4", "parents=2", "mutations=1", "crossovers=1") for part in ("--set", name)]
-    assert main(["study", "stability", *given, "--seeds", "2", "--set", "iterations=1", *small]) == 0
+    small = [
+        part
+        for name in ("population=4", "parents=2", "mutations=1", "crossovers=1")
+        for part in ("--set", f"set.{name}")
+    ]
+    assert main(["lab", "study", "stability", *given, "--set", "seeds=2", "--set", "set.iterations=1", *small]) == 0
     assert len(read_json(tmp_path / "stability.json")["rows"]) == 2

@@ -10,7 +10,7 @@ from nas_core.graph import nasbench201_string
 from nas_core.predictor import ACCURACY_MODELS, kendall_tau, reader_for
 
 CELLS = "cells.jsonl"  # {"architecture": "|nor_conv_3x3~0|+|..", "target": 0.91} in each line: your trained networks
-READER = "nasbench201"  # of 'nas-ext predictor train --help': what the architectures are written in
+READER = "nasbench201"  # of 'nas-ext lab predictor train --help': what the architectures are written in
 MODEL = os.environ.get("MODEL", "statistics")  # nn-former: many minutes, better from hundreds of networks on
 SETTINGS = {"recipe": "best"} if MODEL == "nn-former" else {}  # the recipe whose predictions have a spread
 CANDIDATES = int(os.environ.get("CANDIDATES", "300"))  # untrained cells that are ranked

@@ -1,4 +1,4 @@
-"""``nas-ext search --storage``: one search of many machines, through what an adapter offers."""
+"""One search of many machines, through what an adapter offers."""
 
 from __future__ import annotations
 
@@ -31,23 +31,22 @@ class Shared(Protocol):
         ...
 
 
-def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> bool:
-    """Whether evaluations are shared through a storage.
+def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> None:
+    """Check the settings of evaluations that are shared through a storage.
 
     Raises:
         ConfigError: one of the two options is missing, or another one says to evaluate elsewhere.
     """
     if storage is None and study is None:
-        return False
+        return
     if storage is None or study is None:
-        given, missing = ("--study", "--storage") if storage is None else ("--storage", "--study")
+        given, missing = ("study", "storage") if storage is None else ("storage", "study")
         raise ConfigError(f"{given} needs {missing}; a search of several machines is known by both")
     if executor != "local" or "," in device:
         raise ConfigError(
-            f"--storage is instead of {'--executor ' + executor if executor != 'local' else 'several devices'}; start"
-            " the same command once for each job or device, each with an --out of its own"
+            f"storage is instead of {'executor ' + executor if executor != 'local' else 'several devices'}; start the"
+            " same command once for each job or device, each with an out folder of its own"
         )
-    return True
 
 
 def shared_evaluations(
@@ -59,7 +58,7 @@ def shared_evaluations(
     settings: Mapping[str, Any],
     stale_s: float,
 ) -> Shared:
-    """What hands out evaluations to all processes of a study, and collects their results.
+    """Return what hands out evaluations to all processes of a study, and collects their results.
 
     Of the data's path among the settings only the last folder's name has to be the same: machines mount a corpus where
     they like.
@@ -74,9 +73,9 @@ def shared_evaluations(
     except MissingHostError:
         raise
     except Exception as error:
-        raise MissingHostError(f"--storage: the adapter does not import: {first_line(error)}") from None
+        raise MissingHostError(f"storage: the adapter does not import: {first_line(error)}") from None
     if make is None:
-        raise MissingHostError(f"--storage needs the adapter for Optuna: run {install_line(NAME)}")
+        raise MissingHostError(f"storage needs the adapter for Optuna: run {install_line(NAME)}")
     data = settings.get("data")
     same = {**settings, **({"data": Path(data).name} if data else {})}
     return make(storage, study, space, evaluate, metrics, same, stale_s=stale_s)

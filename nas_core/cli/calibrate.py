@@ -1,4 +1,4 @@
-"""``nas-ext calibrate``: from a supernet and a few trained networks to an estimate of standalone quality."""
+"""``nas-ext lab calibrate``: from a supernet and a few trained networks to an estimate of standalone quality."""
 
 from __future__ import annotations
 

@@ -1,0 +1,87 @@
+"""``nas-ext search``: from a supernet and a latency model to the architectures worth having."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nas_core.cli.interruption import interruption_told
+from nas_core.cli.options import parameters_of, settings_help, with_options
+from nas_core.errors import ConfigError
+from nas_core.files import read_yaml
+from nas_core.jobs import JobsConfig
+from nas_core.options import config_from, read_texts
+from nas_core.search.checkpoint import SearchSettings, search_checkpoint
+from nas_core.search.metrics import metric_named
+from nas_core.search.registry import STRATEGIES
+
+if TYPE_CHECKING:
+    from nas_core.search import SearchResult
+
+__all__ = ["make_command"]
+
+
+def _search(
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file of these options by name; those that are typed go before it.")
+    ] = None,
+    *,
+    options: Mapping[str, Any],
+) -> None:
+    settings = _settings(config, options)
+    with interruption_told(settings.out):
+        result = search_checkpoint(settings, log=lambda line: typer.echo(line, err=True))
+    _report(settings, result)
+
+
+def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
+    """Return the settings of the file with those that were typed, of groups each by itself."""
+    given = read_yaml(config) if config else {}
+    if not isinstance(given, dict):
+        raise ConfigError(f"{config} holds {type(given).__name__}; expected options by name, such as strategy: random")
+    for name, value in read_texts(SearchSettings, typed).items():
+        both = isinstance(value, dict) and isinstance(given.get(name), dict)
+        given[name] = {**given[name], **value} if both else value
+    return config_from(SearchSettings, given, "option")
+
+
+def _report(settings: SearchSettings, result: SearchResult) -> None:
+    from nas_core.report import read_run
+    from nas_core.report.run import finalists_text
+    from nas_core.report.tables import Column, Table
+
+    typer.echo(finalists_text(read_run(settings.out)))
+    if result.to_train:
+        columns = [Column("key", "train next"), *(Column(name, *_shown(name)) for name in list(result.to_train[0])[1:])]
+        typer.echo(f"{Table(columns, result.to_train).text()}\nto train next, with results to be filled in:"
+                   f" {settings.out / 'train_next.jsonl'}")  # fmt: skip
+    elif settings.calibration:
+        typer.echo("to train next: none, all evaluated networks are trained")
+    everything = result.evaluations + result.saved
+    typer.echo(
+        f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
+        f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front:"
+        f" {settings.out}"
+    )
+
+
+def _shown(name: str) -> tuple[str, str]:
+    """Return title and format of a column of networks to train next."""
+    if name.startswith("calibrated_"):
+        estimate = name.removeprefix("calibrated_")
+        return ("give or take", ".2g") if name.endswith("_spread") else (f"estimated {estimate}", ".4g")
+    return metric_named(name).title, metric_named(name).spec
+
+
+def make_command() -> Callable[..., None]:
+    """Return the command, whose help has the settings of all strategies there are now."""
+    doc = "Search architectures under hard limits; the same command again continues an interrupted search."
+    listed = [
+        settings_help(f"Strategy {name}, {strategy.purpose}; --set NAME=VALUE", strategy.config_class)
+        for name, strategy in STRATEGIES.items()
+    ]
+    jobs = settings_help("Jobs of submitit; --job NAME=VALUE, such as slurm.constraint=a100", JobsConfig)
+    return with_options(_search, {"options": parameters_of(SearchSettings)}, "\n\n".join([doc, *listed, jobs]))

@@ -1,0 +1,419 @@
+"""A search in a trained supernet: the service behind ``nas-ext search`` and other programs."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nas_core.checks import Range, check_fields, checked_value
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.jobs import EXECUTORS, Failure, jobs_config
+from nas_core.options import read_texts
+from nas_core.precision import PRECISIONS
+from nas_core.search.calibration.searched import calibrated_metrics, objective_of
+from nas_core.search.finalists import save_finalists
+from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
+from nas_core.search.registry import STRATEGIES, config_of, how_many
+from nas_core.search.run import search
+from nas_core.search.shared import check_shared, shared_evaluations
+from nas_core.search.within import goals, measure_finalists
+from nas_core.space import Architecture
+
+if TYPE_CHECKING:
+    from nas_core.latency import GeneLatencyModel
+    from nas_core.search.calibration import Calibration
+    from nas_core.search.constraints import Constraint
+    from nas_core.search.engine import EvaluateMany, SearchResult
+    from nas_core.search.strategies.base import Strategy
+    from nas_core.supernet.host import Supernet
+
+__all__ = ["LIMITS", "CheckpointEvaluation", "SearchSettings", "search_checkpoint"]
+
+_log = logging.getLogger(__name__)
+
+LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
+"""What is limited. Several latencies are several searches, all others hold for each of them."""
+_LATENCY = LIMITS[:2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """Settings of :func:`search_checkpoint`, which are the options of ``nas-ext search``.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a value out of range, or settings that contradict each other.
+    """
+
+    checkpoint: Path
+    """Checkpoint of a trained supernet."""
+    out: Path
+    """Run folder; a search that was interrupted there is continued."""
+    latency_model: Path | None = None
+    """A model of 'nas-ext latency fit'."""
+    limit: Mapping[str, Any] = field(default_factory=dict)
+    """Largest value allowed, by name: latency_ms, latency_share (of the largest network's latency, such as 0.5),
+    params_m (millions), flops_g (billions), memory_mb (weights and activations) and cache_mb (of decoding, both in
+    10^6 bytes); repeatable; several latencies are several searches."""
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    """What memory and cache are counted at, as source_length, target_length, beam, batch; repeatable; default: as the
+    latency model was measured."""
+    data: Path | None = None
+    """Data folder; default: the one the supernet was trained on."""
+    valid_subset: str = "valid"
+    """Split whose loss is minimised."""
+    valid_sentences: int | None = None
+    """Use only so many of its sentences."""
+    strategy: str = "evolution"
+    """What searches, by a name of the list above."""
+    set: Mapping[str, Any] = field(default_factory=dict)
+    """A setting of the strategy, by a name of the lists above; repeatable."""
+    seed: int = 0
+    """Seed of the search."""
+    finalists: int = 8
+    """Architectures to pick at the end."""
+    placements: bool = False
+    """Compare with placements of attention that need no search: every second layer, the first, the last."""
+    calibration: Path | None = None
+    """A file of 'nas-ext lab calibrate', whose estimate is searched by."""
+    further_supernet: tuple[Path, ...] = ()
+    """Of a calibration with several, all but the first; repeatable."""
+    train_next: int = 4
+    """Networks to train next that a calibration names."""
+    measure: bool = True
+    """Measure the finalists' latency on this machine."""
+    device: str = "cpu"
+    """Where subnets are evaluated: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each."""
+    precision: str = field(default=PRECISIONS[0], metadata={"choices": PRECISIONS})
+    """Numbers they are evaluated with."""
+    executor: str = field(default=EXECUTORS[0], metadata={"choices": EXECUTORS})
+    """local: in this process; submitit: in jobs, each of which opens the model anew."""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    """A setting of submitit's jobs, by a name of the list above; repeatable."""
+    storage: str | None = None
+    """Share the search with everybody who gives the same command: URL of a storage of Optuna, such as
+    sqlite:///search.db or postgresql://user@host/name, or a journal file."""
+    study: str | None = None
+    """Name of the search in the storage."""
+    lost_after_s: float = 120.0
+    """With a storage: a worker without a sign of life for so long is lost."""
+
+    def __post_init__(self) -> None:
+        one = Range(1)
+        check_fields(self, ranges={"seed": Range(0), "finalists": one, "train_next": one, "lost_after_s": one})
+        if self.valid_sentences is not None:
+            checked_value(self.valid_sentences, int, "valid_sentences", one)
+        object.__setattr__(self, "limit", {name: _limit(name, value) for name, value in self.limit.items()})
+        if (latency := next(filter(self.limit.__contains__, _LATENCY), None)) and self.latency_model is None:
+            raise ConfigError(f"limit {latency} needs a latency model; 'nas-ext latency collect' and 'fit' make one")
+        if self.further_supernet and not self.calibration:
+            raise ConfigError("further_supernet is of a calibration; give a file of 'nas-ext lab calibrate'")
+        if self.valid_subset.startswith("test"):
+            raise ConfigError(f"valid_subset {self.valid_subset}: nothing is left to test with after that; give valid")
+        if self.workload and not any(name in self.limit for name in MEMORY):
+            raise ConfigError(f"workload says at what {' and '.join(MEMORY)} are counted; limit one of them")
+        check_shared(self.storage, self.study, self.executor, self.device)
+
+    @property
+    def evaluated_on(self) -> dict[str, Any]:
+        """On what subnets are evaluated, as :func:`nas_core.supernet.open_supernet` takes it."""
+        from nas_core.search.calibration import evaluation_settings
+
+        return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
+
+
+def _limit(name: str, value: Any) -> tuple[float, ...]:
+    """Return the limits of one metric as numbers.
+
+    Raises:
+        ConfigError, UnknownChoiceError: no such metric, no numbers above 0, or several for all searches.
+    """
+    if name not in LIMITS:
+        raise unknown_choice("limit", name, LIMITS)
+    several = value if isinstance(value, list | tuple) else [value]
+    if len(several) != 1 and name not in _LATENCY:
+        raise ConfigError(f"limit {name} is {list(several)}; expected one number, which holds for all searches")
+    allowed = Range(0, 1 if name == "latency_share" else math.inf, (0,))
+    return tuple(_number(one, f"limit {name}", allowed) for one in several)
+
+
+def _number(value: Any, what: str, allowed: Range) -> float:
+    try:
+        number: Any = float(value) if isinstance(value, str) else value
+    except ValueError:
+        number = value
+    return float(checked_value(number, float, what, allowed))
+
+
+class CheckpointEvaluation:
+    """Metrics of a supernet's architectures: evaluated, computed on paper, predicted, and estimated by a calibration.
+
+    Args:
+        latency: a latency model of the supernet's space.
+        calibration: adds its estimate.
+        further: other supernets that the calibration reads.
+    """
+
+    def __init__(
+        self,
+        supernet: Supernet,
+        latency: GeneLatencyModel | None = None,
+        calibration: Calibration | None = None,
+        further: Sequence[Supernet] = (),
+    ) -> None:
+        self.supernet, self.latency, self.calibration, self.further = supernet, latency, calibration, further
+        self.costs = costs_on_paper(supernet.space)
+
+    def __call__(
+        self, architecture: Architecture, report: Callable[[float, Mapping[str, float]], None] | None = None
+    ) -> dict[str, float]:
+        """Return all metrics of an architecture; ``report`` takes those of a share of the data."""
+        found = self.supernet.evaluate(architecture, *([report] if report else []))
+        return self.calibrated(architecture, {**self.on_paper(architecture), **found})
+
+    def on_paper(self, architecture: Architecture) -> dict[str, float]:
+        """Return what needs no evaluation."""
+        metrics = {name: cost(architecture) for name, cost in self.costs.items()}
+        if self.latency is not None:
+            metrics["latency_ms"] = float(self.latency.predict(architecture)[0])
+        return metrics
+
+    def calibrated(self, architecture: Architecture, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the metrics with the calibration's estimate."""
+        if self.calibration is None:
+            return dict(metrics)
+        others = [supernet.evaluate(architecture) for supernet in self.further]
+        return {**metrics, **calibrated_metrics(self.calibration, architecture, [metrics, *others])}
+
+    def calibrated_many(self, evaluate_many: EvaluateMany) -> EvaluateMany:
+        """Return ``evaluate_many`` with the calibration's estimates."""
+
+        def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
+            for architecture, outcome in zip(architectures, evaluate_many(architectures), strict=True):
+                yield outcome if isinstance(outcome, Failure) else self.calibrated(architecture, outcome)
+
+        return many
+
+
+def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _log.info) -> SearchResult:
+    """Search a trained supernet, measure the finalists and choose networks to train next, as the settings say.
+
+    The run folder is that of :func:`nas_core.search.search`; the same settings continue an interrupted search.
+
+    Args:
+        log: takes lines for people: what will be evaluated, and what shares of a latency come to.
+
+    Raises:
+        NasExtError: what is given does not fit together, nothing is within the limits, or evaluations keep failing.
+    """
+    return _CheckpointSearch(settings, log).run()
+
+
+class _CheckpointSearch:
+    """One call of :func:`search_checkpoint`."""
+
+    def __init__(self, settings: SearchSettings, log: Callable[[str], None]) -> None:
+        from nas_core.device import usable_devices
+        from nas_core.files import file_digest
+        from nas_core.latency import load_latency_model
+        from nas_core.precision import check_precision
+        from nas_core.supernet.host import open_supernet
+
+        self.settings, self.log = settings, log
+        self.jobs = jobs_config(settings.executor, settings.device, settings.job)
+        self.devices = [settings.device] if self.jobs else usable_devices(settings.device)
+        self.here = self.jobs is None and len(self.devices) == 1
+        if self.here:  # elsewhere it is asked of the device itself
+            check_precision(settings.precision, settings.device)
+        kind = STRATEGIES.get(settings.strategy)
+        self.config = config_of(settings.strategy, read_texts(kind.config_class, settings.set))
+        model = settings.latency_model
+        self.compared: dict[str, Any] = {
+            "checkpoint_sha256": file_digest(settings.checkpoint),
+            "latency_model_sha256": file_digest(model) if model else None,
+            **settings.evaluated_on,
+            "precision": settings.precision,
+            **({"calibration_sha256": file_digest(settings.calibration)} if settings.calibration else {}),
+        }
+        self.opened = settings.evaluated_on | (
+            {} if settings.precision == "fp32" else {"precision": settings.precision}
+        )
+        # Where others evaluate, this process only looks up the space; its machine may have no such device.
+        options = {**self.opened, "device": settings.device} if self.here else settings.evaluated_on | {"device": "cpu"}
+        supernet = open_supernet(settings.checkpoint, **options)
+        calibration, further = self._calibration(supernet, options) if settings.calibration else (None, [])
+        latency = load_latency_model(model, "genes", supernet.space) if model else None
+        self.evaluation = CheckpointEvaluation(supernet, latency, calibration, further)
+        self.space = supernet.space
+        self.limits, self.strategies = self._strategies()
+        self.objectives = self._objectives()
+
+    def run(self) -> SearchResult:
+        from nas_core.search.placements import placements
+        from nas_core.search.remeasure import remeasure
+
+        settings, evaluation = self.settings, self.evaluation
+        for strategy in self.strategies.values():
+            strategy.start()  # an impossible limit is said first
+        elsewhere, context = self._elsewhere()
+        self.log(f"{how_many(list(self.strategies.values()))}; how long it takes is said after the first ones")
+        if (model := evaluation.latency) is not None:
+            self.log(f"latencies are predicted for {model.machine}")
+        many = elsewhere and (evaluation.calibrated_many(elsewhere) if not settings.storage else elsewhere)
+        with context:
+            result = search(
+                self.strategies,
+                None if elsewhere else evaluation,
+                settings.out,
+                evaluate_many=many,
+                together=elsewhere.together if elsewhere else 1,
+                at_once=getattr(elsewhere, "at_once", None),
+                objectives=self.objectives,
+                finalists=settings.finalists,
+                given=placements(self.space) if settings.placements else {},
+                settings=self.compared,
+                notes=self._notes(),
+            )
+        if model is not None and settings.measure:
+            task = evaluation.supernet.task
+            found = measure_finalists(result, goals(self.strategies), lambda some: remeasure(some, model, task))
+            save_finalists(settings.out, found)
+        return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
+
+    def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
+        """Return the calibration, if it belongs to the supernets and their data, and the further supernets.
+
+        Raises:
+            DataError: the file is no calibration. ConfigError: it was made with other supernets or data, or several
+                supernets are to be evaluated elsewhere.
+        """
+        from nas_core.search.calibration import load_calibration, require_made_with
+        from nas_core.supernet.host import open_supernet
+
+        path, further = self.settings.calibration, self.settings.further_supernet
+        assert path is not None
+        calibration = load_calibration(path, supernet.space)
+        require_made_with(calibration, path, [self.settings.checkpoint, *further], options)
+        if further and not self.here:
+            raise ConfigError("several supernets are evaluated in one process; leave out executor and further devices")
+        return calibration, [open_supernet(each, **options) for each in further]
+
+    def _strategies(self) -> tuple[list[Constraint], dict[str, Strategy]]:
+        """Return the limits of all searches, and a strategy for each limit of latency."""
+        settings, model = self.settings, self.evaluation.latency
+        workload = self._workload()
+        self.compared |= {"workload": workload} if workload else {}
+        limits = {name: settings.limit.get(name, (None,))[0] for name in LIMITS[2:]}
+        for_all = cost_limits(self.space, limits, workload=workload)
+        latencies = [latency_limit(model, ms) for ms in self._limits_ms(model)] if model else []
+        calibration = self.evaluation.calibration
+        quality = objective_of(calibration) if calibration else "loss"
+        kind, objectives = STRATEGIES.get(settings.strategy), [quality, *(["latency_ms"] if model else self.costs)]
+        if kind.weighs_several and len(objectives) < 2:
+            raise ConfigError(
+                f"strategy {settings.strategy} has nothing to weigh against {quality}: costs on paper are not defined"
+                f" for space {self.space.name!r}; give a latency model"
+            )
+        strategies: dict[str, Strategy] = {}
+        for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
+            name = " ".join(constraint.label for constraint in constraints) or "unlimited"
+            strategies[name] = kind.made(
+                self.space, constraints, self.config, objectives=objectives, seed=settings.seed
+            )
+        return for_all, strategies
+
+    @property
+    def costs(self) -> list[str]:
+        return list(self.evaluation.costs)
+
+    def _objectives(self) -> list[str]:
+        """Return what the Pareto archive weighs."""
+        last = list(self.strategies.values())[-1]
+        latency = ["latency_ms"] if self.evaluation.latency else []
+        weighed = [*last.objectives, *latency, *(constraint.name for constraint in self.limits)]
+        return list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *self.costs]))
+
+    def _limits_ms(self, model: GeneLatencyModel) -> list[float]:
+        """Return all limits in ms. The largest network is within a share of 1."""
+        limit = self.settings.limit
+        found = list(limit.get("latency_ms", ()))
+        for share in limit.get("latency_share", ()):
+            whole = float(model.predict([self.space.largest()])[0])
+            found.append(math.ceil(share * whole * 1e4) / 1e4)
+            self.log(f"limit latency_share={share:g}: {found[-1]:.4g} ms, of {whole:.4g} for the largest network")
+        return list(dict.fromkeys(found))
+
+    def _workload(self) -> dict[str, Any] | None:
+        """Return the workload at which memory is counted: what the supernet is for, such as the sizes of its
+        vocabularies, else as the latency model was measured, but for what is given."""
+        from nas_core.models.kind import kind_of, workload_of
+
+        if not any(name in self.settings.limit for name in MEMORY):
+            return None
+        kind, model = kind_of(self.space), self.evaluation.latency
+        measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
+        known = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
+        workload = {**known, **read_texts(kind.workload_config, self.settings.workload)}
+        kind.config(workload)
+        return workload
+
+    def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
+        """Return what evaluates outside this process, None where nothing does, and what ends it."""
+        from nas_core.search.device_executor import DeviceExecutor
+        from nas_core.search.executor import SubmititExecutor
+
+        settings, on_paper = self.settings, self.evaluation.on_paper
+        if self.jobs:
+            options = {**self.opened, "device": settings.device}
+            jobs = SubmititExecutor(settings.checkpoint, options, self.jobs, settings.out / "jobs", on_paper)
+            return jobs, nullcontext()
+        if not self.here:
+            devices = DeviceExecutor(settings.checkpoint, settings.device, self.opened, on_paper)
+            return devices, devices
+        if not (settings.storage and settings.study):
+            return None, nullcontext()
+
+        def evaluate(architecture: Architecture) -> dict[str, float]:
+            row = self.space.rows([architecture])
+            limited = {limit.name: float(limit.values(row)[0]) for limit in self.limits}
+            return {**limited, **self.evaluation(architecture)}
+
+        names = settings.storage, settings.study
+        shared = shared_evaluations(*names, self.space, evaluate, self.objectives, self.compared, settings.lost_after_s)
+        return shared, nullcontext()
+
+    def _notes(self) -> dict[str, Any]:
+        """Return what ``config.yaml`` says for its readers."""
+        from nas_core.files import real_path
+        from nas_core.latency.machine import describe_machine
+
+        settings = self.settings
+        cuda = self.here and self.devices[0].startswith("cuda")  # to ask several would take memory of each
+        name = {"device_name": str(describe_machine(self.devices[0], 1)["device_name"])} if cuda else {}
+        return {
+            "checkpoint": str(real_path(settings.checkpoint)),
+            "latency_model": str(real_path(settings.latency_model)) if settings.latency_model else None,
+            "device": settings.device,
+            **name,
+            "units": dict(self.evaluation.supernet.units),
+        }
+
+    def _to_train(self, result: SearchResult) -> list[dict[str, Any]]:
+        from nas_core.search.calibration.following import write_next
+
+        assert self.evaluation.calibration is not None
+        on_paper = self.evaluation.on_paper
+        paid = on_paper(self.space.smallest())
+        cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)
+        some = list(result.evaluated)  # of which those that a person gave may be outside all limits
+        within = np.any([each.proposals.feasible(self.space.rows(some)) for each in self.strategies.values()], axis=0)
+        evaluated = {one: result.evaluated[one] for one, good in zip(some, within, strict=True) if good}
+        return write_next(
+            self.settings.out, self.evaluation.calibration, evaluated, cost, on_paper, self.settings.train_next
+        )
