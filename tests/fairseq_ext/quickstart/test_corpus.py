@@ -40,7 +40,7 @@ def test_articles_and_adjectives_agree_with_the_noun(pairs: Pairs) -> None:
                 if ending := ENDINGS.get((article, gender)) if adjective else None:
                     assert adjective.endswith(ending), german
                 checked.add((article, noun))
-    assert len(checked) > 25
+    assert len(checked) > 15
 
 
 def test_verbs_end_subordinate_clauses_and_are_second_in_main_clauses(pairs: Pairs) -> None:
