@@ -1,8 +1,8 @@
 """What benchmarks at a small size need and a clone has not: a translation corpus and a trained subnet.
 
-``python -m benchmarks.brief.prepared DIR`` draws short sentences from the templates of the quickstart, preprocesses them
-into ``DIR/bin``, trains a small supernet for some updates, enough that most translations end, and extracts its largest
-network into ``DIR/subnets/largest.pt``. What is done is not done again.
+``python -m benchmarks.brief.prepared DIR`` draws short sentences from the templates of the quickstart, preprocesses
+them into ``DIR/bin``, trains a small supernet for some updates, enough that most translations end, and extracts its
+largest network into ``DIR/subnets/largest.pt``. What is done is not done again.
 """
 
 from __future__ import annotations

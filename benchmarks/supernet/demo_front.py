@@ -46,7 +46,7 @@ def _static(argv: list[str], network: Path, folder: Path) -> list[str]:
         if not (skip or word in SUPERNET_ONLY):
             kept.append(word)
         skip = word in SUPERNET_ONLY and not skip
-    own = ["--task", "translation", "--arch", "hat_transformer", "--subnet", network, "--save-dir", folder]
+    own = ["--task", "translation", "--arch", "hat_transformer_small", "--subnet", network, "--save-dir", folder]
     return [*kept, *map(str, own)]
 
 
@@ -73,7 +73,7 @@ def from_scratch(run: Path, work: Path, name: str, architecture: Architecture) -
             str(folder / "checkpoint_best.pt"),
         ]
         generated = _run(
-            [*generate, "--beam", "4", "--max-len-b", "30"], work / "logs" / f"generate-{architecture.key}.log"
+            [*generate, "--beam", "4", "--max-len-b", "50"], work / "logs" / f"generate-{architecture.key}.log"
         )
         write_json(result, {"name": name, "bleu": float(re.findall(r"BLEU4 = ([\d.]+)", generated)[-1])})
     return float(read_json(result)["bleu"])

@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None) -> None:
     stages.run("train", f"train a supernet of {SPACE.name}: {args.updates} updates", model.exists(), [
         "fairseq-train", data, "--task", "supernet_translation", "--arch", "mos_transformer_small", "--mos", "neuron",
         "--share-all-embeddings", "--criterion", "fused_label_smoothed_cross_entropy", "--label-smoothing", 0.1,
-        "--optimizer", "adam", "--clip-norm", 1, "--lr", 3e-3, "--lr-scheduler", "polynomial_decay",
+        "--optimizer", "adam", "--clip-norm", 1, "--lr", 2e-3, "--lr-scheduler", "polynomial_decay",
         "--warmup-updates", args.updates // 4, "--total-num-update", args.updates, "--max-update", args.updates,
         "--max-tokens", 512, "--save-dir", supernet.parent, "--no-epoch-checkpoints", "--num-workers", 0,
         "--log-format", "json", "--log-interval", 10, *CPU,
@@ -137,7 +137,7 @@ def main(argv: list[str] | None = None) -> None:
         stages.run(row["key"], f"extract and translate: {row['name']}", "BLEU4 = " in stages.log(row["key"]), [
             "nas-ext", "extract", "--checkpoint", supernet, "--arch", file, "--out", file.with_suffix(".pt"),
         ], [
-            "fairseq-generate", data, "--path", file.with_suffix(".pt"), "--beam", 4, "--max-len-b", 30, *CPU,
+            "fairseq-generate", data, "--path", file.with_suffix(".pt"), "--beam", 4, "--max-len-b", 50, *CPU,
         ])  # fmt: skip
         row["bleu"] = float(re.findall(r"BLEU4 = ([\d.]+)", stages.log(row["key"]))[-1])
     stages.run("report", "report", False, ["nas-ext", "report", search])

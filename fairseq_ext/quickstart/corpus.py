@@ -22,6 +22,10 @@ _THINGS = """dog dogs Hund Hunde m; cat cats Katze Katzen f; horse horses Pferd 
 lamp lamps Lampe Lampen f; book books Buch Bücher n; table tables Tisch Tische m; door doors Tür Türen f
 car cars Auto Autos n; ball balls Ball Bälle m; cup cups Tasse Tassen f; shirt shirts Hemd Hemden n
 coat coats Mantel Mäntel m; clock clocks Uhr Uhren f; boat boats Boot Boote n; key keys Schlüssel Schlüssel m"""
+# First parts of compounds; a German compound is one word, with the gender of its last part.
+_FIRST = (
+    "garden Garten; house Haus; winter Winter; paper Papier; travel Reise; kitchen Küchen; night Nacht; toy Spielzeug"
+)
 # English base, third person, past; German plural, third person, infinitive, participle; particle; case of the object.
 _VERBS = """see sees saw sehen sieht sehen gesehen - acc
 sleep sleeps slept schlafen schläft schlafen geschlafen - -
@@ -88,6 +92,9 @@ class _Grammar:
         if article == "a":
             article = "" if plural else "an" if english[0] in "aeiou" else "a"
         noun = german_plural if plural else german_singular
+        if nouns is self.things and self.random.random() < 0.4:
+            first, german_first = self.random.choice(_rows(_FIRST))
+            english, noun = _joined(adjective, first, singular_and_plural[plural]), german_first + noun.lower()
         german = _joined(determiner, adjective and german_adjective + ending, noun)
         if plural and case == "dat" and german[-1] not in "ns":
             german += "n"
@@ -105,7 +112,9 @@ class _Grammar:
         if again is not None:
             target = _Phrase("them" if again.form == _PLURAL else "it", ("ihn", "sie", "es", "sie")[again.form])
         elif case != "-":
-            target = self.phrase(self.people if case == "dat" else self.things, case)
+            target = self.phrase(
+                self.people if case == "dat" else self.things, case, relative=subject.english != "that"
+            )
         english, finite, end = {
             "present": (base if plural else third, german_base if plural else german_third, particle.strip("-")),
             "past": (past, "haben" if plural else "hat", participle),
