@@ -2,7 +2,6 @@
 #   TORCH_INDEX=URL  take torch and torchvision from this package index, now and later
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
-#   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
 #   ARGS="..."       demo, test, mutants, nightly (to both its runs), bench, compatibility, test-cuda, bench-cuda: passed on
 #   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
 #                    its torch sees a GPU, else python3
@@ -12,7 +11,6 @@ TORCH_VERSION ?= 2.13.0
 TORCH_INDEX ?=
 OMP_NUM_THREADS ?= 1
 ARGS ?=
-DATA ?=
 CUDA_PYTHON ?= $(shell .venv/bin/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null \
 	&& echo .venv/bin/python || echo python3)
 
@@ -30,7 +28,7 @@ setup:  ## make or bring up to date .venv; does nothing when it is
 	@bash tools/setup.sh
 
 demo: setup  ## corpus to Pareto front; report in runs/demo/report.html
-	$(PY) -m examples.demo --out runs/demo $(if $(DATA),--data $(DATA)) $(ARGS)
+	$(PY) -m examples.demo --out runs/demo $(ARGS)
 
 test: setup  ## all tests, two at a time; or ARGS, such as tests/search
 	$(PY) -m pytest -q --durations=10 $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)

@@ -1,8 +1,8 @@
 """What benchmarks at a small size need and a clone has not: a translation corpus and a trained subnet.
 
-``python -m benchmarks.brief.prepared DIR`` draws short sentences from the grammar of the quickstart, preprocesses them
-into ``DIR/bin``, trains a small supernet for some updates, enough that most translations end, and extracts its largest
-network into ``DIR/subnets/largest.pt``. What is done is not done again.
+``python -m benchmarks.brief.prepared DIR`` draws short sentences from the templates of the quickstart, preprocesses
+them into ``DIR/bin``, trains a small supernet for some updates, enough that most translations end, and extracts its
+largest network into ``DIR/subnets/largest.pt``. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
-from fairseq_ext.quickstart.short import short_corpus
+from fairseq_ext.quickstart.corpus import corpus
 from nas_core.space import get_space
 
 __all__ = ["main"]
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _preprocess(runs: TranslationRuns) -> None:
-    for split, pairs in short_corpus(SENTENCES).items():
+    for split, pairs in corpus(SENTENCES, words=0.5, clauses=1).items():
         for side, suffix in enumerate(("en", "de")):
             (runs.work / f"{split}.{suffix}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
     files = [word for split in SENTENCES for word in (f"--{split}pref", runs.work / split)]

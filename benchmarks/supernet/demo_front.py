@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -20,7 +21,6 @@ from typing import Any
 from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.elastic_translation import relative_latency, shallow
-from examples.demo import translate
 from nas_core.files import read_json, write_json
 from nas_core.latency.by_genes import LatencyDataset
 from nas_core.latency.machine import describe_machine
@@ -46,7 +46,7 @@ def _static(argv: list[str], network: Path, folder: Path) -> list[str]:
         if not (skip or word in SUPERNET_ONLY):
             kept.append(word)
         skip = word in SUPERNET_ONLY and not skip
-    own = ["--task", "translation", "--arch", "hat_transformer", "--subnet", network, "--save-dir", folder]
+    own = ["--task", "translation", "--arch", "hat_transformer_small", "--subnet", network, "--save-dir", folder]
     return [*kept, *map(str, own)]
 
 
@@ -64,42 +64,41 @@ def from_scratch(run: Path, work: Path, name: str, architecture: Architecture) -
     if not result.exists():
         network, folder = work / f"{architecture.key}.json", work / architecture.key
         architecture.save(network)
-        _run(_static(_command(run / "logs" / "train.log"), network, folder), work / "logs" / f"{architecture.key}.log")
-        generate = _command(run / "logs" / "generate.log")
-        generate[generate.index("--path") + 1] = str(folder / "checkpoint_best.pt")
-        generated = _run(generate, work / "logs" / f"generate-{architecture.key}.log")
-        about = read_json(run / "corpus" / "corpus.json")
-        lines = translate.hypotheses(generated, run / "corpus", about["pairs"]["test"])
-        references = translate.read_lines(run / "corpus" / "raw" / f"test.{about['target']}")
-        write_json(result, {"name": name, "bleu": translate.bleu(lines, references)[0]})
+        train = _static(_command(run / "logs" / "train.log"), network, folder)
+        _run(train, work / "logs" / f"{architecture.key}.log")
+        generate = [
+            str(Path(train[0]).with_name("fairseq-generate")),
+            train[1],
+            "--path",
+            str(folder / "checkpoint_best.pt"),
+        ]
+        generated = _run(
+            [*generate, "--beam", "4", "--max-len-b", "50"], work / "logs" / f"generate-{architecture.key}.log"
+        )
+        write_json(result, {"name": name, "bleu": float(re.findall(r"BLEU4 = ([\d.]+)", generated)[-1])})
     return float(read_json(result)["bleu"])
 
 
 def report(run: Path, work: Path) -> dict[str, Any]:
     found = read_json(run / "results.json")
-    space = get_space(found["settings"]["space"])
-    rows = {row["name"]: row for row in found["subnets"]}
+    rows = {row["name"]: row for row in found["networks"]}
     networks = {name: Architecture(row["genes"]) for name, row in rows.items()}
     networks |= {name: shallow(networks["largest"], layers) for name, layers in SHALLOW.items()}
     measured = LatencyDataset.read(run / "latency.jsonl").settings["workload"]
     workload = {name: value for name, value in measured.items() if name != "kind"}
-    shares = relative_latency(space, networks["largest"], networks, **workload)
+    shares = relative_latency(get_space("hat_small"), networks["largest"], networks, **workload)
     content = [
         {
             "network": name,
             "params_m": round(params_m(architecture), 3),
-            "limit_ms": rows.get(name, {}).get("limit_ms"),
-            "measured_ms": rows.get(name, {}).get("measured_ms"),
+            "measured_ms": rows.get(name, {}).get("latency_ms"),
             "relative_latency": shares[name],
             "bleu_inherited": rows.get(name, {}).get("bleu"),
             "bleu_from_scratch": from_scratch(run, work, name, architecture),
         }
         for name, architecture in networks.items()
     ]
-    updates = int(found["training"]["updates"][-1])
-    return {
-        "facts": found["facts"], "updates": updates, "rows": content, "machine": describe_machine("cpu", 1),
-    }  # fmt: skip
+    return {"updates": found["updates"], "rows": content, "machine": describe_machine("cpu", 1)}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairseq_ext.quickstart.short import short_corpus
+from fairseq_ext.quickstart.corpus import corpus
 from nas_core.quickstart import Quickstart
 
 __all__ = ["TRANSLATION", "TranslationQuickstart"]
@@ -25,7 +25,7 @@ class TranslationQuickstart(Quickstart):
 
     def data(self) -> Mapping[str, str | bytes]:
         written = {}
-        for split, pairs in short_corpus(SIZES).items():
+        for split, pairs in corpus(SIZES, words=0.5, clauses=1).items():
             for side, language in enumerate(("en", "de")):
                 written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
         return written
