@@ -20,7 +20,7 @@ from fairseq_ext.compat import check_sharing
 from fairseq_ext.inherit import INHERITED
 from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.options import add_model_arguments, model_config
-from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.supernet_model import SupernetModel, register_architectures
 from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Memory, Subnet
@@ -105,7 +105,7 @@ def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
 @register_model("mos_transformer")
 class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
     """A supernet of translation over a search space, or (with ``--subnet``) the static network of one architecture; see
-    :class:`fairseq_ext.training.supernet_model.SupernetModel`."""
+    :class:`fairseq_ext.supernet_model.SupernetModel`."""
 
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     inherited = INHERITED

@@ -137,11 +137,9 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     from fairseq_ext.architectures import architectures
     from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
     from fairseq_ext.language import options as language
-    from fairseq_ext.language.task import SupernetLanguageModelingTask
     from fairseq_ext.masked_lm import options as masked_lm
-    from fairseq_ext.masked_lm.task import SupernetMaskedLMTask
     from fairseq_ext.options import add_model_arguments
-    from fairseq_ext.task import SupernetTranslationTask
+    from fairseq_ext.task import SupernetLanguageModelingTask, SupernetMaskedLMTask, SupernetTranslationTask
     from timm_ext import options as training
 
     for model, names, add, (task, plain, called) in (

@@ -17,13 +17,12 @@ from torch import Tensor, nn
 
 from fairseq_ext.checkpoint import load_network
 from fairseq_ext.elastic.kinds import Request, settings_of
+from fairseq_ext.elastic.mapping import masked_lm_state
 from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings, task_settings
 from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
 from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
-from fairseq_ext.masked_lm.checkpoint import STATIC
 from fairseq_ext.masked_lm.heads import stored_heads
-from fairseq_ext.masked_lm.mapping import masked_lm_state
 from fairseq_ext.masked_lm.options import network_config
 from nas_core.device import usable_device
 from nas_core.models.masked_lm import ClassHead, MaskedLMNet
@@ -48,6 +47,7 @@ _KEPT = (
 _TASKS = {"masked_lm": "supernet_masked_lm"}
 """The task of the supernet, where it is another than that of the network."""
 _HEADS = "classification_heads."
+_STATIC = "hat_roberta"
 
 
 def open_masked_lm(path: Path, state: dict[str, Any], request: Request) -> TrainedMaskedLM:
@@ -88,7 +88,7 @@ class TrainedMaskedLM(FairseqTrained):
     form = MASKED_LM_ELASTIC
     network = MaskedLMNet
     mapped = staticmethod(masked_lm_state)
-    plain, mixed = STATIC, "mos_roberta"
+    plain, mixed = _STATIC, "mos_roberta"
 
     def difference(self, net: nn.Module) -> float:
         """The largest difference between logits (B, T, V) of a batch with padding, where there is none, and logits
@@ -136,7 +136,7 @@ def _supernet_settings(trained: Namespace, space: SearchSpace, task: Any, name: 
     """Options of a supernet around the network, as this plug-in's models have them in their checkpoints."""
     scaled = not trained.no_scale_embedding
     args = supernet_settings(
-        STATIC,
+        _STATIC,
         _TASKS.get(name, name),
         task,
         space,
@@ -144,5 +144,5 @@ def _supernet_settings(trained: Namespace, space: SearchSpace, task: Any, name: 
         embedding_scale=float(trained.encoder_embed_dim) ** 0.5 if scaled else 1.0,
         **{option: getattr(trained, option) for option in _KEPT},
     )
-    ARCH_CONFIG_REGISTRY[STATIC](args)
+    ARCH_CONFIG_REGISTRY[_STATIC](args)
     return args

@@ -1,8 +1,8 @@
 """Language models: fairseq's task ``language_modeling`` with networks of :mod:`nas_core.models.language`.
 
-Importing this package registers the models and the task ``supernet_language_modeling`` with fairseq.
+Importing this package registers the models with fairseq.
 """
 
-from fairseq_ext.language import model, task
+from fairseq_ext.language import model
 
-__all__ = ["model", "task"]
+__all__ = ["model"]

@@ -21,7 +21,7 @@ from fairseq_ext.language.options import (
     network_config,
     resolve_language,
 )
-from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.supernet_model import SupernetModel, register_architectures
 from nas_core.errors import ConfigError
 from nas_core.models.language import LanguageNet, LanguageSubnet
 from nas_core.space import Architecture, SearchSpace
@@ -81,7 +81,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
     """A supernet of language models over a search space, or (with ``--subnet``) the static network of one architecture.
     It takes the place of fairseq's ``transformer_lm`` in its task ``language_modeling``; see
-    :class:`fairseq_ext.training.supernet_model.SupernetModel`.
+    :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (

@@ -12,7 +12,7 @@ from torch import Tensor
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.masked_lm.heads import fit_heads
 from fairseq_ext.masked_lm.options import INHERITED, add_arguments, architectures, base_architecture, network_config
-from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.supernet_model import SupernetModel, register_architectures
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
 from nas_core.models.masked_lm.genes import length_limit
 from nas_core.space import Architecture, SearchSpace
@@ -50,7 +50,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
     """A supernet of masked language models over a search space, or (with ``--subnet``) the static network of one
     architecture. It takes the place of fairseq's ``roberta`` in its tasks ``masked_lm`` and ``sentence_prediction``;
-    see :class:`fairseq_ext.training.supernet_model.SupernetModel`.
+    see :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (

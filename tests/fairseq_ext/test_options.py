@@ -13,7 +13,7 @@ from torch.multiprocessing import ProcessExitedException
 from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.options import model_config, resolve_space, resolve_subnet
-from fairseq_ext.training.supernet_model import SupernetModel
+from fairseq_ext.supernet_model import SupernetModel
 from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
