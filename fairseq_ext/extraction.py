@@ -1,6 +1,6 @@
 """A subnet of a supernet as a checkpoint of its own: of this plug-in, or of one of fairseq's own models.
 
-What differs between families of models is in :data:`FAMILIES`. Shapes: C channels, V vocabulary.
+What differs between families of models is in :data:`PLAIN_MODELS`. Shapes: C channels, V vocabulary.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY
 from torch import Tensor
 
 from fairseq_ext.checkpoint import write_network
 from fairseq_ext.elastic.mapping import language_weights, masked_lm_weights, translation_weights
 from fairseq_ext.elastic.refusals import ACTIVATIONS
+from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family, family_of
 from fairseq_ext.task import SupernetTaskConfig
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
@@ -28,7 +29,7 @@ from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["FAMILIES", "TASK_OPTIONS", "check_plain", "write_plain", "write_subnet"]
+__all__ = ["PLAIN_MODELS", "TASK_OPTIONS", "PlainModel", "check_plain", "write_plain", "write_subnet"]
 
 TASK_OPTIONS = frozenset(field.name for field in fields(SupernetTaskConfig)) - {"_name"}
 """Options of a task that only the training of a supernet has."""
@@ -172,12 +173,9 @@ def _activation(name: str) -> str:
     return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
 
 
-# -- families ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
-class Family:
-    """Models of one kind: what fairseq calls them, and how they become one of fairseq's own.
+class PlainModel:
+    """How subnets of one family become one of fairseq's own models.
 
     ``weights`` of a network and a subnet, and ``settings``, are those of fairseq's model. ``mismatches`` of an
     architecture and a network's settings are the reasons for which fairseq has no such network.
@@ -185,32 +183,25 @@ class Family:
 
     called: str
     """Networks of fairseq's own, in messages."""
-    plain: str
-    """The name of fairseq's own model."""
-    static: str
-    """The name of ``--arch`` of static networks; all options are stored, so that it adds none."""
-    task: str
-    """fairseq's own task."""
+    name: str
+    """The name under which fairseq registers its model."""
     weights: Callable[[Any, Any], dict[str, Tensor]]
     settings: Callable[..., dict[str, Any]]
     mismatches: Callable[[Architecture, Any], Iterator[str]]
-    sides: tuple[str, ...] = ("",)
 
 
-FAMILIES = {
-    "mos_transformer": Family("transformers", "transformer", "hat_transformer", "translation", translation_weights,
-                              _translation_settings, _translation_mismatches, ("encoder", "decoder")),
-    "mos_transformer_lm": Family("language models", "transformer_lm", "hat_transformer_lm", "language_modeling",
-                                 language_weights, _language_settings, _language_mismatches),
-    "mos_roberta": Family("roberta networks", "roberta", "hat_roberta", "masked_lm", masked_lm_weights,
-                          _masked_lm_settings, _masked_lm_mismatches),
-}  # fmt: skip
-"""Families by the name under which fairseq registers their supernets."""
-
-
-def family_of(args: Any) -> Family:
-    """Return the family of a model's options."""
-    return FAMILIES[ARCH_MODEL_NAME_REGISTRY.get(args.arch, "mos_transformer")]
+PLAIN_MODELS = {
+    TRANSLATION.model: PlainModel(
+        "transformers", "transformer", translation_weights, _translation_settings, _translation_mismatches
+    ),
+    LANGUAGE.model: PlainModel(
+        "language models", "transformer_lm", language_weights, _language_settings, _language_mismatches
+    ),
+    MASKED_LM.model: PlainModel(
+        "roberta networks", "roberta", masked_lm_weights, _masked_lm_settings, _masked_lm_mismatches
+    ),
+}
+"""fairseq's own models by the names of the supernets' models."""
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------
@@ -226,7 +217,7 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     own = f"{family.static}{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
     static = own if family.static == "hat_transformer" and own in ARCH_MODEL_REGISTRY else family.static
     vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    _keep_layer_numbers(args, architecture, family.sides)
+    _keep_layer_numbers(args, architecture, family)
     args.task = _plain_groups(settings, family, plain=False)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 
@@ -245,7 +236,7 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     Raises:
         ConfigError: see :func:`check_plain`.
     """
-    family, net = family_of(model.args), model.net
+    family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)
     training = net.training
     with torch.no_grad():
@@ -254,12 +245,12 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     groups = copy.deepcopy(state["cfg"])
     _plain_groups(groups, family, plain=True)
     config, task = net.config, groups["task"]
-    if family.plain == "transformer_lm":
+    if plain.name == "transformer_lm":
         task["max_target_positions"] = net.context_length
-    own = family.settings(net, architecture, weights, model.args, task)
+    own = plain.settings(net, architecture, weights, model.args, task)
     share = max(own[f"{side}_embed_dim"] / width for side, width in _reference_widths(family, net).items())
     groups["model"] = {
-        "_name": family.plain,
+        "_name": plain.name,
         "activation_fn": _activation(config.activation),
         "dropout": config.dropout * share,
         "attention_dropout": config.attention_dropout,
@@ -274,7 +265,10 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
 
 def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
     """Return the weights of a subnet under fairseq's names, as copies."""
-    return {name: tensor.detach().clone().contiguous() for name, tensor in family.weights(net, subnet).items()}
+    return {
+        name: tensor.detach().clone().contiguous()
+        for name, tensor in PLAIN_MODELS[family.model].weights(net, subnet).items()
+    }
 
 
 def check_plain(family: Family, architecture: Architecture, config: Any) -> None:
@@ -283,33 +277,32 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
     Raises:
         ConfigError: a size differs between layers, heads do not fill the width, or a part is none of fairseq's.
     """
-    reasons = list(family.mismatches(architecture, config))
+    plain = PLAIN_MODELS[family.model]
+    reasons = list(plain.mismatches(architecture, config))
     for name in (config.activation, getattr(config, "pooler_activation", "tanh")):
         if name not in ACTIVATIONS.values():
             reasons.append(f"fairseq has no activation {name}")
     if reasons:
-        raise ConfigError(f"this subnet is none of fairseq's own {family.called}: {reasons[0]}; leave out --plain")
+        raise ConfigError(f"this subnet is none of fairseq's own {plain.called}: {reasons[0]}; leave out --plain")
 
 
 def _reference_widths(family: Family, net: Any) -> dict[str, int]:
     if len(family.sides) > 1:
         return dict(zip(family.sides, map(int, net.reference_widths), strict=True))
-    return {"encoder" if family.plain == "roberta" else "decoder": int(net.reference_width)}
+    return {"encoder" if family is MASKED_LM else "decoder": int(net.reference_width)}
 
 
-def _keep_layer_numbers(args: Namespace, architecture: Architecture, sides: tuple[str, ...]) -> None:
+def _keep_layer_numbers(args: Namespace, architecture: Architecture, family: Family) -> None:
     """Put the numbers in the whole network of a subnet's layers in place of the order in which they are left out: by
     them a teacher's layers are compared. A network that was extracted before keeps those it has.
 
     Args:
         args: options of its model; changed in place.
-        sides: of the network; an empty name where there is one.
     """
     kept = dict(getattr(args, "kept_layers", None) or {})
-    for side in sides:
-        option, gene = (f"{side}_order", f"{side}.layers") if side else ("layer_order", "layers")
+    for side, option in zip(family.sides, family.orders, strict=True):
         if order := getattr(args, option, None):
-            kept[side] = sorted(order[: architecture.number(gene)])
+            kept[side] = sorted(order[: architecture.number(f"{side}.layers" if side else "layers")])
         setattr(args, option, None)
     args.kept_layers = kept
 

@@ -18,7 +18,7 @@ from fairseq_ext.elastic.language_settings import LanguageSettings, language_set
 from fairseq_ext.elastic.mapping import language_state
 from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
-from fairseq_ext.language.options import base_architecture, network_config
+from fairseq_ext.families import LANGUAGE
 from nas_core.device import usable_device
 from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
@@ -26,8 +26,6 @@ from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
 
 __all__ = ["TrainedLanguage", "open_language"]
-
-_STATIC = "hat_transformer_lm"
 
 
 def open_language(path: Path, state: dict[str, Any], request: Request) -> TrainedLanguage:
@@ -46,7 +44,7 @@ def open_language(path: Path, state: dict[str, Any], request: Request) -> Traine
     )
     task, model = load_network(path, state, request.data)
     args = _supernet_settings(settings, space, task)
-    config = network_config(args, task.source_dictionary.pad(), static=False)
+    config = LANGUAGE.network_config(args, task.source_dictionary.pad(), static=False)
     return TrainedLanguage(state, args, config, space, task, model, device)
 
 
@@ -56,7 +54,7 @@ class TrainedLanguage(FairseqTrained):
     form = LANGUAGE_ELASTIC
     network = LanguageNet
     mapped = staticmethod(language_state)
-    plain, mixed = _STATIC, "mos_transformer_lm"
+    family = LANGUAGE
 
     def _tokens(self) -> tuple[Tensor, ...]:
         """Random tokens (B, T), padded on the right."""
@@ -68,9 +66,8 @@ def _supernet_settings(settings: LanguageSettings, space: SearchSpace, task: Any
     """Options of a supernet around the network, as this plug-in's models have them in their checkpoints."""
     config, sizes = settings.config, settings.sizes
     first = bool(config.decoder_normalize_before)
-    args = supernet_settings(
-        _STATIC,
-        "supernet_language_modeling",
+    return supernet_settings(
+        LANGUAGE,
         task,
         space,
         decoder_normalize_before=first,
@@ -83,5 +80,3 @@ def _supernet_settings(settings: LanguageSettings, space: SearchSpace, task: Any
         embedding_scale=1.0 if config.no_scale_embedding else float(sizes.embed_dim) ** 0.5,
         share_decoder_input_output_embed=bool(config.share_decoder_input_output_embed),
     )
-    base_architecture(args)
-    return args

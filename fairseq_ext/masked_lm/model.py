@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 import torch
-from fairseq.models import FairseqEncoder, FairseqEncoderModel, register_model
+from fairseq.models import FairseqEncoder, FairseqEncoderModel
 from torch import Tensor
 
 from fairseq_ext.compat import one_line_errors
+from fairseq_ext.families import MASKED_LM
 from fairseq_ext.masked_lm.heads import fit_heads
-from fairseq_ext.masked_lm.options import INHERITED, add_arguments, architectures, base_architecture, network_config
-from fairseq_ext.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
 from nas_core.models.masked_lm.genes import length_limit
 from nas_core.space import Architecture, SearchSpace
@@ -46,7 +46,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return self._owner[0].longest()
 
 
-@register_model("mos_roberta")
+@register
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
     """A supernet of masked language models over a search space, or (with ``--subnet``) the static network of one
     architecture. It takes the place of fairseq's ``roberta`` in its tasks ``masked_lm`` and ``sentence_prediction``;
@@ -57,19 +57,15 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"
         " elastic' has taken over"
     )
-    inherited = INHERITED
+    family = MASKED_LM
 
     def __init__(self, args: Namespace, net: MaskedLMNet, dictionary: Any) -> None:
         super().__init__(Encoder(self, dictionary))
         self.hold(args, net)
 
-    @staticmethod
-    def add_args(parser: ArgumentParser) -> None:
-        add_arguments(parser)
-
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
-        base_architecture(args)
+        super().fill_in(args, task)
         if getattr(args, "max_positions", None) is None:
             args.max_positions = getattr(args, "tokens_per_sample", None) or task.max_positions()
 
@@ -78,7 +74,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> MaskedLMModel:
         words = task.source_dictionary
-        config = network_config(args, words.pad(), static)
+        config = MASKED_LM.network_config(args, words.pad(), static)
         return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)
 
     # -- fairseq's interface -------------------------------------------------------------------------------------------
@@ -126,6 +122,3 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         with one_line_errors():
             state_dict = fit_heads(self.net, state_dict, bool(self.args.load_checkpoint_heads))
         return super().load_state_dict(state_dict, strict, *args, **kwargs)
-
-
-register_architectures("mos_roberta", architectures())

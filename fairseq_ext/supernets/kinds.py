@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
 from fairseq_ext import exporting
 from fairseq_ext.checkpoint import read_state
+from fairseq_ext.families import family_of
 from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
 from fairseq_ext.options import model_arguments
 from fairseq_ext.supernets.base import BITS, TOKENS, FairseqSupernet
@@ -169,5 +169,5 @@ def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
     Raises:
         CheckpointError: the file is damaged or of another model. Others as the classes say.
     """
-    arch = str(model_arguments(read_state(path, mmap=True), str(path)).arch)
-    return SUPERNETS[ARCH_MODEL_NAME_REGISTRY.get(arch, "mos_transformer")](path, **options)
+    args = model_arguments(read_state(path, mmap=True), str(path))
+    return SUPERNETS[family_of(args).model](path, **options)
