@@ -24,8 +24,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_ext.compat import one_line_errors, with_torch_ddp
 from fairseq_ext.data import options_of
-from fairseq_ext.language.model import LanguageModel
-from fairseq_ext.masked_lm.model import MaskedLMModel
+from fairseq_ext.language import LanguageModel
+from fairseq_ext.masked_lm import MaskedLMModel
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.supernet_model import SupernetModel

@@ -21,8 +21,7 @@ from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings, task_sett
 from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
 from fairseq_ext.families import MASKED_LM
-from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
-from fairseq_ext.masked_lm.heads import stored_heads
+from fairseq_ext.masked_lm import batch_loss, plain_batch, stored_heads
 from nas_core.device import usable_device
 from nas_core.models.masked_lm import ClassHead, MaskedLMNet
 from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC

@@ -1,4 +1,4 @@
-"""fairseq models: the elastic language model as a decoder, and registered architectures."""
+"""Language models in fairseq's task ``language_modeling``: networks of :mod:`nas_core.models.language` as decoders."""
 
 from __future__ import annotations
 
