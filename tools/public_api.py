@@ -16,7 +16,7 @@ from typing import Any
 
 import griffe
 
-from nas_core.cli.plug_ins import GROUPS, installed_plug_ins
+from nas_core.cli.doctor import GROUPS, installed_plug_ins
 from nas_core.files import write_atomic
 from nas_core.latency.by_graph.families import CORE
 from nas_core.precision import PRECISIONS
