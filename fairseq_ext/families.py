@@ -101,9 +101,7 @@ class Family:
             activation=ACTIVATION_NAMES.get(args.activation_fn, args.activation_fn),
             padding_idx=padding_idx,
             mos=experts_config(args, static),
-            linear=LinearAttention(
-                getattr(args, "linear_max_length", None), args.linear_normalize, getattr(args, "linear_form", "auto")
-            ),
+            linear=LinearAttention(getattr(args, "linear_max_length", None), args.linear_normalize, args.linear_form),
             **{order: tuple(getattr(args, order) or ()) for order in self.orders},
             **self.settings(args),
         )

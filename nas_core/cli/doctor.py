@@ -26,7 +26,7 @@ from nas_core.errors import MissingHostError, NasExtError, unknown_choice
 from nas_core.machine import python_environment
 from nas_core.optional import install_line
 from nas_core.registry import first_line
-from nas_core.torchvision_fix import apply_torchvision_fix, cuda_mismatch
+from nas_core.torchvision_fix import cuda_mismatch, repair
 
 __all__ = ["GROUPS", "HOSTS", "Host", "PlugIn", "command", "diagnose", "found_plug_ins", "installed_plug_ins"]
 
@@ -256,7 +256,7 @@ def answer(function: str, items: Sequence[Sequence[str]]) -> None:
 def import_host(*modules: str) -> dict[str, Any]:
     """Import the modules; return the version of the first, and of torch the accelerators."""
     if modules[0] in _USES_TORCHVISION:
-        apply_torchvision_fix()
+        repair()
     first, *_ = map(importlib.import_module, modules)
     return {
         **({"version": str(first.__version__)} if hasattr(first, "__version__") else {}),
