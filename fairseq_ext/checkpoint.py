@@ -1,34 +1,24 @@
-"""Reading fairseq checkpoints safely, and writing a subnet of a supernet as one of its own."""
+"""Reading fairseq checkpoints safely, and writing a network as one."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
-import json
 import pickle
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
-from fairseq.models import ARCH_MODEL_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from fairseq_ext.options import model_arguments
-from fairseq_ext.taught import without_teacher
-from fairseq_ext.training.supernet_task import SupernetTaskConfig
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive
 from nas_core.layers.weights import check_finite
-from nas_core.space import Architecture
-
-TASK_OPTIONS = frozenset(each.name for each in fields(SupernetTaskConfig)) - {"_name"}
-"""Options of a task that only the training of a supernet has."""
 
 MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
 """Values among the settings of a checkpoint; fairseq writes some hundreds, in few levels."""
@@ -156,47 +146,6 @@ def _count(value: Any, path: Path, counts: dict[int, int], depth: int) -> int:
         parts = content.values() if isinstance(content, dict) else content
         counts[id(value)] = 1 + sum(_count(part, path, counts, depth + 1) for part in parts)
     return counts[id(value)]
-
-
-def write_subnet(
-    state: dict[str, Any], weights: dict[str, torch.Tensor], architecture: Architecture, path: Path
-) -> None:
-    """A checkpoint of the static subnet: the supernet's settings with this architecture and no experts, the collapsed
-    weights, no optimizer state. ``fairseq-generate`` loads it, ``fairseq-train --finetune-from-model`` trains on."""
-    settings = copy.deepcopy(state["cfg"])
-    args: Namespace = settings["model"]
-    own = f"hat_transformer{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
-    static = own if own in ARCH_MODEL_REGISTRY else "hat_transformer"  # all options are stored, the name adds none
-    vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    keep_layer_numbers(args, architecture, ("encoder", "decoder"))
-    args.task = "translation"
-    settings["task"] = plain_task(settings.get("task"), args.task)
-    without_teacher(settings)
-    write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
-
-
-def keep_layer_numbers(args: Namespace, architecture: Architecture, sides: Sequence[str] = ("",)) -> None:
-    """Put the numbers in the whole network of a subnet's layers in place of the order in which they are left out: by
-    them a teacher's layers are compared. A network that was taken out before keeps those it has.
-
-    Args:
-        args: options of its model; changed in place.
-        sides: of the network; an empty name where there is one.
-    """
-    kept = dict(getattr(args, "kept_layers", None) or {})
-    for side in sides:
-        option, gene = (f"{side}_order", f"{side}.layers") if side else ("layer_order", "layers")
-        if order := getattr(args, option, None):
-            kept[side] = sorted(order[: architecture.number(gene)])
-        setattr(args, option, None)
-    args.kept_layers = kept
-
-
-def plain_task(task: Any, name: str) -> Any:
-    """Settings of a task without those of a supernet's training, under the name of fairseq's own task."""
-    if not isinstance(task, dict):
-        return task
-    return {**{option: value for option, value in task.items() if option not in TASK_OPTIONS}, "_name": name}
 
 
 def write_network(

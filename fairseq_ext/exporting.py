@@ -10,8 +10,8 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 
 from fairseq_ext.checkpoint import load_network, read_state
-from fairseq_ext.masked_lm.plain import check_supported, encoder_part
 from fairseq_ext.model import TranslationModel
+from fairseq_ext.roberta_export import check_supported, encoder_part
 from nas_core.errors import CheckpointError
 from nas_core.export import Exportable, Part
 from nas_core.models.language.export import language_info, language_parts
@@ -40,7 +40,7 @@ def exportable(model: TranslationModel, task: Any, architecture: Architecture) -
 
 
 def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
-    """The prompt and the decoding step of a :class:`fairseq_ext.language.model.LanguageModel`, and all that writing
+    """The prompt and the decoding step of a :class:`fairseq_ext.language.LanguageModel`, and all that writing
     with them needs."""
     words, net = task.source_dictionary, model.net
     parts = language_parts(net, architecture, net.context_length)

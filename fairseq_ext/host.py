@@ -34,10 +34,10 @@ class FairseqHost(Host):
         """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
-        from fairseq_ext.supernets.kinds import opened
+        from fairseq_ext.supernets.kinds import open_supernet
 
         with settings_errors(Path(checkpoint)):
-            return opened(Path(checkpoint), **options)
+            return open_supernet(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> Supernet:
         """Open what can be exported, of fairseq's own models RoBERTa; see

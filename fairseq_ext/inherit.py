@@ -17,24 +17,10 @@ from fairseq_ext.options import model_arguments, space_in
 from nas_core.errors import CheckpointError, NasExtError
 from nas_core.space import get_space
 
-__all__ = ["INHERITED", "differing_options", "inherit"]
+__all__ = ["differing_options", "inherit"]
 
 logger = logging.getLogger(__name__)
 
-INHERITED = (
-    "share_all_embeddings",
-    "share_decoder_input_output_embed",
-    "normalize_before",
-    "activation_fn",
-    "positions",
-    "max_relative_length",
-    "linear_max_length",
-    "linear_encoder_length",
-    "linear_normalize",
-    "max_source_positions",
-    "max_target_positions",
-)
-"""What a translation model that begins from a checkpoint takes from there unless it says otherwise."""
 _EXPERTS = (
     "mos",
     "mos_experts",
@@ -62,11 +48,11 @@ _SCALES = ("linear_max_length", "linear_encoder_length")
 _LAST = "checkpoint_last.pt"
 
 
-def inherit(args: Namespace, inherited: Sequence[str] = INHERITED) -> None:
+def inherit(args: Namespace, inherited: Sequence[str]) -> None:
     """Fill in what is not given, before the architecture's defaults; nothing for a model that is read from a file.
 
-    ``inherited`` are the options that say what the network is like, by default those of translation. A checkpoint that
-    cannot be read, or is of another model, is left to fairseq, which loads it later.
+    ``inherited`` are the options that say what the network is like. A checkpoint that cannot be read, or is of another
+    model, is left to fairseq, which loads it later.
     """
     vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json"):
@@ -113,7 +99,7 @@ def _same_space(given: str, stored: Namespace) -> bool:
         return False
 
 
-def differing_options(args: Namespace, inherited: Sequence[str] = INHERITED) -> str:
+def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
     """The options, among ``inherited`` and those of experts, with which the checkpoint that training starts from was
     trained, and this command was not; empty if there are none, or no such checkpoint."""
     begun_from = getattr(args, "begun_from", None)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import logging
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 import torch
-from fairseq.models import (
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    FairseqIncrementalDecoder,
-    register_model,
-)
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
-from fairseq_ext.architectures import architectures, base_architecture
 from fairseq_ext.compat import check_sharing
-from fairseq_ext.inherit import INHERITED
+from fairseq_ext.families import TRANSLATION
 from fairseq_ext.lengths import resolve_linear_lengths
-from fairseq_ext.options import add_model_arguments, model_config
-from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Memory, Subnet
@@ -102,29 +95,21 @@ def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
     return memory if order is None else memory.reorder(order)
 
 
-@register_model("mos_transformer")
+@register
 class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
     """A supernet of translation over a search space, or (with ``--subnet``) the static network of one architecture; see
-    :class:`fairseq_ext.training.supernet_model.SupernetModel`."""
+    :class:`fairseq_ext.supernet_model.SupernetModel`."""
 
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
-    inherited = INHERITED
+    family = TRANSLATION
 
     def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:
         super().__init__(Encoder(self, source_dictionary), Decoder(self, target_dictionary))
         self.hold(args, net)
 
-    @staticmethod
-    def add_args(parser: ArgumentParser) -> None:
-        add_model_arguments(parser)
-
     @classmethod
     def check_new(cls, args: Namespace, task: Any) -> None:
         check_sharing(args, task.source_dictionary, task.target_dictionary)
-
-    @classmethod
-    def fill_in(cls, args: Namespace, task: Any) -> None:
-        base_architecture(args)
 
     @classmethod
     def of_space(
@@ -132,7 +117,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     ) -> TranslationModel:
         resolve_linear_lengths(args, space, task)
         source, target = task.source_dictionary, task.target_dictionary
-        config = model_config(args, source.pad(), static)
+        config = TRANSLATION.network_config(args, source.pad(), static)
         widths = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
         return cls(args, TranslationNet(space, len(source), len(target), config, widths), source, target)
 
@@ -156,6 +141,3 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         """What fairseq leaves sentences out by: of references that are not read, only what was asked for."""
         target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
         return self.encoder.max_positions(), target
-
-
-register_architectures("mos_transformer", architectures())

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from argparse import Namespace
 from typing import Any
 
 from nas_core.checks import Range
-from nas_core.errors import CheckpointError, ConfigError
+from nas_core.errors import CheckpointError
 from nas_core.files import parse_json
-from nas_core.layers import MoSConfig, mixtures
-from nas_core.layers.attention import LinearAttention
+from nas_core.layers import MoSConfig
 from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.positions import POSITIONS
 from nas_core.layers.starts import STARTS
-from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.space.encoding import ENCODINGS
-from nas_core.supernet.sampling import DRAWS, EXTREMES
 
 SHARED: dict[str, dict[str, Any]] = {
     "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext lab space list' or a YAML file"},
@@ -51,8 +47,16 @@ SHARED: dict[str, dict[str, Any]] = {
     "activation-fn": {"choices": ACTIVATIONS, "help": "function of the hidden units of feed-forward layers"},
     "positions": {"choices": POSITIONS[:2], "help": "computed sinusoids, or a table that is trained"},
     "linear-normalize": {"choices": NORMALIZE, "help": "linear attention divides by weights, or normalises each head"},
-    "linear-form": {"choices": FORMS, "help": "how linear attention is computed, with the same results"},
-    "tf32": {"action": "store_true", "default": None, "help": "train with products of float32 numbers in TF32"},
+    "linear-form": {
+        "choices": FORMS,
+        "help": "how linear attention is computed, with the same results: auto chooses by device, precision and length",
+    },
+    "tf32": {
+        "action": "store_true",
+        "default": None,
+        "help": "train with products of float32 numbers in TF32: faster on NVIDIA GPUs from Ampere on, with 10"
+        " bits of mantissa; default: float32",
+    },
 }
 """Options that models of several families have, and what the parser is told of them."""
 
@@ -87,63 +91,6 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "tf32": False,
 }
 """What they are unless an architecture says otherwise."""
-
-
-def add_shared(parser: ArgumentParser, *names: str) -> None:
-    """Add these of the shared options, in this order."""
-    for name in names:
-        known = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
-        parser.add_argument(f"--{name}", **SHARED[name], **known)
-
-
-def fill_in(args: Namespace, defaults: Mapping[str, Any]) -> None:
-    """Give these values to the options that have none."""
-    for name, value in defaults.items():
-        if getattr(args, name, None) is None:
-            setattr(args, name, value)
-
-
-def named_architectures(
-    named: Iterable[tuple[str, dict[str, Any]]], fill_in_with: Callable[[Namespace, dict[str, Any]], None]
-) -> Iterator[tuple[str, Callable[[Namespace], None]]]:
-    """Each name of ``--arch``, and the function that fills in its options with its values."""
-    for name, values in named:
-
-        def fill(args: Namespace, values: dict[str, Any] = values) -> None:
-            fill_in_with(args, values)
-
-        fill.__name__ = name
-        yield name, fill
-
-
-def add_model_arguments(parser: ArgumentParser) -> None:
-    """Options that fairseq-train shows for these architectures; each has its default from the architecture."""
-    add = parser.add_argument
-    add_shared(parser, "search-space", "subnet", *EXPERTS)
-    add("--architecture-draw", choices=DRAWS, help="draw each gene uniformly, or architectures, or HAT's random stream")
-    add(
-        "--extremes",
-        choices=EXTREMES,
-        help="smallest and largest subnet of sandwich sampling and of validation: of the space, whose decoder layers"
-        " read one and three encoder layers, or as in HAT's and MoS's code, which read two in both",
-    )
-    add_shared(parser, *DROPOUTS, "activation-fn", "positions")
-    add("--normalize-before", action="store_true", default=None, help="layer norm before each sublayer, not after it")
-    sharing = "one table for source, target and output; needs a joined dictionary"
-    add("--share-all-embeddings", action=BooleanOptionalAction, default=None, help=sharing)
-    add("--share-decoder-input-output-embed", action="store_true", default=None, help="one table for target and output")
-    add("--max-relative-length", type=int, metavar="R", help="softmax self-attention tells distances up to R apart")
-    add("--linear-max-length", type=int, metavar="M", help="scale and longest sentence of linear attention in the"
-        " decoder, part of the model; default: the longest training sentence, rounded up. In the encoder the scale is"
-        " each sentence's own length")  # fmt: skip
-    add("--linear-encoder-length", type=int, metavar="M", help="one scale for the encoder's linear attention instead")
-    add_shared(parser, "linear-normalize")
-    add("--linear-form", choices=FORMS, help="how linear attention is computed, with the same results: auto chooses by"
-        " device, precision and length")  # fmt: skip
-    add("--max-source-positions", type=int, metavar="N", help="longest source in tokens")
-    add("--max-target-positions", type=int, metavar="N", help="longest target in tokens")
-    add("--tf32", action="store_true", default=None, help="train with products of float32 numbers in TF32: faster on"
-        " NVIDIA GPUs from Ampere on, with 10 bits of mantissa; default: float32")  # fmt: skip
 
 
 def resolve_space(args: Namespace) -> SearchSpace:
@@ -202,37 +149,6 @@ def experts_config(args: Namespace, static: bool) -> MoSConfig:
         start=args.mos_start,
         rank=args.mos_rank,
     )
-
-
-def model_config(args: Namespace, padding_idx: int, static: bool) -> TranslationConfig:
-    """The settings that are not searched; a static network has no experts.
-
-    Raises:
-        ConfigError: an option this network does not have.
-    """
-    if str(getattr(args, "left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
-        raise ConfigError("--left-pad-target is set; this decoder expects padding on the right of the target, drop it")
-    scale = args.embedding_scale
-    config = TranslationConfig(
-        share_all_embeddings=args.share_all_embeddings,
-        share_decoder_embeddings=args.share_decoder_input_output_embed,
-        dropout=args.dropout,
-        attention_dropout=args.attention_dropout,
-        activation_dropout=args.activation_dropout,
-        norm_first=args.normalize_before,
-        activation=args.activation_fn,
-        positions=args.positions,
-        stored_positions=(args.max_source_positions, args.max_target_positions),
-        embedding_scale=None if scale is None else (float(scale[0]), float(scale[1])),
-        encoder_order=tuple(args.encoder_order or ()),
-        decoder_order=tuple(args.decoder_order or ()),
-        padding_idx=padding_idx,
-        mos=experts_config(args, static),
-        linear=LinearAttention(args.linear_max_length, args.linear_normalize, args.linear_form),
-        linear_encoder_length=args.linear_encoder_length,
-        relative_length=args.max_relative_length,
-    )
-    return config.static() if static else config
 
 
 def model_arguments(state: dict[str, Any], path: str) -> Namespace:

@@ -1,15 +1,394 @@
-"""``--task supernet_translation``: translation with a supernet's ways of training and of validating.
+"""``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``: fairseq's tasks with
+sandwich or single-path updates, validation of fixed subnets, and a stop by their ranking.
 
 Annotations are not postponed in this module: fairseq reads the options from the field types.
 """
 
-from dataclasses import dataclass
+import logging
+import math
+import os
+from argparse import SUPPRESS, ArgumentError, ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+import torch
+from fairseq import metrics
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY, register_task
+from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from fairseq_ext.compat import one_line_errors, with_torch_ddp
+from fairseq_ext.data import options_of
+from fairseq_ext.language import LanguageModel
+from fairseq_ext.masked_lm import MaskedLMModel
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.training.supernet_task import SupernetTask, SupernetTaskConfig
+from fairseq_ext.stability import Ranking, exact, stop_when_stable
+from fairseq_ext.supernet_model import SupernetModel
+from nas_core.checks import Range
+from nas_core.errors import ConfigError
+from nas_core.layers.alike import check_apart, experts_alike
+from nas_core.layers.weights import named_tensors
+from nas_core.options import check_ranges
+from nas_core.space import Architecture
+from nas_core.supernet.active import SubnetHolder
+from nas_core.supernet.sampling import sandwich, validation_set
+from nas_core.supernet.stability import Stability, StabilityConfig
+
+__all__ = [
+    "SupernetLanguageModelingTask",
+    "SupernetMaskedLMTask",
+    "SupernetTask",
+    "SupernetTaskConfig",
+    "SupernetTranslationTask",
+]
+
+logger = logging.getLogger(__name__)
+
+LOGGED = "experts_alike"
+"""Under which name the term of ``--mos-apart`` is logged, without its weight."""
+_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
+"""What is logged as the mean over the subnets of a batch that have it."""
+_SUBNET = "subnet:"
+"""Prefix of logging entries that hold the loss of one validated or trained subnet."""
+_SAMPLING = ChoiceEnum(["spos", "sandwich"])
+_SAMPLING_HELP = (
+    "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
+    " its gradient are the mean of the three, as in the code of Mixture-of-Supernets for translation; the paper's"
+    " equation 2 is their sum"
+)
+_SELECT = ChoiceEnum(["mean", "smallest", "largest"])
+
+
+@dataclass
+class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
+    """Options of training a supernet, which a task inherits before those of fairseq's own task."""
+
+    supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
+        default="spos",
+        metadata={"help": f"same as --sampling: {_SAMPLING_HELP}"},
+    )
+    valid_random: int = field(
+        default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
+    )
+    stability_architectures: int = field(
+        default=0,
+        metadata={
+            "help": "stop training when the ranking of so many fixed subnets by validation loss no longer changes"
+            " (RankNAS: 100 to 200); 0: do not"
+        },
+    )
+    stability_tau: float = field(
+        default=0.9, metadata={"help": "stop when Kendall's tau between two validations is above this"}
+    )
+    stability_patience: int = field(
+        default=5, metadata={"help": "stop when that tau has risen more often than this in a row"}
+    )
+    select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
+        default="mean",
+        metadata={
+            "help": "whose validation loss is 'loss' and so selects checkpoint_best.pt; in the code of HAT and of"
+            " Mixture-of-Supernets the smallest"
+        },
+    )
+    mos_apart: float = field(
+        default=0.0,
+        metadata={
+            "help": "weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the"
+            " same row of two of them, from 0 to 1; 0: none"
+        },
+    )
+
+
+class SupernetTask:
+    """What a task for a supernet inherits before fairseq's own task of that name.
+
+    Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation
+    2) trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, as
+    in the authors' code for translation (the equation, and their code for BERT, sum), so that learning rates, clipping
+    and the reported loss keep their meaning. Which are the largest and the smallest is ``--extremes`` of the model.
+
+    Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
+    ``--select-checkpoint`` says. With ``--stability-architectures`` training stops when subnets keep their order.
+    """
+
+    cfg: Any
+    """The task's options, set by fairseq's task: a :class:`SupernetTaskConfig` among others."""
+    model_type: ClassVar[type[SupernetModel[Any]]]
+    """The class of the models that the task trains."""
+    plain: ClassVar[str]
+    """fairseq's own task."""
+    ranking: Ranking | None = None
+    """The ranking of subnets, where they are ranked; known once there is a model."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.cfg = options_of(self)  # tasks of one language keep them under another name
+        self.kept = KeptSubnets()
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """``--sampling`` under a name of its own: fairseq writes every option into all groups of settings that have its
+        name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate.
+        ``--log-interval`` is 10 updates where fairseq's is 100: on a busy machine those take minutes."""
+        super().add_args(parser)  # type: ignore[misc]
+        parser.set_defaults(log_interval=10)
+        with suppress(ArgumentError):
+            choices = [choice.value for choice in _SAMPLING]
+            parser.add_argument(
+                "--sampling", dest="supernet_sampling", choices=choices, default=SUPPRESS, help=_SAMPLING_HELP
+            )
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        model = super().build_model(cfg, from_checkpoint)  # type: ignore[misc]
+        with one_line_errors():
+            if not isinstance(model, self.model_type):
+                raise ConfigError(
+                    f"--task supernet_{self.plain} needs --arch {self.model_type.trained_by}; use --task {self.plain}"
+                    " for other models"
+                )
+            check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
+            check_options(self.cfg.mos_apart, str(self.cfg.supernet_sampling), model)
+        if torch.get_num_threads() > 1:
+            waiting = "sleep" if os.environ.get("OMP_WAIT_POLICY", "").lower() == "passive" else "spin"
+            threads = torch.get_num_threads()
+            logger.info("%d threads, which %s while they wait (OMP_NUM_THREADS, OMP_WAIT_POLICY)", threads, waiting)
+        if self.cfg.stability_architectures:
+            self.rank(model)
+        names = ", ".join(self.validated(model))
+        logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
+        if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
+            ends = {"space": "the space's own", "hat": "as in HAT's code"}[_extremes(model)]
+            logger.info("sandwich: mean loss of a random subnet, the largest and the smallest (%s)", ends)
+        return model
+
+    def rank(self, model: SubnetHolder[Any]) -> None:
+        """Compare the ranking of subnets between validations, and stop training by it."""
+        with one_line_errors():
+            settings = StabilityConfig(
+                architectures=self.cfg.stability_architectures,
+                tau=self.cfg.stability_tau,
+                patience=self.cfg.stability_patience,
+            )
+            self.ranking = Ranking(Stability(model.space, settings))
+        stop_when_stable(self.ranking)
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
+        self.kept.forget()
+        if self.ranking:
+            self.ranking.forget()
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        super().begin_epoch(epoch, model)  # type: ignore[misc]
+        if self.ranking:
+            self.ranking.epoch = epoch
+
+    def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
+        """The fixed architectures that are validated, by name; one if the space holds only one."""
+        return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
+
+    def train_step(
+        self,
+        sample: dict[str, Any],
+        model: Any,
+        criterion: Any,
+        optimizer: Any,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        self.kept.forget()
+        supernet = _unwrap(model)
+        if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
+            apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, 1)
+            result: tuple[Any, Any, dict[str, Any]] = super().train_step(  # type: ignore[misc]
+                sample, model, apart, optimizer, update_num, ignore_grad
+            )
+            return result
+        model.train()
+        model.set_num_updates(update_num)
+        named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
+        if getattr(criterion, "largest_first", False):  # it teaches the others
+            named = {"largest": named["largest"], **named}
+        apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, len(named))
+        outputs = {}
+        total, size = 0.0, 0
+        teaching = hasattr(criterion, "one_batch")
+        dummy = criterion.dummy_batch() if teaching and ignore_grad else nullcontext()
+        with dummy, criterion.one_batch() if teaching else nullcontext():
+            for index, (name, architecture) in enumerate(named.items()):
+                last = index == len(named) - 1
+                with supernet.using(architecture), nullcontext() if last else _no_sync(model):
+                    with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
+                        loss, size, outputs[name] = apart(model, sample)
+                    loss = loss / len(named) * (0 if ignore_grad else 1)
+                    optimizer.backward(loss)
+                total = total + loss.detach()
+        return total, size, _combine(outputs, "mean")
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        supernet = _unwrap(model)
+        outputs = {}
+        loss, size = None, 0
+        for name, architecture in self.validated(supernet).items():
+            model.eval()
+            step = super().valid_step if name == "largest" else _criterion_only  # type: ignore[misc]
+            with self.kept.using(supernet, architecture):
+                loss, size, outputs[name] = step(sample, model, criterion)
+        combined = _combine(outputs, self.cfg.select_checkpoint)
+        for name, architecture in self.ranking.architectures().items() if self.ranking else ():
+            model.eval()
+            with self.kept.using(supernet, architecture):
+                combined[name] = _criterion_only(sample, model, criterion)[2]["loss"]
+        return loss, size, combined
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """fairseq's own metrics, and ``<architecture>_loss`` in bits per token like its ``loss``."""
+        super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
+        if self.ranking:
+            self.ranking.add(logging_outputs)
+        total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
+        names = {key for log in logging_outputs for key in log if key.startswith(_SUBNET)}
+        for key in sorted(names):
+            value = sum(exact(log.get(key, 0)) for log in logging_outputs)
+            metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", value / max(total, 1) / math.log(2), total, round=3)
+        if any(LOGGED in log for log in logging_outputs):
+            value = sum(exact(log.get(LOGGED, 0)) for log in logging_outputs)
+            metrics.log_scalar(LOGGED, value / max(total, 1), total, round=4)
+
+
+def _extremes(model: Any) -> str:
+    return str(getattr(model.args, "extremes", "space"))
+
+
+def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+    with torch.no_grad():
+        result: tuple[Any, Any, dict[str, Any]] = criterion(model, sample)
+    return result
+
+
+def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
+    """One logging output of several: counts of one of them (the tokens are the same), the losses by ``select``, and
+    each architecture's loss under its own key."""
+    combined = dict(outputs.get("largest") or next(iter(outputs.values())))
+    for key in _LOSSES:
+        values = {name: output[key] for name, output in outputs.items() if key in output}
+        if values:
+            combined[key] = values[select] if select in values else sum(values.values()) / len(values)
+    for name, output in outputs.items():
+        combined[f"{_SUBNET}{name}"] = output["loss"]
+    return combined
+
+
+def _unwrap(model: Any) -> SubnetHolder[Any]:
+    while not isinstance(model, SubnetHolder) and hasattr(model, "module"):
+        model = model.module
+    assert isinstance(model, SubnetHolder)
+    return model
+
+
+@contextmanager
+def _no_sync(model: Any) -> Iterator[None]:
+    """Gradients of the sandwich are exchanged between workers once, with its last part."""
+    with model.no_sync() if hasattr(model, "no_sync") else nullcontext():
+        yield
+
+
+def _device_type(sample: dict[str, Any]) -> str:
+    return str(sample["target"].device.type)
+
+
+# -- experts kept apart -----------------------------------------------------------------------------------------------
+
+
+def check_options(weight: float, sampling: str, model: Any) -> None:
+    """Check ``--mos-apart`` before training.
+
+    Raises:
+        ConfigError: a weight that cannot work, a model without experts, or workers that it cannot be shared by.
+    """
+    check_apart(weight, model)
+    if weight and sampling == "spos" and with_torch_ddp(model.args):
+        raise ConfigError(
+            "--mos-apart with torch's own DDP, which expects that each weight has its gradient from one forward pass;"
+            " give --ddp-backend legacy_ddp, or --sampling sandwich"
+        )
+
+
+def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any:
+    """The criterion of one batch whose first loss has the term, times the batch's size, since fairseq divides gradients
+    by the sizes of an update's batches. What is logged as the loss is the criterion's own.
+
+    Args:
+        weight: of :func:`nas_core.layers.alike.experts_alike` in the loss of a training example; 0: the criterion
+            itself.
+        passes: losses of the batch, whose mean is its loss.
+    """
+    return _KeptApart(criterion, model, weight * passes) if weight else criterion
+
+
+class _KeptApart:
+    def __init__(self, criterion: Any, model: Any, weight: float) -> None:
+        self._criterion, self._model, self._left = criterion, model, weight
+
+    def __call__(self, model: Any, sample: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+        loss, size, log = self._criterion(model, sample)
+        if self._left:
+            alike = experts_alike(self._model) * size
+            loss, log = loss + self._left * alike, {**log, LOGGED: alike.detach()}
+            self._left = 0.0
+        return loss, size, log
+
+
+# -- validated subnets ------------------------------------------------------------------------------------------------
+
+
+class KeptSubnets:
+    """What ``select`` gave for the architectures of a validation, until :meth:`forget`: right while no weight changes.
+
+    Mixed experts take memory, unlike slices. They are kept while they take no more of it than the supernet's own
+    weights; what comes later, as the last of two hundred ranked subnets, is mixed anew for each batch.
+    """
+
+    def __init__(self) -> None:
+        self._model: SubnetHolder[Any] | None = None
+        self._kept: dict[Architecture, Any] = {}
+        self._bytes = 0
+
+    def forget(self) -> None:
+        """Free them; called before weights change, and before a validation begins."""
+        self._model, self._kept, self._bytes = None, {}, 0
+
+    @contextmanager
+    def using(self, model: SubnetHolder[Any], architecture: Architecture) -> Iterator[None]:
+        """Run the model, which is in evaluation mode, with this architecture inside the block."""
+        if self._model is not model:
+            self.forget()
+            self._model = model
+        subnet = self._kept.get(architecture)
+        if subnet is None:
+            with torch.no_grad():
+                subnet = model.select(model.space.validate(architecture))
+            own = _bytes_beside(model, subnet)
+            if self._bytes + own <= sum(parameter.nbytes for parameter in model.parameters()):
+                self._kept[architecture] = subnet
+                self._bytes += own
+        with model.running(architecture, subnet):
+            yield
+
+
+def _bytes_beside(model: SubnetHolder[Any], subnet: Any) -> int:
+    """Memory of the weights that are no part of the model's own."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    storages = [tensor.untyped_storage() for _, tensor in named_tensors(subnet)]
+    return sum({each.data_ptr(): each.nbytes() for each in storages if each.data_ptr() not in own}.values())
+
+
+# -- fairseq's tasks ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -17,15 +396,38 @@ class SupernetTranslationConfig(SupernetTaskConfig, TranslationConfig):  # type:
     """fairseq's options of translation, and those of a supernet's training."""
 
 
+@dataclass
+class SupernetLanguageModelingConfig(SupernetTaskConfig, LanguageModelingConfig):  # type: ignore[misc]
+    """fairseq's options of language modelling, and those of a supernet's training."""
+
+
+@dataclass
+class SupernetMaskedLMConfig(SupernetTaskConfig, MaskedLMConfig):  # type: ignore[misc]
+    """fairseq's options of masked language models, and those of a supernet's training."""
+
+
 class SupernetTranslationTask(SupernetTask, TranslationTask):  # type: ignore[misc]
     """fairseq's translation task for a supernet, trained and validated as :class:`SupernetTask` says."""
 
-    model_type = TranslationModel
-    advice = (
-        "--task supernet_translation needs --arch mos_transformer*, hat_transformer*, mformer_wmt14* or"
-        " mformer_translation*; use --task translation for other models"
-    )
+    model_type, plain = TranslationModel, "translation"
 
 
-if "supernet_translation" not in TASK_REGISTRY:
-    register_task("supernet_translation", dataclass=SupernetTranslationConfig)(SupernetTranslationTask)
+class SupernetLanguageModelingTask(SupernetTask, LanguageModelingTask):  # type: ignore[misc]
+    """fairseq's task of language modelling for a supernet, trained and validated as :class:`SupernetTask` says."""
+
+    model_type, plain = LanguageModel, "language_modeling"
+
+
+class SupernetMaskedLMTask(SupernetTask, MaskedLMTask):  # type: ignore[misc]
+    """fairseq's task of masked language models for a supernet, trained and validated as :class:`SupernetTask` says."""
+
+    model_type, plain = MaskedLMModel, "masked_lm"
+
+
+for _task, _config in (
+    (SupernetTranslationTask, SupernetTranslationConfig),
+    (SupernetLanguageModelingTask, SupernetLanguageModelingConfig),
+    (SupernetMaskedLMTask, SupernetMaskedLMConfig),
+):
+    if (_name := f"supernet_{_task.plain}") not in TASK_REGISTRY:
+        register_task(_name, dataclass=_config)(_task)

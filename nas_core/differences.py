@@ -1,11 +1,13 @@
-"""What differs between the settings a file or folder was begun with and those of now."""
+"""Settings that a file, a folder or a state was begun with, compared with those of now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["first_difference"]
+from nas_core.errors import ConfigError
+
+__all__ = ["check_same_settings", "first_difference"]
 
 _ABSENT = "nothing"
 
@@ -21,6 +23,21 @@ def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple
         if old.get(name, _ABSENT) != new.get(name, _ABSENT):
             return name, old.get(name, _ABSENT), new.get(name, _ABSENT)
     return None
+
+
+def check_same_settings(what: str, before: Mapping[str, Any], now: Mapping[str, Any], advice: str) -> None:
+    """Check that all settings agree, as :func:`first_difference` compares them.
+
+    Args:
+        what: what was begun with the settings ``before``, as the beginning of the message.
+        advice: its end.
+
+    Raises:
+        ConfigError: one differs; the first is named.
+    """
+    if difference := first_difference(before, now):
+        name, old, new = difference
+        raise ConfigError(f"{what} {name} = {old!r}, now it is {new!r}; {advice}")
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -131,7 +131,7 @@ class Registry(Generic[Member]):
         return cast(Member, member)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What an import that failed says, in one line."""
     said = str(error).strip().partition("\n")[0]
     if isinstance(error, ImportError | AttributeError) and said:

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["apply_torchvision_fix", "cuda_mismatch", "repair"]
+__all__ = ["cuda_mismatch", "repair"]
 
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _declared: list[object] = []  # the declarations live as long as the object that made them
@@ -41,8 +40,12 @@ def _is_cuda_build(package: str) -> bool:
     return False
 
 
-def repair() -> None:
-    """Declare the missing operators if, and only if, the mismatch is there."""
+def repair() -> bool:
+    """Declare the missing operators if, and only if, the mismatch is there; call it before importing torchvision.
+
+    Returns:
+        Whether they are declared here.
+    """
     if not _declared and cuda_mismatch("torchvision"):
         import torch
 
@@ -51,14 +54,4 @@ def repair() -> None:
             if not hasattr(torch.ops.torchvision, operator):
                 library.define(operator + _SIGNATURE)
         _declared.append(library)
-
-
-def apply_torchvision_fix() -> bool:
-    """Call :func:`repair` unless torchvision is imported already; call it before importing torchvision.
-
-    Returns:
-        Whether the fix is in force.
-    """
-    if "torchvision" not in sys.modules:
-        repair()
     return bool(_declared)

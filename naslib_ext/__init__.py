@@ -7,8 +7,9 @@ them with NASLib's own predictors. Importing this package does not import NASLib
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from naslib_ext.graphs import SPACES, graph_of
@@ -18,21 +19,4 @@ if TYPE_CHECKING:
 
 __all__ = ["SPACES", "AccuracyPredictor", "NNFormerPredictor", "graph_of", "register", "unregister"]
 
-_HOMES = {
-    "AccuracyPredictor": "predictor",
-    "NNFormerPredictor": "nn_former",
-    "SPACES": "graphs",
-    "graph_of": "graphs",
-    "register": "plugin",
-    "unregister": "plugin",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__)

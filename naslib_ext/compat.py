@@ -22,7 +22,7 @@ from typing import Any
 from nas_core.errors import DataError, MissingHostError
 from nas_core.files import real_path
 from nas_core.optional import install_line, require
-from nas_core.torchvision_fix import apply_torchvision_fix
+from nas_core.torchvision_fix import repair
 from naslib_ext.stand_ins import StandIns
 
 __all__ = ["importable", "load", "repairs", "use"]
@@ -88,7 +88,7 @@ def importable() -> Iterator[None]:
         raise MissingHostError(
             f"NASLib was not found: it is no package to install but a source tree; run {install_line('naslib')}"
         )
-    if apply_torchvision_fix():
+    if repair():
         _report("torchvision is a CUDA build beside a CPU torch: its operators are declared")
     for name in NEEDED:
         require(name, "NASLib", "naslib")

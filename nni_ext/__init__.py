@@ -8,10 +8,10 @@ CPU build of torch: NNI imports torchvision through pytorch-lightning, which fai
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nas_core import startup
+from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nni_ext.graphs import (
@@ -45,27 +45,4 @@ __all__ = [
 
 startup.install()  # torchvision is repaired when it is imported, if it ever is
 
-_HOMES = {
-    "ArchitectureSpace": "nas.space",
-    "NetworkLatencyProfiler": "nas.network_profiler",
-    "PredictorEvaluator": "nas.evaluator",
-    "PredictorProfiler": "nas.profiler",
-    "ProfilerLimit": "nas.profiler_limit",
-    "SearchStrategy": "nas.search_strategy",
-    "SearchTuner": "hpo.tuner",
-    "architecture_of": "graphs",
-    "as_model_space": "nas.space",
-    "nasbench101_sample": "graphs",
-    "nasbench201_sample": "graphs",
-    "nasbench201_unpruned_sample": "graphs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__)

@@ -7,8 +7,9 @@ Importing this package imports nothing of Optuna; a name does when it is first u
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from optuna_ext.genes import architecture_of, distributions_of, space_of, suggest_architecture
@@ -28,24 +29,4 @@ __all__ = [
     "suggest_architecture",
 ]
 
-_HOMES = {
-    "HATEvolutionSampler": "samplers",
-    "MultiObjectiveSampler": "samplers",
-    "RankNASSampler": "samplers",
-    "SearchSampler": "sampler",
-    "architecture_of": "genes",
-    "as_objective": "objective",
-    "distributions_of": "genes",
-    "space_of": "genes",
-    "suggest_architecture": "genes",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__)

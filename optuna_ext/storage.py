@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from nas_core.differences import first_difference
+from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
 from nas_core.files import repair_jsonl
 from nas_core.registry import first_line
@@ -142,12 +142,8 @@ def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mappin
     if before is None:
         study.set_user_attr(SETTINGS, dict(settings))
         before = study.user_attrs[SETTINGS]
-    if difference := first_difference(before, dict(settings)):
-        setting, old, new = difference
-        raise ConfigError(
-            f"study {name!r} holds results with {setting} = {old!r}, here it is {new!r}; give the same to all workers,"
-            " or another --study"
-        )
+    advice = "give the same to all workers, or another --study"
+    check_same_settings(f"study {name!r} holds results with", before, settings, advice)
     return study
 
 

@@ -18,8 +18,8 @@ from nas_core import torchvision_fix
 ROOT = Path(__file__).parents[1]
 SCRIPT = """
 import torch
-from nas_core.torchvision_fix import apply_torchvision_fix
-print(apply_torchvision_fix(), apply_torchvision_fix(), hasattr(torch.ops.torchvision, "nms"))
+from nas_core.torchvision_fix import repair
+print(repair(), repair(), hasattr(torch.ops.torchvision, "nms"))
 import torchvision
 """
 # What the compiled package does on import: it registers shape functions for operators its library should have declared.

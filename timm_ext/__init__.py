@@ -8,11 +8,11 @@ import sys
 
 from nas_core.optional import require
 from nas_core.startup import wait_passively
-from nas_core.torchvision_fix import apply_torchvision_fix
+from nas_core.torchvision_fix import repair
 
 if "timm_ext.train" in sys.orig_argv:  # torch, which is imported next, reads the policy
     wait_passively()
-apply_torchvision_fix()
+repair()
 require("timm", "image models and their training", "timm")
 
 from timm_ext import models  # noqa: E402  timm imports torchvision, which may have needed the repair

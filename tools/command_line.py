@@ -143,37 +143,22 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     import nni_ext.nnictl as nnictl
     import nni_ext.trial as trial
     import timm_ext.launch as launch
-    from fairseq_ext.architectures import architectures
     from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
-    from fairseq_ext.language import options as language
-    from fairseq_ext.language.task import SupernetLanguageModelingTask
-    from fairseq_ext.masked_lm import options as masked_lm
-    from fairseq_ext.masked_lm.task import SupernetMaskedLMTask
-    from fairseq_ext.options import add_model_arguments
-    from fairseq_ext.task import SupernetTranslationTask
+    from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION
+    from fairseq_ext.task import SupernetLanguageModelingTask, SupernetMaskedLMTask, SupernetTranslationTask
     from timm_ext import options as training
 
-    for model, names, add, (task, plain, called) in (
-        ("", architectures, add_model_arguments, (SupernetTranslationTask, TranslationTask, "translation")),
-        (
-            " of language models",
-            language.architectures,
-            language.add_arguments,
-            (SupernetLanguageModelingTask, LanguageModelingTask, "language_modeling"),
-        ),
-        (
-            " of masked language models",
-            masked_lm.architectures,
-            masked_lm.add_arguments,
-            (SupernetMaskedLMTask, MaskedLMTask, "masked_lm"),
-        ),
+    for model, family, task, plain in (
+        ("", TRANSLATION, SupernetTranslationTask, TranslationTask),
+        (" of language models", LANGUAGE, SupernetLanguageModelingTask, LanguageModelingTask),
+        (" of masked language models", MASKED_LM, SupernetMaskedLMTask, MaskedLMTask),
     ):
         models, known, told = (argparse.ArgumentParser(add_help=False) for _ in range(3))
-        add(models)
+        family.add_arguments(models)
         plain.add_args(known)
         task.add_args(told)
         theirs = {given for given, _ in _argparse_options(known)}
-        listed = ", ".join(f"`{name}`" for name, _ in names())
+        listed = ", ".join(f"`{name}`" for name in family.architectures)
         yield (
             f"fairseq-train --arch{model}",
             _wrapped(
@@ -183,8 +168,8 @@ def _programs() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
             _argparse_options(models),
         )
         yield (
-            f"fairseq-train --task supernet_{called}",
-            f"Options of the task, beside those of fairseq's `{called}`.",
+            f"fairseq-train --task supernet_{family.task}",
+            f"Options of the task, beside those of fairseq's `{family.task}`.",
             [one for one in _argparse_options(told) if one[0] not in theirs],
         )
     criterion, own = argparse.ArgumentParser(add_help=False), argparse.ArgumentParser(add_help=False)

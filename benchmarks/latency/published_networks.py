@@ -34,7 +34,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.optional import require
 from nas_core.predictor.metrics import accuracy_within, mape
-from nas_core.torchvision_fix import apply_torchvision_fix
+from nas_core.torchvision_fix import repair
 
 RESULT = Path(__file__).parents[1] / "results" / "published_networks.json"
 NETWORKS = (
@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
     machine = describe_machine("cpu", 1)
-    apply_torchvision_fix()
+    repair()
     try:
         model = load_latency_model(options.model, "graph") if options.model else shipped_model()
         if device_of(model) != machine["device_name"]:

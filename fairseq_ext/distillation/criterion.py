@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from fairseq import metrics
@@ -16,12 +16,14 @@ from torch import Tensor, nn
 from fairseq_ext.batching import keep_all_sentences
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.data import options_of
-from fairseq_ext.distillation.layers import LayerStates, differences, with_states
 from fairseq_ext.distillation.options import LARGEST, check_options
-from fairseq_ext.distillation.teacher import Answer, FileTeacher, said
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
 from nas_core.supernet.teacher.projected import DistilledSums, distilled_loss, projected_distilled_loss, smoothed_loss
+
+if TYPE_CHECKING:
+    from fairseq_ext.distillation.layers import LayerStates
+    from fairseq_ext.distillation.teacher import Answer, FileTeacher
 
 __all__ = ["Distilled"]
 
@@ -72,6 +74,8 @@ class Distilled:
 
     def _opened(self) -> FileTeacher | None:
         if self.teacher is None and not self.largest_first:
+            from fairseq_ext.distillation.teacher import FileTeacher
+
             with one_line_errors():
                 self.teacher = FileTeacher(Path(self.options.teacher), self._task, self.options)
         return self.teacher
@@ -138,6 +142,8 @@ class Distilled:
         answer = self._answer(student, sample, run)
         outputs, states = self._student(model, student, run)
         if answer is None:
+            from fairseq_ext.distillation.teacher import said
+
             self._memo = sample, said(outputs, self.options.teacher_top_k, self.options.distill_temperature, states)
             loss, nll = self._own(outputs, target)
             return loss, {"loss": loss.detach(), "nll_loss": nll.detach()}
@@ -174,6 +180,8 @@ class Distilled:
 
     def _student(self, model: Any, student: Any, run: Any) -> tuple[tuple[Tensor, Tensor | None], LayerStates | None]:
         if self.options.distill_hidden or self.options.distill_attention:
+            from fairseq_ext.distillation.layers import with_states
+
             return with_states(student, lambda: run(model))
         return run(model), None
 
@@ -204,6 +212,8 @@ class Distilled:
         states: LayerStates,
         wanted: LayerStates,
     ) -> tuple[Tensor, dict[str, Tensor]]:
+        from fairseq_ext.distillation.layers import differences
+
         for name, weight, ours, theirs in (
             ("hidden_loss", self.options.distill_hidden, states.hidden, wanted.hidden),
             ("attention_loss", self.options.distill_attention, states.attention, wanted.attention),

@@ -15,19 +15,17 @@ from torch import Tensor
 from fairseq_ext.checkpoint import load_network
 from fairseq_ext.elastic.kinds import Request, settings_of
 from fairseq_ext.elastic.language_settings import LanguageSettings, language_settings
-from fairseq_ext.elastic.mapping import layer_state, positions_table
+from fairseq_ext.elastic.mapping import language_state
 from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
-from fairseq_ext.language.checkpoint import STATIC
-from fairseq_ext.language.options import base_architecture, network_config
+from fairseq_ext.families import LANGUAGE
 from nas_core.device import usable_device
 from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.space import SearchSpace
-from nas_core.supernet.elastic.kinds import with_kinds
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
 
-__all__ = ["TrainedLanguage", "language_state", "open_language"]
+__all__ = ["TrainedLanguage", "open_language"]
 
 
 def open_language(path: Path, state: dict[str, Any], request: Request) -> TrainedLanguage:
@@ -46,22 +44,8 @@ def open_language(path: Path, state: dict[str, Any], request: Request) -> Traine
     )
     task, model = load_network(path, state, request.data)
     args = _supernet_settings(settings, space, task)
-    config = network_config(args, task.source_dictionary.pad(), static=False)
+    config = LANGUAGE.network_config(args, task.source_dictionary.pad(), static=False)
     return TrainedLanguage(state, args, config, space, task, model, device)
-
-
-def language_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """The weights of fairseq's ``transformer_lm`` as the state of a :class:`nas_core.models.language.LanguageNet` whose
-    largest network it is."""
-    decoder, table = model.decoder, model.decoder.embed_tokens.weight
-    state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": table}
-    state["output.weight"] = decoder.output_projection.weight
-    state["positions.table"] = positions_table(decoder.embed_positions, net.context_length, table.shape[1])
-    for index, layer in enumerate(decoder.layers):
-        state |= layer_state(f"layers.{index}.", layer)
-    if decoder.layer_norm is not None:
-        state |= {f"norm.{kind}": getattr(decoder.layer_norm, kind) for kind in ("weight", "bias")}
-    return with_kinds(state, net)
 
 
 class TrainedLanguage(FairseqTrained):
@@ -70,7 +54,7 @@ class TrainedLanguage(FairseqTrained):
     form = LANGUAGE_ELASTIC
     network = LanguageNet
     mapped = staticmethod(language_state)
-    plain, mixed = STATIC, "mos_transformer_lm"
+    family = LANGUAGE
 
     def _tokens(self) -> tuple[Tensor, ...]:
         """Random tokens (B, T), padded on the right."""
@@ -82,9 +66,8 @@ def _supernet_settings(settings: LanguageSettings, space: SearchSpace, task: Any
     """Options of a supernet around the network, as this plug-in's models have them in their checkpoints."""
     config, sizes = settings.config, settings.sizes
     first = bool(config.decoder_normalize_before)
-    args = supernet_settings(
-        STATIC,
-        "supernet_language_modeling",
+    return supernet_settings(
+        LANGUAGE,
         task,
         space,
         decoder_normalize_before=first,
@@ -97,5 +80,3 @@ def _supernet_settings(settings: LanguageSettings, space: SearchSpace, task: Any
         embedding_scale=1.0 if config.no_scale_embedding else float(sizes.embed_dim) ** 0.5,
         share_decoder_input_output_embed=bool(config.share_decoder_input_output_embed),
     )
-    base_architecture(args)
-    return args

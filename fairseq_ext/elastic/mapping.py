@@ -1,20 +1,36 @@
 """Weights of fairseq's transformers under the names of this project's networks, and back.
 
-Shapes: C channels, Q joint width of the queries.
+Shapes: C channels, V vocabulary.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
-from nas_core.layers.weights import named_tensors
+from nas_core.errors import CheckpointError
+from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.supernet.elastic.kinds import with_kinds
 
-__all__ = ["layer_state", "plain_layer", "positions_table", "translation_state"]
+__all__ = [
+    "language_state",
+    "language_weights",
+    "layer_state",
+    "masked_lm_state",
+    "masked_lm_weights",
+    "plain_layer",
+    "positions_table",
+    "translation_state",
+    "translation_weights",
+]
+
+_ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
+_FIRST = 2
+"""Position of the first token in fairseq: the numbers before are taken by padding."""
 
 _PARTS = {
     "self_attn.in_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -97,3 +113,116 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
         )
     state["output.weight"] = decoder.output_projection.weight
     return with_kinds(state, net)
+
+
+def language_state(model: Any, net: Any) -> dict[str, Tensor]:
+    """Return the weights of fairseq's ``transformer_lm`` as the state of a
+    :class:`nas_core.models.language.LanguageNet` whose largest network it is."""
+    decoder, table = model.decoder, model.decoder.embed_tokens.weight
+    state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": table}
+    state["output.weight"] = decoder.output_projection.weight
+    state["positions.table"] = positions_table(decoder.embed_positions, net.context_length, table.shape[1])
+    for index, layer in enumerate(decoder.layers):
+        state |= layer_state(f"layers.{index}.", layer)
+    if decoder.layer_norm is not None:
+        state |= {f"norm.{kind}": getattr(decoder.layer_norm, kind) for kind in ("weight", "bias")}
+    return with_kinds(state, net)
+
+
+def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
+    """Return the weights of fairseq's ``roberta`` as the state of a network whose largest subnet it is.
+
+    Raises:
+        CheckpointError: a classification head has more hidden units than the network has channels.
+    """
+    encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
+    state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": encoder.embed_tokens.weight}
+    state["positions.table"] = positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim)
+    for index, layer in enumerate(encoder.layers):
+        state |= layer_state(f"layers.{index}.", layer)
+    modules = {"embedding_norm": encoder.layernorm_embedding, "norm": encoder.layer_norm}
+    modules |= {"head.dense": head.dense, "head.norm": head.layer_norm}
+    for name, found in model.classification_heads.items():
+        if found.dense.out_features > net.embed_dim:
+            raise CheckpointError(
+                f"classification head {name} has {found.dense.out_features} hidden units, more than the network's"
+                f" {net.embed_dim} channels, which has no elastic form; remove the head"
+            )
+        modules |= {f"classification_heads.{name}.dense": found.dense}
+        modules |= {f"classification_heads.{name}.out_proj": found.out_proj}
+    for name, module in modules.items():
+        if module is not None:
+            state |= {f"{name}.{kind}": getattr(module, kind) for kind in ("weight", "bias")}
+    state["head.bias"] = head.bias
+    if not net.config.share_embeddings:
+        state["output.weight"] = head.weight
+    return with_kinds({name: tensor.detach() for name, tensor in state.items()}, net)
+
+
+def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
+    """Return the weights of a subnet under the names of fairseq's ``transformer``. Where a table is shared with the
+    output, the last layer norm before it is divided by what the table is multiplied by."""
+    state: dict[str, Tensor] = {}
+    factors = []
+    sides = (
+        ("encoder", subnet.encoder_layers, subnet.encoder_norm, subnet.source_embedding),
+        ("decoder", subnet.decoder_layers, subnet.decoder_norm, subnet.target_embedding),
+    )
+    for number, (side, layers, norm, table) in enumerate(sides):
+        for index, layer in enumerate(layers):
+            state |= plain_layer(f"{side}.layers.{index}.", layer)
+        width = table.shape[1]
+        factors.append(net.embedding_scale(number, table) / math.sqrt(width))
+        state[f"{side}.embed_tokens.weight"] = table * factors[-1]
+        positions = net.positions(number, net.config.stored_positions[number], width).to(table)
+        state[f"{side}.embed_positions.weight"] = torch.cat([positions.new_zeros(_FIRST, width), positions])
+        state[f"{side}.version"] = torch.tensor([3.0])
+        if isinstance(norm, NormWeights):
+            state |= {f"{side}.layer_norm.weight": norm.weight, f"{side}.layer_norm.bias": norm.bias}
+    tied = net.config.share_all_embeddings or net.config.share_decoder_embeddings
+    state["decoder.output_projection.weight"] = state["decoder.embed_tokens.weight"] if tied else subnet.output
+    if tied:
+        last = f"decoder.layers.{len(subnet.decoder_layers) - 1}.final_layer_norm"
+        last = last if subnet.decoder_norm is None else "decoder.layer_norm"
+        state |= {f"{last}.{kind}": state[f"{last}.{kind}"] / factors[1] for kind in ("weight", "bias")}
+    return state
+
+
+def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
+    """Return the weights of a subnet under the names of fairseq's ``transformer_lm``, without an output projection
+    where it is the embedding. Where the scale of the embedding is not the root of its width, input and output have a
+    table each."""
+    state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
+    for index, layer in enumerate(subnet.layers):
+        state |= plain_layer(f"decoder.layers.{index}.", layer)
+    width = subnet.embedding.shape[1]
+    factor = net.embedding_scale(subnet.embedding) / math.sqrt(width)
+    state["decoder.embed_tokens.weight"] = subnet.embedding * factor
+    positions = net.positions_at(0, net.context_length, width).to(subnet.embedding)
+    state["decoder.embed_positions.weight"] = torch.cat([positions.new_zeros(_FIRST, width), positions])
+    if subnet.norm is not None:
+        state |= {f"decoder.layer_norm.{kind}": getattr(subnet.norm, kind) for kind in ("weight", "bias")}
+    if net.output is not None or factor != 1.0:
+        state["decoder.output_projection.weight"] = subnet.output
+    return state
+
+
+def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
+    """Return the weights of a subnet whose layers are alike under the names of fairseq's ``roberta``."""
+    width, first = subnet.embedding.shape[1], net.config.padding_idx + 1
+    positions = net.positions.table[:, :width].detach()
+    state = {
+        f"{_ENCODER}version": torch.tensor([3.0]),
+        f"{_ENCODER}embed_tokens.weight": subnet.embedding,
+        f"{_ENCODER}embed_positions.weight": torch.cat([positions.new_zeros(first, width), positions]),
+        f"{_HEAD}weight": subnet.output,
+        f"{_HEAD}bias": subnet.head.bias,
+    }
+    parts = {f"{_HEAD}dense": subnet.head.dense, f"{_HEAD}layer_norm": subnet.head.norm}
+    parts |= {f"{_ENCODER}layernorm_embedding": subnet.embedding_norm, f"{_ENCODER}layer_norm": subnet.norm}
+    parts |= {f"classification_heads.{name}": head for name, head in subnet.classification_heads.items()}
+    for name, part in parts.items():
+        state |= {f"{name}.{kind}": tensor for kind, tensor in named_tensors(part)}
+    for index, layer in enumerate(subnet.layers):
+        state |= plain_layer(f"{_ENCODER}layers.{index}.", layer)
+    return state

@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor, nn
 
 from fairseq_ext.checkpoint import load_network
 from fairseq_ext.elastic.kinds import Request, settings_of
+from fairseq_ext.elastic.mapping import masked_lm_state
 from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings, task_settings
 from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
-from fairseq_ext.masked_lm.batches import batch_loss, plain_batch
-from fairseq_ext.masked_lm.checkpoint import STATIC
-from fairseq_ext.masked_lm.heads import stored_heads
-from fairseq_ext.masked_lm.mapping import masked_lm_state
-from fairseq_ext.masked_lm.options import network_config
+from fairseq_ext.families import MASKED_LM
+from fairseq_ext.masked_lm import batch_loss, plain_batch, stored_heads
 from nas_core.device import usable_device
 from nas_core.models.masked_lm import ClassHead, MaskedLMNet
 from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
@@ -77,7 +74,7 @@ def open_masked_lm(path: Path, state: dict[str, Any], request: Request) -> Train
     task, model = load_network(path, state, request.data)
     own = _supernet_settings(args, space, task, task_group["_name"])
     heads = [ClassHead(name, *sizes) for name, sizes in stored_heads(state["model"], _HEADS).items()]
-    config = network_config(own, task.source_dictionary.pad(), static=False)
+    config = MASKED_LM.network_config(own, task.source_dictionary.pad(), static=False)
     config = replace(config, classification_heads=tuple(heads))
     return TrainedMaskedLM(state, own, config, space, task, model, device)
 
@@ -88,7 +85,7 @@ class TrainedMaskedLM(FairseqTrained):
     form = MASKED_LM_ELASTIC
     network = MaskedLMNet
     mapped = staticmethod(masked_lm_state)
-    plain, mixed = STATIC, "mos_roberta"
+    family = MASKED_LM
 
     def difference(self, net: nn.Module) -> float:
         """The largest difference between logits (B, T, V) of a batch with padding, where there is none, and logits
@@ -135,14 +132,12 @@ class TrainedMaskedLM(FairseqTrained):
 def _supernet_settings(trained: Namespace, space: SearchSpace, task: Any, name: str) -> Namespace:
     """Options of a supernet around the network, as this plug-in's models have them in their checkpoints."""
     scaled = not trained.no_scale_embedding
-    args = supernet_settings(
-        STATIC,
-        _TASKS.get(name, name),
+    return supernet_settings(
+        MASKED_LM,
         task,
         space,
+        task=_TASKS.get(name, name),
         load_checkpoint_heads=True,
         embedding_scale=float(trained.encoder_embed_dim) ** 0.5 if scaled else 1.0,
         **{option: getattr(trained, option) for option in _KEPT},
     )
-    ARCH_CONFIG_REGISTRY[STATIC](args)
-    return args

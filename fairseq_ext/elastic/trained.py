@@ -22,6 +22,7 @@ from fairseq_ext.checkpoint import write_network
 from fairseq_ext.criterion import label_smoothing
 from fairseq_ext.data import options_of
 from fairseq_ext.elastic.batches import calibration_batches
+from fairseq_ext.families import Family
 from nas_core.layers import MoSConfig
 from nas_core.models.elastic import ElasticForm
 from nas_core.random_streams import own_streams
@@ -56,12 +57,8 @@ class FairseqTrained(ABC):
     """The class of elastic networks of a space, sizes of vocabularies and settings."""
     mapped: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
     """The function that gives the weights of fairseq's model under the names of the elastic network."""
-    plain: ClassVar[str]
-    """The name of ``--arch`` of a supernet without experts."""
-    mixed: ClassVar[str]
-    """The same of one with experts."""
-    orders: ClassVar[tuple[str, ...]] = ("layer_order",)
-    """Settings that say in which order layers are left out."""
+    family: ClassVar[Family]
+    """The family of its supernets."""
     reads: ClassVar[tuple[str, ...]] = ("src_tokens",)
     """What of a batch the network reads."""
 
@@ -138,10 +135,10 @@ class FairseqTrained(ABC):
         """Write what ``fairseq-train`` trains on with the task of such supernets, and every command opens."""
         config: Any = net.config
         args = copy.copy(self._args)
-        args.arch = self.plain if config.mos.kind == "none" else self.mixed
+        args.arch = self.family.static if config.mos.kind == "none" else self.family.model
         args.mos, args.mos_experts = config.mos.kind, config.mos.experts
         args.mos_router_hidden, args.mos_router_layers = config.mos.router_hidden, config.mos.router_layers
-        for name in self.orders:
+        for name in self.family.orders:
             setattr(args, name, list(getattr(config, name)) or None)
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
         args.taken_over = weights_digest(weights)  # tells this order of channels from that of another take-over
@@ -152,25 +149,26 @@ class FairseqTrained(ABC):
         return {**copy.deepcopy(self._state["cfg"]), "model": args}
 
 
-def supernet_settings(arch: str, name: str, task: Any, space: SearchSpace, **own: Any) -> Namespace:
+def supernet_settings(family: Family, task: Any, space: SearchSpace, /, **own: Any) -> Namespace:
     """Options of a supernet around a network, as this plug-in's models have them in their checkpoints.
 
     Args:
-        arch: the architecture that fills in the rest.
-        name: of the task that trains the supernet.
+        family: of the supernet; its defaults fill in the rest.
         task: set up as for the network.
-        own: options of its kind of network.
+        own: options of its kind of network, and the ``task`` that trains the supernet where it is another than the
+            family's.
     """
-    return Namespace(
-        arch=arch,
-        task=name,
+    args = Namespace(
+        arch=family.static,
         data=options_of(task).data,
         mos="none",
         search_space=space.name,
         search_space_json=json.dumps(space_to_dict(space)),
         taken_over=True,
-        **own,
+        **{"task": f"supernet_{family.task}", **own},
     )
+    family.fill_in(args)
+    return args
 
 
 def random_tokens(words: Any, longest: int, stream: torch.Generator, left: bool = False) -> Tensor:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
 from fairseq_ext.checkpoint import load_network
@@ -19,8 +18,8 @@ from fairseq_ext.elastic.mapping import translation_state
 from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.elastic.supported import TransformerSettings, transformer_settings
 from fairseq_ext.elastic.trained import FairseqTrained, random_tokens, supernet_settings
+from fairseq_ext.families import TRANSLATION
 from fairseq_ext.lengths import resolve_linear_lengths
-from fairseq_ext.options import model_config
 from nas_core.device import usable_device
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
@@ -31,7 +30,6 @@ __all__ = ["TrainedTranslation", "open_translation"]
 
 _KEPT = ("dropout", "attention_dropout", "share_all_embeddings", "share_decoder_input_output_embed")
 _LENGTHS = ("max_source_positions", "max_target_positions")
-_PLAIN = "hat_transformer"
 
 
 def open_translation(path: Path, state: dict[str, Any], request: Request) -> TrainedTranslation:
@@ -50,7 +48,7 @@ def open_translation(path: Path, state: dict[str, Any], request: Request) -> Tra
     )
     task, model = load_network(path, state, request.data)
     args = _supernet_settings(sizes, space, task)
-    config = model_config(args, task.source_dictionary.pad(), static=False)
+    config = TRANSLATION.network_config(args, task.source_dictionary.pad(), static=False)
     return TrainedTranslation(state, args, config, space, task, model, device)
 
 
@@ -60,8 +58,7 @@ class TrainedTranslation(FairseqTrained):
     form = TRANSLATION_ELASTIC
     network = TranslationNet
     mapped = staticmethod(translation_state)
-    plain, mixed = _PLAIN, "mos_transformer"
-    orders = ("encoder_order", "decoder_order")
+    family = TRANSLATION
     reads = ("src_tokens", "prev_output_tokens")
 
     def _vocabularies(self) -> tuple[int, ...]:
@@ -83,8 +80,7 @@ def _supernet_settings(sizes: TransformerSettings, space: SearchSpace, task: Any
     """Options of a supernet around the network, as this plug-in's models have them in their checkpoints."""
     config = sizes.config
     args = supernet_settings(
-        _PLAIN,
-        "supernet_translation",
+        TRANSLATION,
         task,
         space,
         normalize_before=bool(config.encoder.normalize_before),
@@ -100,6 +96,5 @@ def _supernet_settings(sizes: TransformerSettings, space: SearchSpace, task: Any
     )
     args.share_all_embeddings = bool(args.share_all_embeddings)
     args.share_decoder_input_output_embed = bool(args.share_decoder_input_output_embed or args.share_all_embeddings)
-    ARCH_CONFIG_REGISTRY[_PLAIN](args)
     resolve_linear_lengths(args, space, task)
     return args

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +18,7 @@ from torch import Tensor
 from fairseq_ext.checkpoint import load_network, read_checkpoint
 from fairseq_ext.criterion import label_smoothing
 from fairseq_ext.data import on_device, options_of, split_of
+from fairseq_ext.extraction import write_plain, write_subnet
 from fairseq_ext.supernets.training import TrainingSupernet
 from nas_core.device import usable_device
 from nas_core.errors import DataError
@@ -53,10 +53,6 @@ class FairseqSupernet(TrainingSupernet):
     """What of a batch tells how many predictions the sums of its losses are of."""
     nothing: ClassVar[str]
     """How the error ends that tells of a split without anything to evaluate on."""
-    write_subnet: ClassVar[Callable[..., None]]
-    """The function of a checkpoint's content, weights, architecture and path that ``extract`` calls."""
-    write_plain: ClassVar[Callable[..., int]]
-    """The function of a checkpoint's content, model, architecture and path that ``extract_plain`` calls."""
 
     def __init__(
         self,
@@ -194,7 +190,7 @@ class FairseqSupernet(TrainingSupernet):
         """Save the collapsed subnet as a fairseq checkpoint; the number of its parameters."""
         architecture = self.space.validate(architecture)
         weights = self.model.net.static_state(architecture)
-        self.write_subnet(self._state, weights, architecture, Path(path))
+        write_subnet(self._state, weights, architecture, Path(path))
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
@@ -203,7 +199,7 @@ class FairseqSupernet(TrainingSupernet):
         Raises:
             ConfigError: its layers are not all alike, or not such as fairseq's are.
         """
-        return self.write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
+        return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
 
     @abstractmethod
     def exportable(self, architecture: Architecture) -> Exportable:

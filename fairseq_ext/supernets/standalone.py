@@ -110,7 +110,8 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
         ConfigError, UnknownChoiceError: a setting that the study sets itself, that chooses a class of fairseq's, or
             that there is not; or a value of another kind than the supernet's.
     """
-    from fairseq_ext.checkpoint import TASK_OPTIONS, read_state
+    from fairseq_ext.checkpoint import read_state
+    from fairseq_ext.extraction import TASK_OPTIONS
 
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]

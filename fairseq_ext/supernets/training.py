@@ -7,15 +7,16 @@ import re
 import sys
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
 from fairseq_ext.checkpoint import read_state, write_network
 from fairseq_ext.compat import options_in
 from fairseq_ext.data import options_of
+from fairseq_ext.extraction import write_subnet
 from fairseq_ext.supernets.standalone import SCRATCH, SETTINGS, Run, digest, run_settings
 from nas_core.errors import ConfigError
 from nas_core.files import real_path
@@ -37,7 +38,6 @@ class TrainingSupernet(Supernet, ABC):
     device: torch.device
     fairseq_task: Any
     model: Any
-    write_subnet: ClassVar[Callable[..., None]]
     _state: dict[str, Any]
     _smoothing: float
     _data: str | None
@@ -77,7 +77,7 @@ class TrainingSupernet(Supernet, ABC):
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
         """fairseq's trainer with the settings of the supernet's; see :mod:`fairseq_ext.supernets.standalone`."""
-        self.write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
+        write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
         return self._command(folder, changes)
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
@@ -96,7 +96,7 @@ class TrainingSupernet(Supernet, ABC):
     ) -> list[str]:
         """The same trainer, from the inherited weights of the subnet."""
         architecture = self.space.validate(architecture)
-        self.write_subnet(self._state, {}, architecture, folder / SETTINGS)
+        write_subnet(self._state, {}, architecture, folder / SETTINGS)
         run = Run(inherited=str(folder / _INHERITED), every=every, most_updates=most)
         command = self._command(folder, changes, run)
         self.extract(architecture, folder / _INHERITED)

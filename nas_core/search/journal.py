@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from nas_core.differences import first_difference
+from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import MOST_OWN_TEXT, append_jsonl, read_jsonl, read_yaml, write_atomic
 from nas_core.locks import only_process
@@ -54,12 +54,8 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
             f"{path.parent} holds a run of {_named(old)}, now it is {_named(new)}; give the same settings to continue"
             " it, or another folder"
         )
-    if difference := first_difference(there, settings):
-        name, before, now = difference
-        raise ConfigError(
-            f"{path.parent} holds a search with {name} = {before!r}, now it is {now!r};"
-            " give the same settings to continue it, or another folder"
-        )
+    advice = "give the same settings to continue it, or another folder"
+    check_same_settings(f"{path.parent} holds a search with", there, settings, advice)
     return True
 
 

@@ -1,8 +1,13 @@
 """How subnets share weights: the subnets a step trains, how stable it is, and the adapters of hosts."""
 
-from nas_core.supernet.active import SubnetHolder
-from nas_core.supernet.host import Host, Supernet, open_exportable, open_supernet, open_trained
-from nas_core.supernet.sampling import draw, sandwich, validation_set
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.supernet.active import SubnetHolder
+    from nas_core.supernet.host import Host, Supernet, open_exportable, open_supernet, open_trained
+    from nas_core.supernet.sampling import draw, sandwich, validation_set
 
 __all__ = [
     "Host",
@@ -15,3 +20,5 @@ __all__ = [
     "sandwich",
     "validation_set",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

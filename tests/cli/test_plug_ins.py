@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.cli import main, plug_ins
-from nas_core.cli.plug_ins import GROUPS, PlugIn, found_plug_ins, installed_plug_ins
+from nas_core.cli import doctor, main
+from nas_core.cli.doctor import GROUPS, PlugIn, found_plug_ins, installed_plug_ins
 from tests.toys import ROOT, plug_in
 
 ROUTER = ("nas_ext.routers", "blocks", "examples.plugins.router:BlockRouter")
@@ -20,7 +20,7 @@ ROUTER = ("nas_ext.routers", "blocks", "examples.plugins.router:BlockRouter")
 def only_those_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is installed beside the project on this machine is left aside, and hosts are not imported."""
     there = set(installed_plug_ins())
-    monkeypatch.setattr(plug_ins, "installed_plug_ins", lambda: [p for p in installed_plug_ins() if p not in there])
+    monkeypatch.setattr(doctor, "installed_plug_ins", lambda: [p for p in installed_plug_ins() if p not in there])
     monkeypatch.setattr("nas_core.cli.doctor.HOSTS", ())
 
 
@@ -84,7 +84,7 @@ def test_every_kind_of_defect_is_one_line(
 
 def test_an_import_that_hangs_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "its_import_hangs.py").write_text("import time; time.sleep(100)", encoding="utf-8")
-    monkeypatch.setattr(plug_ins, "_TIMEOUT_S", 4)  # private: nobody waits two minutes
+    monkeypatch.setattr(doctor, "_TIMEOUT_S", 4)  # private: nobody waits two minutes
     plug_in(tmp_path, monkeypatch, "nas_ext.commands", "hangs", "its_import_hangs:app")
     (found,) = found_plug_ins()
     assert found["error"] == "its import did not end within 4 s"
@@ -101,7 +101,7 @@ def test_groups_are_those_of_the_code() -> None:
     """A registry with a new group has a line in the table."""
     named = set()
     for file in (ROOT / "nas_core").rglob("*.py"):
-        if file.name != "plug_ins.py":
+        if file.name != "doctor.py":
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("nas_ext."):
                     named.add(node.value)

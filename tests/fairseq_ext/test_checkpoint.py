@@ -8,7 +8,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_ext.checkpoint import read_checkpoint, read_state, write_subnet
+from fairseq_ext.checkpoint import read_checkpoint, read_state
+from fairseq_ext.extraction import write_subnet
 from nas_core.cli import main
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors

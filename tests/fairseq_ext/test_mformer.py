@@ -11,9 +11,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_ext import lengths
 from fairseq_ext.checkpoint import read_checkpoint
+from fairseq_ext.families import TRANSLATION
 from fairseq_ext.host import HOST
 from fairseq_ext.lengths import resolve_linear_lengths
-from fairseq_ext.options import add_model_arguments
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, found_translation, get_space
 from nas_core.space.mformer import ATTENTION_GENES
@@ -145,7 +145,7 @@ def test_where_only_the_encoder_is_linear_nothing_is_cut(command, corpus, checkp
 @pytest.mark.parametrize("form", ["chunked", "fla"])
 def test_the_form_of_linear_attention_is_kept(form, checkpoint, corpus, tmp_path):
     parser = ArgumentParser()
-    add_model_arguments(parser)
+    TRANSLATION.add_arguments(parser)
     state = torch.load(checkpoint, weights_only=True)
     assert state["cfg"]["model"].linear_form == "auto"
     state["cfg"]["model"].linear_form = parser.parse_args(["--linear-form", form]).linear_form

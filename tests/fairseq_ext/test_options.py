@@ -11,9 +11,10 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch.multiprocessing import ProcessExitedException
 
 from fairseq_ext import compat
+from fairseq_ext.families import TRANSLATION
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.options import model_config, resolve_space, resolve_subnet
-from fairseq_ext.training.supernet_model import SupernetModel
+from fairseq_ext.options import resolve_space, resolve_subnet
+from fairseq_ext.supernet_model import SupernetModel
 from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
@@ -124,8 +125,8 @@ def test_unknown_space_and_foreign_subnet(tmp_path):
 def test_static_networks_have_no_experts(pair):
     args = Namespace(mos="neuron", left_pad_target="False")
     ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
-    assert model_config(args, 1, static=True).mos.kind == "none"
-    assert model_config(args, 1, static=False).mos.kind == "neuron"
+    assert TRANSLATION.network_config(args, 1, static=True).mos.kind == "none"
+    assert TRANSLATION.network_config(args, 1, static=False).mos.kind == "neuron"
     model = build(pair, subnet_json=json.dumps(subnet().to_dict()))
     assert model.space.cardinality() == 1 and not any("routers" in name for name, _ in model.named_parameters())
 
@@ -134,7 +135,7 @@ def test_padding_on_the_left_of_the_target_is_refused():
     args = Namespace(left_pad_target="True")
     ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
     with pytest.raises(ConfigError, match="--left-pad-target"):
-        model_config(args, 1, static=False)
+        TRANSLATION.network_config(args, 1, static=False)
 
 
 @pytest.mark.parametrize("option", ["fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp"])

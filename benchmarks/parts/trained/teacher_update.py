@@ -29,7 +29,7 @@ from benchmarks.parts.update_sizes import EOS, Size, batch_of
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.training.supernet_task import SupernetTask
+from fairseq_ext.task import SupernetTask
 
 __all__ = ["AIMS", "measure"]
 

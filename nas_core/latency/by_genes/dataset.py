@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.differences import first_difference
+from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency.by_genes.data import LatencyData
@@ -99,12 +99,8 @@ class LatencyDataset:
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
             )
         for what, old, new in (("setting", self.settings, settings), ("machine", self.machine, machine)):
-            if difference := first_difference(old, new):
-                name, before, now = difference
-                raise ConfigError(
-                    f"{self.path} was begun with {what} {name} = {before!r}, now it is {now!r};"
-                    " go on with the former one, or give another file"
-                )
+            advice = "go on with the former one, or give another file"
+            check_same_settings(f"{self.path} was begun with {what}", old, new, advice)
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
         """Add one measurement to the file."""

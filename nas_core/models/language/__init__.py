@@ -1,10 +1,15 @@
 """Decoder-only transformers for language modelling, with softmax, local or linear attention in each layer."""
 
-from nas_core.models.language.costs import flops, parameters
-from nas_core.models.language.graph import language_graph
-from nas_core.models.language.net import LanguageNet
-from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
-from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.models.language.costs import flops, parameters
+    from nas_core.models.language.graph import language_graph
+    from nas_core.models.language.net import LanguageNet
+    from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
+    from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig
 
 __all__ = [
     "LanguageCache",
@@ -17,3 +22,5 @@ __all__ = [
     "language_graph",
     "parameters",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,11 +1,16 @@
 """Masked language models: elastic bidirectional encoders with RoBERTa's heads."""
 
-from nas_core.models.masked_lm.costs import flops, parameters
-from nas_core.models.masked_lm.graph import masked_lm_graph
-from nas_core.models.masked_lm.hugging_face import write_bert
-from nas_core.models.masked_lm.net import MaskedLMNet
-from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
-from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.models.masked_lm.costs import flops, parameters
+    from nas_core.models.masked_lm.graph import masked_lm_graph
+    from nas_core.models.masked_lm.hugging_face import write_bert
+    from nas_core.models.masked_lm.net import MaskedLMNet
+    from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
+    from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
 
 __all__ = [
     "ClassHead",
@@ -19,3 +24,5 @@ __all__ = [
     "parameters",
     "write_bert",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

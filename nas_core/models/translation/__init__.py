@@ -1,10 +1,15 @@
 """Encoder-decoder transformers for translation, over HAT's, mFormer's and MoS's spaces."""
 
-from nas_core.models.translation.costs import Lengths, flops, parameters
-from nas_core.models.translation.graph import translation_graph
-from nas_core.models.translation.net import TranslationNet
-from nas_core.models.translation.subnet import Subnet, TranslationConfig
-from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.models.translation.costs import Lengths, flops, parameters
+    from nas_core.models.translation.graph import translation_graph
+    from nas_core.models.translation.net import TranslationNet
+    from nas_core.models.translation.subnet import Subnet, TranslationConfig
+    from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 
 __all__ = [
     "Lengths",
@@ -17,3 +22,5 @@ __all__ = [
     "parameters",
     "translation_graph",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

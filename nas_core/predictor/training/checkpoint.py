@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.differences import first_difference
-from nas_core.errors import ConfigError, DataError
+from nas_core.differences import check_same_settings
+from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.training.trainer import Trainer
@@ -52,12 +52,8 @@ class Checkpoint:
         begun = header.get("begun")
         if not isinstance(begun, dict):
             raise DataError(f"{path}: the checkpoint is damaged (of no known fit); remove it to begin anew")
-        if difference := first_difference(begun, self.begun):
-            name, before, now = difference
-            raise ConfigError(
-                f"{path} is of a fit with {name} = {before!r}, now it is {now!r}; give another file, or remove it to"
-                " begin anew"
-            )
+        advice = "give another file, or remove it to begin anew"
+        check_same_settings(f"{path} is of a fit with", begun, self.begun, advice)
         try:
             trainer.restore(tensors)
         except (LookupError, TypeError, ValueError, RuntimeError) as error:

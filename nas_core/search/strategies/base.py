@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Limits
 from nas_core.search.journal import plain_metrics
-from nas_core.search.strategies.description import StrategyDescription, check_same
+from nas_core.search.strategies.description import StrategyDescription
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.slots import ABSENT, Rows
@@ -271,7 +272,8 @@ class Strategy(StrategyDescription, ABC):
             ConfigError: the state belongs to other settings or another space, or is incomplete.
         """
         try:
-            check_same(state["settings"], self.describe())
+            advice = "use the same settings, or start without the state"
+            check_same_settings("the state was saved by a search with", state["settings"], self.describe(), advice)
             if state["space"] != space_to_dict(self.space):
                 raise ConfigError(
                     f"the state was saved in space {state['space'].get('name')!r} with other choices than"

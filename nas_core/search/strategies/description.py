@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint
 from nas_core.settings import NoSettings
 from nas_core.space import SearchSpace
 
-__all__ = ["StrategyDescription", "check_same"]
+__all__ = ["StrategyDescription"]
 
 
 class StrategyDescription:
@@ -54,17 +53,3 @@ class StrategyDescription:
         """The settings, those that are not ``given`` as they suit a space of another project, each of whose layers has
         genes of its own."""
         return config
-
-
-def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a state is one of a search with these settings.
-
-    Raises:
-        ConfigError: it is not; the first setting that differs is named.
-    """
-    for name, value in now.items():
-        if saved.get(name) != value:
-            raise ConfigError(
-                f"the state was saved by a search with {name} = {saved.get(name)!r}, this one has {value!r};"
-                " use the same settings, or start without the state"
-            )

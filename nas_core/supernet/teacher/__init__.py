@@ -1,16 +1,21 @@
 """Learning from another network: losses, what a teacher said kept on disk, and what its layers compute."""
 
-from nas_core.supernet.teacher.cache import TeacherCache
-from nas_core.supernet.teacher.cache_files import CacheSettings, weights_digest
-from nas_core.supernet.teacher.losses import (
-    TopK,
-    distillation_loss,
-    hidden_loss,
-    naive_distillation_loss,
-    top_k,
-    top_k_distillation_loss,
-)
-from nas_core.supernet.teacher.taps import Taps, weights_of
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.supernet.teacher.cache import TeacherCache
+    from nas_core.supernet.teacher.cache_files import CacheSettings, weights_digest
+    from nas_core.supernet.teacher.losses import (
+        TopK,
+        distillation_loss,
+        hidden_loss,
+        naive_distillation_loss,
+        top_k,
+        top_k_distillation_loss,
+    )
+    from nas_core.supernet.teacher.taps import Taps, weights_of
 
 __all__ = [
     "CacheSettings",
@@ -25,3 +30,5 @@ __all__ = [
     "weights_digest",
     "weights_of",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -16,7 +16,8 @@ import torch
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
-from fairseq_ext.elastic.plain import check_plain, plain_state
+from fairseq_ext.extraction import check_plain, plain_weights
+from fairseq_ext.families import TRANSLATION
 from nas_core.cli import main
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet, open_trained
@@ -108,7 +109,7 @@ def test_it_translates_and_is_taken_over_again(plain: dict[str, Path], joined: P
     [
         ({"encoder.ffn_dim": [18, 24]}, "encoder.ffn_dim is 18, 24, in fairseq all are equal"),
         ({"decoder.cross_heads": [2]}, "decoder.self_heads and decoder.cross_heads is 3, 2"),
-        ({"encoder.self_heads": [2, 2]}, "encoder queries are 8 wide, its channels 12"),
+        ({"encoder.self_heads": [2, 2]}, "encoder queries are 8 wide, channels 12"),
     ],
 )
 def test_what_is_not_alike_is_said(
@@ -127,7 +128,7 @@ def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:
     model = build(pair, max_source_positions=30, max_target_positions=30).eval()
     genes = SPACE.largest().to_dict() | {"decoder.arbitrary_cross": [-1, -1], "encoder.ffn_dim": [24, 24]}
     architecture = SPACE.validate(Architecture(genes))
-    check_plain(architecture, model.net.config)
+    check_plain(TRANSLATION, architecture, model.net.config)
     with torch.no_grad(), model.using(architecture):
         expected = model(SOURCE, None, TARGET)[0]
     args = Namespace(
@@ -138,7 +139,7 @@ def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:
     base_architecture(args)
     own = TransformerModel.build_model(args, pair)
     with torch.no_grad():
-        state = plain_state(model.net, model.net.select(architecture), (30, 30))
+        state = plain_weights(TRANSLATION, model.net, model.net.select(architecture))
         own.load_state_dict(state, strict=True)
         found = own.eval()(SOURCE, None, TARGET)[0]
     assert float((found - expected).abs().max() / expected.abs().max()) <= 1e-5

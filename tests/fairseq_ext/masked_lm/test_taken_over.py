@@ -11,7 +11,7 @@ import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from torch import Tensor
 
-from fairseq_ext.masked_lm.mapping import masked_lm_state
+from fairseq_ext.elastic.mapping import masked_lm_state
 from nas_core.supernet.elastic import Trained
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.masked_lm.training import CLASSES, FORMS, MASKED

@@ -32,7 +32,7 @@ def test_a_supernet_learns_the_pattern(trained: Trained, mos: str) -> None:
 def test_an_architecture_is_drawn_for_each_update(
     text: Path, space_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairseq_ext.masked_lm.model import MaskedLMModel
+    from fairseq_ext.masked_lm import MaskedLMModel
 
     selected: list[Architecture] = []
     select = MaskedLMModel.select

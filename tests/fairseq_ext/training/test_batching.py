@@ -10,7 +10,7 @@ from fairseq.data.data_utils_fast import batch_by_size_vec
 from fairseq.tasks.translation import TranslationTask
 
 from fairseq_ext.batching import keep_all_sentences
-from fairseq_ext.supernets.translation import TranslationSupernet
+from fairseq_ext.supernets.kinds import TranslationSupernet
 from fairseq_ext.task import SupernetTranslationTask
 from nas_core.cli import main
 from tests.fairseq_ext.running import DECODING, USER_DIR, assert_one_line, run

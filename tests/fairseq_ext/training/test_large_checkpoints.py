@@ -5,9 +5,9 @@ from argparse import Namespace
 import pytest
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
+from fairseq_ext import supernet_model
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.training import supernet_model
-from fairseq_ext.training.supernet_model import large_checkpoints
+from fairseq_ext.supernet_model import large_checkpoints
 from tests.fairseq_ext.running import build
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nas_core.differences import first_difference
+from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl, make_folder, read_jsonl, write_atomic
 from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
@@ -123,12 +123,8 @@ class NetworkSet:
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError that names the first difference, if networks under these settings may not be added."""
         for what, old, new in (("setting", self.settings, settings), ("machine", self.machine, machine)):
-            if difference := first_difference(old, new):
-                name, before, now = difference
-                raise ConfigError(
-                    f"{self.path} was begun with {what} {name} = {before!r}, now it is {now!r};"
-                    " go on with the former one, or give another folder"
-                )
+            advice = "go on with the former one, or give another folder"
+            check_same_settings(f"{self.path} was begun with {what}", old, new, advice)
 
     def missing(self, planned: list[PlannedNetwork]) -> list[PlannedNetwork]:
         """Those of the plan that have no row yet.

@@ -1,22 +1,32 @@
-"""The fairseq model: the elastic masked language model as an encoder, and registered architectures."""
+"""Masked language models in fairseq: the elastic network as an encoder, its classification heads, and batches of
+fairseq's tasks as plain tensors.
+
+Shapes: B batch, T length, N masked tokens, C channels, V vocabulary, K classes.
+"""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import logging
+from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from fairseq.models import FairseqEncoder, FairseqEncoderModel, register_model
+import torch.nn.functional as F
+from fairseq.models import FairseqEncoder, FairseqEncoderModel
 from torch import Tensor
 
 from fairseq_ext.compat import one_line_errors
-from fairseq_ext.masked_lm.heads import fit_heads
-from fairseq_ext.masked_lm.options import INHERITED, add_arguments, architectures, base_architecture, network_config
-from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.families import MASKED_LM
+from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
 from nas_core.models.masked_lm.genes import length_limit
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
+
+logger = logging.getLogger(__name__)
+
+_HEADS = "net.classification_heads."
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
@@ -46,30 +56,26 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return self._owner[0].longest()
 
 
-@register_model("mos_roberta")
+@register
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
     """A supernet of masked language models over a search space, or (with ``--subnet``) the static network of one
     architecture. It takes the place of fairseq's ``roberta`` in its tasks ``masked_lm`` and ``sentence_prediction``;
-    see :class:`fairseq_ext.training.supernet_model.SupernetModel`.
+    see :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (
         "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"
         " elastic' has taken over"
     )
-    inherited = INHERITED
+    family = MASKED_LM
 
     def __init__(self, args: Namespace, net: MaskedLMNet, dictionary: Any) -> None:
         super().__init__(Encoder(self, dictionary))
         self.hold(args, net)
 
-    @staticmethod
-    def add_args(parser: ArgumentParser) -> None:
-        add_arguments(parser)
-
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
-        base_architecture(args)
+        super().fill_in(args, task)
         if getattr(args, "max_positions", None) is None:
             args.max_positions = getattr(args, "tokens_per_sample", None) or task.max_positions()
 
@@ -78,7 +84,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> MaskedLMModel:
         words = task.source_dictionary
-        config = network_config(args, words.pad(), static)
+        config = MASKED_LM.network_config(args, words.pad(), static)
         return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)
 
     # -- fairseq's interface -------------------------------------------------------------------------------------------
@@ -128,4 +134,64 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         return super().load_state_dict(state_dict, strict, *args, **kwargs)
 
 
-register_architectures("mos_roberta", architectures())
+# -- classification heads ----------------------------------------------------------------------------------------------
+
+
+def stored_heads(state: dict[str, Tensor], prefix: str = _HEADS) -> dict[str, tuple[int, int]]:
+    """Name -> classes and hidden units of each head whose weights are in a state."""
+    names = dict.fromkeys(name.removeprefix(prefix).split(".")[0] for name in state if name.startswith(prefix))
+    shapes = {name: state.get(f"{prefix}{name}.out_proj.weight") for name in names}
+    return {name: (len(weight), weight.shape[1]) for name, weight in shapes.items() if weight is not None}
+
+
+def fit_heads(net: MaskedLMNet, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
+    """The state with just the heads that the network has, as fairseq's RoBERTa does it: a head that the state lacks, or
+    has in another size, keeps the network's weights; one that the network lacks is left out, or added if ``load_all``.
+    """
+    state, heads = dict(state), dict(net.classification_heads.items())
+    for name, (classes, inner) in stored_heads(state).items():
+        own = heads.get(name)
+        if own is None and load_all:
+            net.set_classification_head(name, classes, inner)
+        elif own is None or (own.classes, own.inner) != (classes, inner):
+            why = "this model has none of that name" if own is None else "this model has it in another size"
+            logger.warning("classification head %s of the checkpoint is left out: %s", name, why)
+            state = {key: value for key, value in state.items() if not key.startswith(f"{_HEADS}{name}.")}
+    for name, tensor in net.classification_heads.state_dict().items():  # type: ignore[attr-defined]
+        state.setdefault(_HEADS + name, tensor)
+    return state
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:
+    """A batch of ``masked_lm`` or ``sentence_prediction``: ``tokens`` (B, T), ``target``, and ``count`` of what is
+    predicted. Of masked tokens ``target`` is (N,), and ``at`` (N,) their places in B * T."""
+    tokens, target = batch["net_input"]["src_tokens"], batch["target"]
+    made = {"tokens": tokens}
+    if target.shape == tokens.shape:
+        made["at"] = target.flatten().ne(padding).nonzero().flatten()
+        target = target.flatten()[made["at"]]
+    elif not target.is_floating_point():
+        target = target.flatten()
+    made["target"] = target
+    return {name: tensor.to(device) for name, tensor in made.items()} | {"count": target.shape[0]}
+
+
+def batch_loss(net: MaskedLMNet, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
+    """The sum of a batch's losses in nats, and how many tokens or classes are predicted right.
+
+    Args:
+        batch: of :func:`plain_batch`.
+        head: the classification head that is evaluated; None: what predicts tokens.
+    """
+    features = net.encode(subnet, batch["tokens"])
+    if head is None:
+        logits = net.predict(subnet, features.flatten(0, 1).index_select(0, batch["at"]))
+    else:
+        logits = net.classify(subnet, features, head)
+    logits, target = logits.float(), batch["target"]
+    if target.is_floating_point():
+        return F.mse_loss(logits.flatten(), target.flatten(), reduction="sum"), target.new_zeros(())
+    return F.cross_entropy(logits, target, reduction="sum"), (logits.argmax(-1) == target).float().sum()

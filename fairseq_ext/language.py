@@ -1,30 +1,23 @@
-"""fairseq models: the elastic language model as a decoder, and registered architectures."""
+"""Language models in fairseq's task ``language_modeling``: networks of :mod:`nas_core.models.language` as decoders."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import json
+from argparse import Namespace
 from typing import Any
 
-from fairseq.models import (
-    FairseqIncrementalDecoder,
-    FairseqLanguageModel,
-    register_model,
-)
+from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_ext.language.options import (
-    INHERITED,
-    add_arguments,
-    architectures,
-    base_architecture,
-    network_config,
-    resolve_language,
-)
-from fairseq_ext.training.supernet_model import SupernetModel, register_architectures
+from fairseq_ext.families import LANGUAGE
+from fairseq_ext.options import resolve_space
+from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.language import LanguageNet, LanguageSubnet
-from nas_core.space import Architecture, SearchSpace
+from nas_core.models.language.genes import check_language_space
+from nas_core.space import Architecture, SearchSpace, space_to_dict
+from nas_core.space.language import with_context
 
 _CACHE = "nas_ext_cache"
 """Where decoding keeps the weights it began with and what attention keeps of the positions so far."""
@@ -77,39 +70,61 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         return self._owner[0].net.context_length
 
 
-@register_model("mos_transformer_lm")
+def resolve_language(args: Namespace) -> SearchSpace:
+    """The space with the context that is asked for, written into ``args`` in full so that a checkpoint does not depend
+    on a name or a file.
+
+    Raises:
+        SpaceError: it is no space of language models. ConfigError: training sequences are longer than its context.
+    """
+    known = hasattr(args, "search_space_json")
+    space = resolve_space(args)
+    check_language_space(space)
+    if known:
+        return space
+    if args.context_length is not None:
+        if args.context_length < 1:
+            raise ConfigError(f"--context-length is {args.context_length}; expected at least 1")
+        space = with_context(space, args.context_length)
+        args.search_space_json = json.dumps(space_to_dict(space))
+    context, tokens = space.largest().number("context_length"), getattr(args, "tokens_per_sample", None)
+    if tokens and int(tokens) > context:
+        raise ConfigError(
+            f"--tokens-per-sample {tokens} is more than this network reads, {context} tokens (context_length of space"
+            f" {space.name}); give --context-length {tokens}, or shorter sequences"
+        )
+    return space
+
+
+@register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
     """A supernet of language models over a search space, or (with ``--subnet``) the static network of one architecture.
     It takes the place of fairseq's ``transformer_lm`` in its task ``language_modeling``; see
-    :class:`fairseq_ext.training.supernet_model.SupernetModel`.
+    :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (
         "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or one of --arch transformer_lm* that 'nas-ext"
         " elastic' has taken over"
     )
-    inherited = INHERITED
+    family = LANGUAGE
     resolve_space = staticmethod(resolve_language)
 
     def __init__(self, args: Namespace, net: LanguageNet, dictionary: Any) -> None:
         super().__init__(Decoder(self, dictionary))
         self.hold(args, net)
 
-    @staticmethod
-    def add_args(parser: ArgumentParser) -> None:
-        add_arguments(parser)
-
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
         _check_task(args, task)
-        base_architecture(args)
+        super().fill_in(args, task)
 
     @classmethod
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> LanguageModel:
         words = task.source_dictionary
-        config = network_config(args, words.pad(), static)
+        config = LANGUAGE.network_config(args, words.pad(), static)
         return cls(args, LanguageNet(space, len(words), config, largest.number("embed_dim")), words)
 
     def said_of_lengths(self) -> str:
@@ -141,6 +156,3 @@ def _check_task(args: Namespace, task: Any) -> None:
             f"--output-dictionary-size {target}: input and output of these networks have one vocabulary of {source};"
             " drop the option"
         )
-
-
-register_architectures("mos_transformer_lm", architectures())

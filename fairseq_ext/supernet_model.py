@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
-from fairseq.models import ARCH_MODEL_REGISTRY, register_model_architecture
+from fairseq.models import ARCH_MODEL_REGISTRY, register_model, register_model_architecture
 from torch import Tensor
 
 from fairseq_ext.batching import keep_all_sentences
 from fairseq_ext.compat import check_backend, check_precision, one_line_errors, train_in_tf32
+from fairseq_ext.families import Family
 from fairseq_ext.inherit import differing_options
 from fairseq_ext.options import RANGES, resolve_space, resolve_subnet
 from nas_core.errors import CheckpointError
@@ -19,9 +20,10 @@ from nas_core.options import check_ranges
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.active import SubnetHolder
 
-__all__ = ["SupernetModel", "register_architectures"]
+__all__ = ["SupernetModel", "register"]
 
 Weights = TypeVar("Weights")
+Model = TypeVar("Model", bound="SupernetModel[Any]")
 _LARGE_GB = 0.5
 """Size of a checkpoint that is worth a warning."""
 
@@ -34,7 +36,8 @@ class SupernetModel(SubnetHolder[Weights]):
     each forward, draws one at random from the seed and the update number, so all workers, all micro-batches of an
     update and a resumed run agree on it. In evaluation it is the largest unless ``eval_subnet`` names a file.
 
-    A subclass gives :meth:`of_space` and, where it asks more than all do, :meth:`check_new` and :meth:`fill_in`.
+    A subclass gives :meth:`of_space` and, where it asks more than all do, :meth:`check_new`, :meth:`fill_in` and
+    :attr:`resolve_space`.
     """
 
     args: Namespace
@@ -43,8 +46,8 @@ class SupernetModel(SubnetHolder[Weights]):
     """The network, a module of :mod:`nas_core.models`."""
     trained_by: ClassVar[str]
     """The names of ``--arch`` whose checkpoints it loads, as an error tells them."""
-    inherited: ClassVar[Sequence[str]]
-    """The options that say what the network is like, see :func:`fairseq_ext.inherit.inherit`."""
+    family: ClassVar[Family]
+    """The options of its kind of network."""
 
     def hold(self, args: Namespace, net: Any) -> None:
         """Begin with a network; a subclass calls it when fairseq's own base is set up."""
@@ -54,6 +57,11 @@ class SupernetModel(SubnetHolder[Weights]):
             self.eval_architecture = self.space.validate(Architecture.load(args.eval_subnet))
 
     # -- how it is built -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add the options that fairseq-train shows."""
+        cls.family.add_arguments(parser)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
@@ -89,7 +97,7 @@ class SupernetModel(SubnetHolder[Weights]):
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
         """Complete the options of a training or of a checkpoint."""
-        raise NotImplementedError
+        cls.family.fill_in(args)
 
     resolve_space: ClassVar[Callable[[Namespace], SearchSpace]] = staticmethod(resolve_space)
     """The function that gives the space of these options, and writes it there."""
@@ -144,7 +152,7 @@ class SupernetModel(SubnetHolder[Weights]):
                 if missing
                 else f"{extra} is not part of this model"
             )
-            other = differing_options(self.args, self.inherited)
+            other = differing_options(self.args, self.family.inherited)
             raise CheckpointError(
                 f"the checkpoint does not fit --search-space/--subnet/--mos: {what}; use the settings it was trained"
                 f" with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext extract'"
@@ -170,8 +178,9 @@ def large_checkpoints(args: Namespace, parameters: int) -> str | None:
     )
 
 
-def register_architectures(model: str, named: Iterable[tuple[str, Callable[[Namespace], None]]]) -> None:
-    """Tell fairseq the names of ``--arch`` of a registered model, and the functions that fill in their options."""
-    for name, fill in named:
-        if name not in ARCH_MODEL_REGISTRY:
-            register_model_architecture(model, name)(fill)
+def register(model: type[Model]) -> type[Model]:
+    """Register a class of models with fairseq, under the names of ``--arch`` of its family; return it."""
+    register_model(model.family.model)(model)
+    for name, fill in model.family.named_architectures():
+        register_model_architecture(model.family.model, name)(fill)
+    return model

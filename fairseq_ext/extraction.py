@@ -1,0 +1,340 @@
+"""A subnet of a supernet as a checkpoint of its own: of this plug-in, or of one of fairseq's own models.
+
+What differs between families of models is in :data:`PLAIN_MODELS`. Shapes: C channels, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
+from torch import Tensor
+
+from fairseq_ext.checkpoint import write_network
+from fairseq_ext.elastic.mapping import language_weights, masked_lm_weights, translation_weights
+from fairseq_ext.elastic.refusals import ACTIVATIONS
+from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family, family_of
+from fairseq_ext.task import SupernetTaskConfig
+from nas_core.errors import ConfigError
+from nas_core.space import Architecture
+from nas_core.space.bert import encoder_layers, joint_sizes, network_width
+from nas_core.space.hat import READ_LAYERS, qkv_dims
+from nas_core.space.mformer import ATTENTION_GENES, attention_of
+
+__all__ = ["PLAIN_MODELS", "TASK_OPTIONS", "PlainModel", "check_plain", "write_plain", "write_subnet"]
+
+TASK_OPTIONS = frozenset(field.name for field in fields(SupernetTaskConfig)) - {"_name"}
+"""Options of a task that only the training of a supernet has."""
+_CRITERIA = {
+    "fused_label_smoothed_cross_entropy": "label_smoothed_cross_entropy",
+    "distilled_label_smoothed_cross_entropy": "label_smoothed_cross_entropy",
+    "distilled_cross_entropy": "cross_entropy",
+    "distilled_masked_lm": "masked_lm",
+}
+"""Criterion of this plug-in -> fairseq's own, which computes the same without a teacher."""
+_SHARED_TABLES = {
+    "share_decoder_input_output_embed": "decoder.output_projection.weight",
+    "share_all_embeddings": "decoder.embed_tokens.weight",
+    "tied": "encoder.lm_head.weight",
+}
+"""Setting of one of fairseq's own models -> the weight that is then another one's."""
+
+
+# -- fairseq's own models ----------------------------------------------------------------------------------------------
+
+
+def _translation_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
+    for side in ("encoder", "decoder"):
+        for name in ("ffn_dim", "self_heads", "cross_heads"):
+            if (gene := f"{side}.{name}") in architecture:
+                yield from _unequal(gene, architecture.numbers(gene))
+    heads = ("decoder.self_heads", "decoder.cross_heads")
+    yield from _unequal(" and ".join(heads), [architecture.numbers(gene)[0] for gene in heads])
+    for side in ("encoder", "decoder"):
+        queries, width = qkv_dims(architecture, f"{side}.self_heads")[0], architecture.number(f"{side}.embed_dim")
+        yield from _partial(f"{side} queries", queries, width)
+    reads = [READ_LAYERS[int(option)] for option in architecture.numbers("decoder.arbitrary_cross")]
+    if set(reads) != {1}:
+        yield f"decoder layers read {reads} encoder layers, in fairseq one"
+    for gene in ATTENTION_GENES:
+        yield from _not_softmax(gene, attention_of(architecture, gene))
+    if config.relative_length:
+        yield "its attention tells distances apart (--max-relative-length)"
+
+
+def _stack_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
+    if joint_sizes(architecture):
+        yield "linear maps lie between its layers, in fairseq none"
+    layers = encoder_layers(architecture)
+    for gene in ("ffn_dim", "heads"):
+        yield from _unequal(gene, [getattr(layer, gene) for layer in layers])
+    yield from _partial("queries", layers[0].qkv_dim, network_width(architecture))
+    yield from _not_softmax("attention", [layer.attention for layer in layers])
+
+
+def _language_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
+    yield from _stack_mismatches(architecture, config)
+    if config.has_final_norm and not config.norm_first:
+        yield "a layer norm follows the last layer, in fairseq only where norms stand before sublayers"
+
+
+def _masked_lm_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
+    yield from _stack_mismatches(architecture, config)
+    if config.positions != "learned" or config.first_position:
+        yield f"its positions are {config.positions}, in fairseq learned"
+    if config.embedding_scale not in (None, 1.0, math.sqrt(network_width(architecture))):
+        yield "its embeddings are scaled as those of the largest network"
+
+
+def _unequal(gene: str, values: Any) -> Iterator[str]:
+    if len(set(values)) > 1:
+        yield f"{gene} is {', '.join(map(str, values))}, in fairseq all are equal"
+
+
+def _partial(what: str, queries: int, width: int) -> Iterator[str]:
+    if queries != width:
+        yield f"{what} are {queries} wide, channels {width}; in fairseq both are equal"
+
+
+def _not_softmax(gene: str, kinds: Any) -> Iterator[str]:
+    if set(kinds) != {"softmax"}:
+        yield f"{gene} is {', '.join(kinds)}, in fairseq softmax"
+
+
+def _translation_settings(net: Any, architecture: Architecture, weights: Any, args: Any, task: Any) -> dict[str, Any]:
+    config, tables = net.config, [weights[f"{side}.embed_tokens.weight"] for side in ("encoder", "decoder")]
+    source, target = config.stored_positions
+    settings = {
+        "share_all_embeddings": config.share_all_embeddings and tables[0].shape == tables[1].shape,
+        "share_decoder_input_output_embed": config.share_all_embeddings or config.share_decoder_embeddings,
+        "max_source_positions": int(source),
+        "max_target_positions": int(target),
+    }
+    for side in ("encoder", "decoder"):
+        sizes = [architecture.numbers(f"{side}.{gene}")[0] for gene in ("ffn_dim", "self_heads")]
+        layers, width = architecture.number(f"{side}.layers"), architecture.number(f"{side}.embed_dim")
+        settings |= {**_side(side, net, layers, width, *sizes), f"{side}_learned_pos": True}
+    return settings
+
+
+def _language_settings(net: Any, architecture: Architecture, weights: Any, args: Any, task: Any) -> dict[str, Any]:
+    return {
+        **_stack("decoder", net, architecture),
+        "decoder_input_dim": network_width(architecture),
+        "decoder_output_dim": network_width(architecture),
+        "no_decoder_final_norm": not net.config.has_final_norm,
+        "decoder_learned_pos": True,
+        "share_decoder_input_output_embed": "decoder.output_projection.weight" not in weights,
+        "add_bos_token": bool(task.get("add_bos_token")),
+        "tokens_per_sample": task.get("tokens_per_sample"),
+        "max_target_positions": net.context_length,
+    }
+
+
+def _masked_lm_settings(net: Any, architecture: Architecture, weights: Any, args: Any, task: Any) -> dict[str, Any]:
+    config = net.config
+    return {
+        **_stack("encoder", net, architecture),
+        "arch": "roberta",
+        "layernorm_embedding": config.embedding_norm,
+        "untie_weights_roberta": not config.share_embeddings,
+        "no_scale_embedding": config.embedding_scale == 1.0,
+        "pooler_activation_fn": _activation(config.pooler_activation),
+        "pooler_dropout": config.pooler_dropout,
+        "max_positions": int(args.max_positions),
+        "load_checkpoint_heads": bool(args.load_checkpoint_heads),
+    }
+
+
+def _stack(side: str, net: Any, architecture: Architecture) -> dict[str, Any]:
+    layers = encoder_layers(architecture)
+    return _side(side, net, len(layers), network_width(architecture), layers[0].ffn_dim, layers[0].heads)
+
+
+def _side(side: str, net: Any, layers: int, width: int, hidden: int, heads: int) -> dict[str, Any]:
+    return {
+        f"{side}_layers": layers,
+        f"{side}_embed_dim": width,
+        f"{side}_ffn_embed_dim": hidden,
+        f"{side}_attention_heads": heads,
+        f"{side}_normalize_before": net.config.norm_first,
+    }
+
+
+def _activation(name: str) -> str:
+    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
+
+
+@dataclass(frozen=True)
+class PlainModel:
+    """How subnets of one family become one of fairseq's own models.
+
+    ``weights`` of a network and a subnet, and ``settings``, are those of fairseq's model. ``mismatches`` of an
+    architecture and a network's settings are the reasons for which fairseq has no such network.
+    """
+
+    called: str
+    """Networks of fairseq's own, in messages."""
+    name: str
+    """The name under which fairseq registers its model."""
+    weights: Callable[[Any, Any], dict[str, Tensor]]
+    settings: Callable[..., dict[str, Any]]
+    mismatches: Callable[[Architecture, Any], Iterator[str]]
+
+
+PLAIN_MODELS = {
+    TRANSLATION.model: PlainModel(
+        "transformers", "transformer", translation_weights, _translation_settings, _translation_mismatches
+    ),
+    LANGUAGE.model: PlainModel(
+        "language models", "transformer_lm", language_weights, _language_settings, _language_mismatches
+    ),
+    MASKED_LM.model: PlainModel(
+        "roberta networks", "roberta", masked_lm_weights, _masked_lm_settings, _masked_lm_mismatches
+    ),
+}
+"""fairseq's own models by the names of the supernets' models."""
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture: Architecture, path: Path) -> None:
+    """Write the static subnet as a checkpoint: the supernet's settings with this architecture and no experts, the
+    collapsed weights, no optimizer state. ``fairseq-generate`` and ``fairseq-eval-lm`` load it, ``fairseq-train
+    --finetune-from-model`` trains on."""
+    settings = copy.deepcopy(state["cfg"])
+    args: Namespace = settings["model"]
+    family = family_of(args)
+    own = f"{family.static}{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
+    static = own if family.static == "hat_transformer" and own in ARCH_MODEL_REGISTRY else family.static
+    vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    _keep_layer_numbers(args, architecture, family)
+    args.task = _plain_groups(settings, family, plain=False)
+    write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
+
+
+def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, path: Path) -> int:
+    """Write a checkpoint of fairseq's own model, which needs nothing of this project, and return the number of its
+    parameters.
+
+    Positions become tables that are trained further. Embeddings are multiplied by their scale, once, where it is not
+    the root of their width.
+
+    Args:
+        state: content of the supernet's checkpoint.
+        model: a :class:`fairseq_ext.supernet_model.SupernetModel`.
+
+    Raises:
+        ConfigError: see :func:`check_plain`.
+    """
+    family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
+    check_plain(family, architecture, net.config)
+    training = net.training
+    with torch.no_grad():
+        weights = plain_weights(family, net.eval(), net.select(architecture))
+    net.train(training)
+    groups = copy.deepcopy(state["cfg"])
+    _plain_groups(groups, family, plain=True)
+    config, task = net.config, groups["task"]
+    if plain.name == "transformer_lm":
+        task["max_target_positions"] = net.context_length
+    own = plain.settings(net, architecture, weights, model.args, task)
+    share = max(own[f"{side}_embed_dim"] / width for side, width in _reference_widths(family, net).items())
+    groups["model"] = {
+        "_name": plain.name,
+        "activation_fn": _activation(config.activation),
+        "dropout": config.dropout * share,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout * share,
+        **own,
+    }
+    write_network(state, groups, weights, path)
+    tied = {**own, "tied": not own.get("untie_weights_roberta", True)}
+    shared = {name for setting, name in _SHARED_TABLES.items() if tied.get(setting)}
+    return sum(x.numel() for name, x in weights.items() if name not in shared and not name.endswith("version"))
+
+
+def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
+    """Return the weights of a subnet under fairseq's names, as copies."""
+    return {
+        name: tensor.detach().clone().contiguous()
+        for name, tensor in PLAIN_MODELS[family.model].weights(net, subnet).items()
+    }
+
+
+def check_plain(family: Family, architecture: Architecture, config: Any) -> None:
+    """Check that fairseq's own model has such a network.
+
+    Raises:
+        ConfigError: a size differs between layers, heads do not fill the width, or a part is none of fairseq's.
+    """
+    plain = PLAIN_MODELS[family.model]
+    reasons = list(plain.mismatches(architecture, config))
+    for name in (config.activation, getattr(config, "pooler_activation", "tanh")):
+        if name not in ACTIVATIONS.values():
+            reasons.append(f"fairseq has no activation {name}")
+    if reasons:
+        raise ConfigError(f"this subnet is none of fairseq's own {plain.called}: {reasons[0]}; leave out --plain")
+
+
+def _reference_widths(family: Family, net: Any) -> dict[str, int]:
+    if len(family.sides) > 1:
+        return dict(zip(family.sides, map(int, net.reference_widths), strict=True))
+    return {"encoder" if family is MASKED_LM else "decoder": int(net.reference_width)}
+
+
+def _keep_layer_numbers(args: Namespace, architecture: Architecture, family: Family) -> None:
+    """Put the numbers in the whole network of a subnet's layers in place of the order in which they are left out: by
+    them a teacher's layers are compared. A network that was extracted before keeps those it has.
+
+    Args:
+        args: options of its model; changed in place.
+    """
+    kept = dict(getattr(args, "kept_layers", None) or {})
+    for side, option in zip(family.sides, family.orders, strict=True):
+        if order := getattr(args, option, None):
+            kept[side] = sorted(order[: architecture.number(f"{side}.layers" if side else "layers")])
+        setattr(args, option, None)
+    args.kept_layers = kept
+
+
+def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
+    """Remove from settings, in place, what only the training of a supernet or with a teacher has; return the task.
+
+    Args:
+        groups: as under ``cfg`` of a checkpoint.
+        plain: whether fairseq alone shall read them.
+    """
+    task = groups.get("task")
+    name = str((task.get("_name") if isinstance(task, Mapping) else None) or family.task)
+    name = family.task if name == f"supernet_{family.task}" else name
+    if isinstance(task, Mapping):
+        groups["task"] = {option: value for option, value in task.items() if option not in TASK_OPTIONS}
+        groups["task"]["_name"] = name
+    criterion, args = groups.get("criterion"), groups.get("model")
+    if isinstance(criterion, dict):
+        _without_teacher(criterion, "_name", plain)
+    if isinstance(args, Namespace):  # fairseq keeps the options of all groups there
+        _without_teacher(vars(args), "criterion", plain)
+    if plain and isinstance(groups.get("common"), dict):
+        groups["common"]["user_dir"] = None
+    return name
+
+
+def _without_teacher(options: dict[str, Any], key: str, plain: bool) -> None:
+    """Name fairseq's own criterion in place of one with a teacher (if ``plain``, of any of this plug-in), and drop the
+    teacher's options, which may name a file that is gone."""
+    name = str(options.get(key))
+    if name in _CRITERIA and (plain or name.startswith("distilled_")):
+        options[key] = _CRITERIA[name]
+    for option in [option for option in options if option.startswith(("teacher", "distill_"))]:
+        del options[option]

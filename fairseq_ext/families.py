@@ -1,0 +1,408 @@
+"""Families of models: translation, language models and masked language models. What differs between them on the command
+line, in a network's settings and in the names of ``--arch`` is in one :class:`Family` each.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+
+from fairseq_ext.inherit import inherit
+from fairseq_ext.options import DROPOUTS, EXPERTS, SHARED, SHARED_DEFAULTS, experts_config
+from nas_core.errors import ConfigError
+from nas_core.layers import mixtures
+from nas_core.layers.attention import LinearAttention
+from nas_core.layers.feed_forward import ACTIVATIONS
+from nas_core.models.language import LanguageConfig
+from nas_core.models.masked_lm import MaskedLMConfig
+from nas_core.models.translation.subnet import TranslationConfig
+from nas_core.space import found_translation
+from nas_core.supernet.sampling import DRAWS, EXTREMES
+
+__all__ = ["FAMILIES", "LANGUAGE", "MASKED_LM", "TRANSLATION", "Family", "family_of"]
+
+ACTIVATION_NAMES = {"gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"}
+"""fairseq's names of activations that have another one here."""
+
+_FLAG: dict[str, Any] = {"action": "store_true", "default": None}
+_SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": None}
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models of one kind. An option that a command does not give has its value from the name of ``--arch``."""
+
+    model: str
+    """The name under which fairseq registers the supernets."""
+    static: str
+    """The name of ``--arch`` of a static network, and of a supernet without experts."""
+    task: str
+    """fairseq's own task."""
+    config: type[Any]
+    """The class of the networks' settings."""
+    settings: Callable[[Namespace], Mapping[str, Any]]
+    """The function that gives the settings of its own."""
+    options: Mapping[str, Mapping[str, Any]]
+    """Options in the order in which they are shown, and what the parser is given beside what the families share."""
+    defaults: Mapping[str, Any]
+    """Values of options; a function gives one that depends on others."""
+    architectures: Mapping[str, Mapping[str, Any]]
+    """Names of ``--arch``, and values of options that differ from the defaults."""
+    inherited: tuple[str, ...]
+    """Options that a training which begins from a checkpoint takes from there unless it says otherwise."""
+    sides: tuple[str, ...] = ("",)
+    """Sides of the network; an empty name where there is one."""
+    complete: Callable[[Namespace, dict[str, Any]], dict[str, Any]] = field(default=lambda args, values: values)
+    """The function that adapts an architecture's values to the options that are given."""
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """Options that hold the order in which layers are left out."""
+        return tuple(f"{side or 'layer'}_order" for side in self.sides)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the options that fairseq-train shows for these architectures."""
+        for name, own in self.options.items():
+            known = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
+            parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **own, **known})
+
+    def fill_in(self, args: Namespace, values: Mapping[str, Any] | None = None) -> None:
+        """Give the options that have no value these values, or else the defaults."""
+        for name, value in {**self.defaults, **(values or {})}.items():
+            if getattr(args, name, None) is None:
+                setattr(args, name, value(args) if callable(value) else value)
+
+    def named_architectures(self) -> Iterator[tuple[str, Callable[[Namespace], None]]]:
+        """Yield each name of ``--arch``, and the function that fills in its options."""
+        for name, values in self.architectures.items():
+
+            def fill(args: Namespace, values: Mapping[str, Any] = values) -> None:
+                inherit(args, self.inherited)
+                self.fill_in(args, self.complete(args, dict(values)))
+
+            fill.__name__ = name
+            yield name, fill
+
+    def network_config(self, args: Namespace, padding_idx: int, static: bool) -> Any:
+        """Return the settings that are not searched; a static network has no experts.
+
+        Raises:
+            ConfigError: an option this network does not have.
+        """
+        config = self.config(
+            dropout=args.dropout,
+            attention_dropout=args.attention_dropout,
+            activation_dropout=args.activation_dropout,
+            activation=ACTIVATION_NAMES.get(args.activation_fn, args.activation_fn),
+            padding_idx=padding_idx,
+            mos=experts_config(args, static),
+            linear=LinearAttention(getattr(args, "linear_max_length", None), args.linear_normalize, args.linear_form),
+            **{order: tuple(getattr(args, order) or ()) for order in self.orders},
+            **self.settings(args),
+        )
+        return config.static() if static else config
+
+
+def _shown(*names: str, **own: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {name: own.get(name.replace("-", "_"), {}) for name in names}
+
+
+# -- translation -------------------------------------------------------------------------------------------------------
+
+
+def _translation_settings(args: Namespace) -> dict[str, Any]:
+    if str(getattr(args, "left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
+        raise ConfigError("--left-pad-target is set; this decoder expects padding on the right of the target, drop it")
+    scale = args.embedding_scale
+    return {
+        "share_all_embeddings": args.share_all_embeddings,
+        "share_decoder_embeddings": args.share_decoder_input_output_embed,
+        "norm_first": args.normalize_before,
+        "positions": args.positions,
+        "stored_positions": (args.max_source_positions, args.max_target_positions),
+        "embedding_scale": None if scale is None else (float(scale[0]), float(scale[1])),
+        "linear_encoder_length": args.linear_encoder_length,
+        "relative_length": args.max_relative_length,
+    }
+
+
+def _complete_translation(args: Namespace, values: dict[str, Any]) -> dict[str, Any]:
+    """Share no embeddings of all where those of the target are, and take the architecture that was found in a space."""
+    if getattr(args, "share_decoder_input_output_embed", None):
+        values.pop("share_all_embeddings", None)
+    found = values.pop("found", None)
+    its_space = getattr(args, "search_space", None) in (None, values["search_space"])
+    if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
+        args.subnet_json = json.dumps(found_translation(found).to_dict())
+    return values
+
+
+_HAT: dict[str, dict[str, Any]] = {
+    "": {"search_space": "hat_wmt14_en_de"},
+    "_wmt_en_de": {
+        "search_space": "hat_wmt14_en_de",
+        "dropout": 0.3,
+        "attention_dropout": 0.1,
+        "share_all_embeddings": True,
+        "extremes": "hat",
+    },
+    "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.375, "extremes": "hat"},
+    "_small": {"search_space": "hat_small", "dropout": 0.1},
+}
+"""``_wmt_en_de`` and ``_iwslt_de_en`` have what the code of HAT and of Mixture-of-Supernets trains these tasks with
+(dropout, sharing of embeddings, smallest and largest subnet); the others share no embeddings unless told to."""
+_POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
+_WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
+_MFORMER: dict[str, dict[str, Any]] = {
+    "mformer_wmt14_en_de": {"search_space": "mformer_wmt14_en_de", **_WMT},
+    "cosformer_wmt14_en_de": {"search_space": "cosformer_wmt14_en_de", **_WMT},
+    "mformer_translation_small": {"search_space": "mformer_translation_small", **_POSITIONS},
+    "mformer_found_wmt14_en_de": {"search_space": "mformer_wmt14_en_de", "found": "mformer", **_WMT},
+    "cosformer_found_wmt14_en_de": {"search_space": "cosformer_wmt14_en_de", "found": "cosformer", **_WMT},
+    "transformer_found_wmt14_en_de": {"search_space": "mformer_wmt14_en_de", "found": "transformer", **_WMT},
+}
+
+TRANSLATION = Family(
+    model="mos_transformer",
+    static="hat_transformer",
+    task="translation",
+    config=TranslationConfig,
+    settings=_translation_settings,
+    sides=("encoder", "decoder"),
+    complete=_complete_translation,
+    options={
+        **_shown("search-space", "subnet", *EXPERTS),
+        "architecture-draw": {
+            "choices": DRAWS,
+            "help": "draw each gene uniformly, or architectures, or HAT's random stream",
+        },
+        "extremes": {
+            "choices": EXTREMES,
+            "help": "smallest and largest subnet of sandwich sampling and of validation: of the space, whose decoder"
+            " layers read one and three encoder layers, or as in HAT's and MoS's code, which read two in both",
+        },
+        **_shown(*DROPOUTS, "activation-fn", "positions"),
+        "normalize-before": {**_FLAG, "help": "layer norm before each sublayer, not after it"},
+        "share-all-embeddings": {
+            **_SWITCH,
+            "help": "one table for source, target and output; needs a joined dictionary",
+        },
+        "share-decoder-input-output-embed": {**_FLAG, "help": "one table for target and output"},
+        "max-relative-length": {
+            "type": int,
+            "metavar": "R",
+            "help": "softmax self-attention tells distances up to R apart",
+        },
+        "linear-max-length": {
+            "type": int,
+            "metavar": "M",
+            "help": "scale and longest sentence of linear attention in the decoder, part of the model; default: the"
+            " longest training sentence, rounded up. In the encoder the scale is each sentence's own length",
+        },
+        "linear-encoder-length": {
+            "type": int,
+            "metavar": "M",
+            "help": "one scale for the encoder's linear attention instead",
+        },
+        **_shown("linear-normalize", "linear-form"),
+        "max-source-positions": {"type": int, "metavar": "N", "help": "longest source in tokens"},
+        "max-target-positions": {"type": int, "metavar": "N", "help": "longest target in tokens"},
+        **_shown("tf32"),
+    },
+    defaults={
+        **SHARED_DEFAULTS,
+        "search_space": "hat_wmt14_en_de",
+        "mos": "neuron",
+        "extremes": "space",
+        "normalize_before": False,
+        "activation_fn": "relu",
+        "positions": "sinusoidal",
+        "embedding_scale": None,
+        "encoder_order": None,
+        "decoder_order": None,
+        "share_all_embeddings": False,
+        "share_decoder_input_output_embed": False,
+        "max_relative_length": 0,
+        "linear_max_length": None,
+        "linear_encoder_length": None,
+        "max_source_positions": 1024,
+        "max_target_positions": 1024,
+    },
+    architectures={
+        **{f"mos_transformer{size}": values for size, values in _HAT.items()},
+        **{f"hat_transformer{size}": {"mos": "none", **values} for size, values in _HAT.items()},
+        **{name: {"mos": "none", **values} for name, values in _MFORMER.items()},
+        **{f"mos_{name}": _MFORMER[name] for name in ("mformer_wmt14_en_de", "mformer_translation_small")},
+    },
+    inherited=(
+        "share_all_embeddings",
+        "share_decoder_input_output_embed",
+        "normalize_before",
+        "activation_fn",
+        "positions",
+        "max_relative_length",
+        "linear_max_length",
+        "linear_encoder_length",
+        "linear_normalize",
+        "max_source_positions",
+        "max_target_positions",
+    ),
+)
+
+
+# -- language models ---------------------------------------------------------------------------------------------------
+
+LANGUAGE = Family(
+    model="mos_transformer_lm",
+    static="hat_transformer_lm",
+    task="language_modeling",
+    config=LanguageConfig,
+    settings=lambda args: {
+        "tied_output": args.share_decoder_input_output_embed,
+        "norm_first": args.decoder_normalize_before,
+        "final_norm": args.final_norm,
+        "positions": args.positions,
+        "embedding_scale": args.embedding_scale,
+    },
+    options={
+        **_shown("search-space"),
+        "context-length": {
+            "type": int,
+            "metavar": "N",
+            "help": "longest sequence in tokens, and the scale of linear attention; part of the model; default: the"
+            " space's",
+        },
+        **_shown("subnet", *EXPERTS, "architecture-draw", *DROPOUTS, "activation-fn", "positions"),
+        "decoder-normalize-before": {
+            **_SWITCH,
+            "help": "layer norm before each sublayer and after the last layer, not after each sublayer",
+        },
+        "share-decoder-input-output-embed": {**_SWITCH, "help": "one table for input and output"},
+        **_shown("linear-normalize", "linear-form", "tf32"),
+    },
+    defaults={
+        **SHARED_DEFAULTS,
+        "search_space": "language_base",
+        "context_length": None,
+        "mos": "neuron",
+        "activation_fn": "relu",
+        "positions": "sinusoidal",
+        "decoder_normalize_before": True,
+        "share_decoder_input_output_embed": True,
+        "final_norm": None,
+        "embedding_scale": None,
+        "layer_order": None,
+    },
+    architectures={
+        name: {"mos": mos, "search_space": space}
+        for size, suffix in (("base", ""), ("small", "_small"))
+        for name, mos, space in (
+            (f"mos_transformer_lm{suffix}", "neuron", f"language_{size}"),
+            (f"hat_transformer_lm{suffix}", "none", f"language_{size}"),
+            (f"mformer_language_{size}", "none", f"mformer_language_{size}"),
+            (f"mos_mformer_language_{size}", "neuron", f"mformer_language_{size}"),
+        )
+    },
+    inherited=(
+        "share_decoder_input_output_embed",
+        "decoder_normalize_before",
+        "activation_fn",
+        "positions",
+        "linear_normalize",
+    ),
+)
+
+
+# -- masked language models --------------------------------------------------------------------------------------------
+
+_FUNCTIONS = [*ACTIVATIONS, *ACTIVATION_NAMES]
+_BERT = {"mos_encoding": "layers"}
+"""Routers read the width of each layer (Mixture-of-Supernets, appendix A.3.1)."""
+
+MASKED_LM = Family(
+    model="mos_roberta",
+    static="hat_roberta",
+    task="masked_lm",
+    config=MaskedLMConfig,
+    settings=lambda args: {
+        "share_embeddings": not args.untie_weights_roberta,
+        "norm_first": args.encoder_normalize_before,
+        "embedding_norm": args.layernorm_embedding,
+        "stored_positions": args.max_positions,
+        "embedding_scale": args.embedding_scale,
+        "pooler_activation": ACTIVATION_NAMES.get(args.pooler_activation_fn, args.pooler_activation_fn),
+        "pooler_dropout": args.pooler_dropout,
+        "linear_length": args.linear_max_length,
+    },
+    options={
+        **_shown("search-space", "subnet", *EXPERTS, "architecture-draw", *DROPOUTS),
+        "pooler-dropout": {"type": float, "metavar": "P", "help": "in classification heads"},
+        "activation-fn": {
+            "choices": _FUNCTIONS,
+            "help": "of feed-forward layers and of the head that predicts tokens",
+        },
+        "pooler-activation-fn": {"choices": _FUNCTIONS, "help": "of classification heads"},
+        "encoder-normalize-before": {**_FLAG, "help": "layer norm before each sublayer"},
+        "layernorm-embedding": {**_SWITCH, "help": "layer norm after the embedding"},
+        "untie-weights-roberta": {**_FLAG, "help": "tokens are predicted by a table of its own"},
+        "max-positions": {"type": int, "metavar": "N", "help": "longest sequence in tokens; default: the task's"},
+        "load-checkpoint-heads": {**_FLAG, "help": "also classification heads that the task does not have"},
+        "linear-max-length": {
+            "type": int,
+            "metavar": "M",
+            "help": "scale and longest sequence of linear attention; default: the scale is each sequence's own length",
+        },
+        **_shown("linear-normalize", "linear-form", "tf32"),
+    },
+    defaults={
+        **SHARED_DEFAULTS,
+        "search_space": "roberta_base",
+        "mos": "neuron",
+        "attention_dropout": 0.1,
+        "pooler_dropout": 0.0,
+        "activation_fn": "gelu",
+        "pooler_activation_fn": "tanh",
+        "encoder_normalize_before": False,
+        "untie_weights_roberta": False,
+        "load_checkpoint_heads": False,
+        "embedding_scale": 1.0,
+        "layer_order": None,
+        "linear_max_length": None,
+        "layernorm_embedding": lambda args: not args.encoder_normalize_before,
+    },
+    architectures={
+        "mos_roberta": {},
+        "hat_roberta": {"mos": "none"},
+        "mos_roberta_small": {"search_space": "roberta_small"},
+        "hat_roberta_small": {"mos": "none", "search_space": "roberta_small"},
+        "mformer_roberta_small": {"mos": "none", "search_space": "mformer_roberta_small"},
+        "mos_bert": {"search_space": "bert_base", **_BERT},
+        "hat_bert": {"mos": "none", "search_space": "bert_base", **_BERT},
+        "supershaper_bert": {"mos": "none", "search_space": "supershaper_bert", **_BERT},
+        "mos_bert_small": {"search_space": "bert_small", **_BERT},
+        "hat_bert_small": {"mos": "none", "search_space": "bert_small", **_BERT},
+        "supershaper_bert_small": {"mos": "none", "search_space": "supershaper_bert_small", **_BERT},
+    },
+    inherited=(
+        "encoder_normalize_before",
+        "layernorm_embedding",
+        "untie_weights_roberta",
+        "activation_fn",
+        "pooler_activation_fn",
+        "max_positions",
+        "linear_max_length",
+        "linear_normalize",
+    ),
+)
+
+FAMILIES = {family.model: family for family in (TRANSLATION, LANGUAGE, MASKED_LM)}
+
+
+def family_of(args: Any) -> Family:
+    """Return the family of a model's options."""
+    return FAMILIES[ARCH_MODEL_NAME_REGISTRY.get(args.arch, TRANSLATION.model)]

@@ -1,5 +1,0 @@
-"""Masked language models in fairseq: supernets, their task, and fairseq's own RoBERTa as it is exported."""
-
-from fairseq_ext.masked_lm import model, task
-
-__all__ = ["model", "task"]

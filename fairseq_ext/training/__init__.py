@@ -1,1 +1,0 @@
-"""Training of supernets through fairseq, whichever task it is."""
