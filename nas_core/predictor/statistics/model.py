@@ -300,7 +300,9 @@ class StatisticsModel:
         boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(trees))
         sums = below("additive.", tensors)
         additive = Additive.from_tensors(sums) if sums else None
-        return cls(smooth, columns, boosted, Description.from_tensors(tensors), *tensors["numbers"].tolist(), additive)
+        mean, deviation, slope = tensors["numbers"].tolist()
+        description = Description.from_tensors(tensors)
+        return cls(smooth, columns, boosted, description, mean, deviation, slope, additive)
 
 
 def _error(predicted: Array, targets: Array) -> float:
