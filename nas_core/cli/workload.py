@@ -45,7 +45,7 @@ def workload_config(
             two that say the same.
     """
     settings = read_pairs("workload", typed)
-    own = {option.name for option in options_of(kind.workload_config)}
+    own = [option.name for option in options_of(kind.workload_config)]
     what = f"setting of the workload of {kind.name} networks"
     if data is not None:
         if not kind.vocabularies:

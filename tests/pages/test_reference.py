@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from nas_core.cli import COMMANDS, application
+from nas_core.cli import COMMANDS, LAB, application
 from tests.toys import ROOT
 from tests.warm import python
 
@@ -79,9 +79,11 @@ def test_every_command_has_a_section_with_each_of_its_options() -> None:
     """Counted by the library of the command line; the page is written from the functions' signatures."""
     text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")
     sections = {part.partition("\n")[0]: part for part in re.split(r"^#{2,4} ", text, flags=re.MULTILINE)}
-    for name in [*(command.name for command in COMMANDS), "nni"]:
-        whole: Any = typer.main.get_command(application([name]))
-        for path, command in every_command(f"nas-ext {name}", whole.commands[name]):
+    for words in [*([command.name] for command in COMMANDS), ["nni"], *(["lab", command.name] for command in LAB)]:
+        group: Any = typer.main.get_command(application(words))
+        for word in words:
+            group = group.commands[word]
+        for path, command in every_command(f"nas-ext {' '.join(words)}", group):
             listed = {flag for line in re.findall(r"^- `([^`]*)`", sections[path], re.M) for flag in line.split(", ")}
             flags = {flag.split()[0] for flag in listed}
             for parameter in command.params:
