@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from examples.demo import demo, settings, stages, translate
-from examples.demo.progress import LineCount
 from nas_core.errors import ConfigError, DataError
 from nas_core.locks import only_process
 from nas_core.options import options_of
@@ -123,12 +122,6 @@ def test_a_failing_command_shows_the_end_of_its_log(tmp_path, capsys):
         runner.command([tmp_path / "no-such-command"])
 
 
-def test_counted_lines(tmp_path):
-    (tmp_path / "x.jsonl").write_text("{}\n{}\n{}\n")
-    assert LineCount(tmp_path / "x.jsonl", "rows", 1, 9)() == "2 of 9 rows"
-    assert LineCount(tmp_path / "y.jsonl", "rows")() is None
-
-
 def test_a_command_that_has_told_enough_is_ended(tmp_path):
     runner = stages.Runner(tmp_path, 1, 1)
     code = "import time\nfor n in range(10**6): print(n, flush=True); time.sleep(0.01)"
@@ -171,6 +164,7 @@ def test_missing_data_folder_is_one_line(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.fairseq
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("warm_programs")
 def test_end_to_end(tmp_path, capsys):
     pytest.importorskip("fairseq")
     out = tmp_path / "run"
