@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from nas_core.layers.attention import KINDS
 from tests.toys import ROOT
 from tools.pictures import NAMES
 from tools.pictures.style import svg_of
@@ -33,10 +32,6 @@ def test_the_kept_picture_is_what_its_program_draws(name: str) -> None:
     assert max(shapes) <= 1.05 * min(shapes), again  # releases of matplotlib may group them differently
 
 
-def test_the_same_program_draws_the_same_file() -> None:
-    assert svg_of("cosine") == svg_of("cosine")
-
-
 def test_pictures_load_nothing_and_tell_no_date() -> None:
     for file in FOLDER.glob("*.svg"):
         text = file.read_text(encoding="utf-8")
@@ -58,14 +53,3 @@ def test_a_page_shows_it_with_words_and_a_caption(name: str) -> None:
         assert len(shown["words"].split()) >= 8, f"{page}: say in words what {name} shows"
         assert (page.parent / shown["path"]).resolve() == FOLDER / f"{name}.svg"
         assert shown["below"] == "*", f"{page}: below {name} stands a caption in italics"
-
-
-def test_kinds_of_attention_have_their_own_colours() -> None:
-    text = (FOLDER / "state.svg").read_text(encoding="utf-8")
-    assert all(KINDS.get(name).colour in text for name in ("softmax", "linear", "local"))
-
-
-def test_the_folder_holds_pictures_alone_and_small_ones() -> None:
-    files = list(FOLDER.iterdir())
-    assert {file.suffix for file in files} == {".svg"}
-    assert max(file.stat().st_size for file in files) < 250_000

@@ -2,13 +2,11 @@
 
 import json
 import os
-from types import SimpleNamespace
 
 import pytest
 
 from examples.demo import pace, pipeline, settings, training
-from examples.demo.pace import Pace, Remaining, Trial, fastest
-from examples.demo.progress import LineCount, TrainingProgress
+from examples.demo.pace import Pace, Trial
 from examples.demo.stages import Runner
 from nas_core.errors import DataError
 
@@ -52,12 +50,6 @@ def test_a_trial_that_ends_too_early_knows_nothing():
     assert updates is None and trial.seconds_per_update is None
 
 
-def test_threads_that_hinder_each_other_are_not_taken():
-    assert fastest({1: 0.25, 2: 2.1}) == Pace(0.25, 1)
-    assert fastest({1: 0.25, 2: 0.24}).threads == 1  # hardly faster: a processor is left to others
-    assert fastest({1: 0.25, 2: 0.15}) == Pace(0.15, 2)
-
-
 def test_a_slow_machine_gets_the_updates_that_networks_need():
     given = settings.parse([])
     enough = settings.ENOUGH_UPDATES
@@ -74,67 +66,6 @@ def test_numbers_of_the_user_are_kept_and_commented():
     assert f"usually {settings.ENOUGH_UPDATES} are needed" in minutes.told
     updates = training.plan(settings.parse(["--updates", "5000"]), Pace(0.5, 2))
     assert updates.updates == 5000 and "about 45 minutes" in updates.told and "usually" not in updates.told
-
-
-def test_networks_that_learned_nothing_are_told():
-    assert training.too_little_learned([0.1, 3.0], 400) == ""
-    told = training.too_little_learned([0.1, 0.4], 400)
-    assert "best BLEU 0.4" in told and "--updates 800" in told
-
-
-def test_lengths_of_time():
-    assert [pace.spoken(s) for s in (3, 44, 90, 600, 20_000)] == [
-        "about 10 seconds", "about 40 seconds", "about 2 minutes", "about 10 minutes", "about 6 hours",
-    ]  # fmt: skip
-
-
-def test_progress_is_told_by_the_recent_pace():
-    clock = Clock()
-    progress = TrainingProgress(1000, clock)
-    assert progress(line(0)) == "update 0 of 1000, loss 9.1"
-    clock.now += 20
-    assert progress(line(100)) == "update 100 of 1000, about 3 minutes to go, loss 9.1"
-    assert progress('x | INFO | valid | {"valid_loss": "4.2"}\n') is None
-    for updates in range(120, 301, 20):  # the machine gets busy: 3 s per update instead of .2
-        clock.now += 60
-        shown = progress(line(updates))
-    assert shown == "update 300 of 1000, about 35 minutes to go, loss 9.1, validation loss 4.2"
-    assert progress("something else\n") is None
-
-
-def test_remaining_counts_from_where_a_run_is_continued():
-    clock = Clock()
-    remaining = Remaining(1000, clock)
-    assert remaining(600) is None
-    clock.now += 50
-    assert remaining(700) == pytest.approx(150)
-
-
-def test_stages_of_lines_and_of_subnets_say_how_long_the_rest_takes(tmp_path):
-    clock, lines = Clock(), tmp_path / "journal.jsonl"
-    counted = LineCount(lines, "architectures", total=100, clock=clock)
-    lines.write_text("{}\n" * 10)
-    assert counted() == "10 of 100 architectures"
-    clock.now += 40  # the search's own work, then evaluations
-    lines.write_text("{}\n" * 20)
-    assert counted() == "20 of 100 architectures, about 5 minutes to go"
-
-    runner = Runner(tmp_path, 1, 1)
-    shown = []
-    runner.screen.status = shown.append
-    for _ in runner.each([SimpleNamespace(name="net")] * 3, clock):
-        clock.now += 60
-    assert [line.strip() for line in shown] == [
-        "net (1 of 3)", "net (2 of 3, about 2 minutes to go)", "net (3 of 3, about 60 seconds to go)",
-    ]  # fmt: skip
-
-
-def test_load_is_told(monkeypatch):
-    monkeypatch.setattr(pace.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    monkeypatch.setattr(pace.os, "getloadavg", lambda: (7.93, 0, 0))
-    assert pace.busy() == "7.9 programs want its 2 processor(s)"
-    monkeypatch.setattr(pace.os, "getloadavg", lambda: (0.2, 0, 0))
-    assert pace.busy() == ""
 
 
 class SlowCommands(pipeline.Pipeline):
@@ -193,11 +124,6 @@ def test_training_for_the_minutes_and_threads_given(monkeypatch, tmp_path):
     made = trained(monkeypatch, tmp_path, {2: 1.0}, "--threads", "2", "--minutes", "3")
     assert [threads for threads, _ in made.calls] == [2, 2]
     assert value(made.calls[-1][1], "--max-update") == str(int(170 / 1.08))
-
-
-def test_few_updates_need_no_trial(monkeypatch, tmp_path):
-    made = trained(monkeypatch, tmp_path, {1: 1.0}, "--updates", "30")
-    assert [value(argv, "--max-update") for _, argv in made.calls] == ["30"]
 
 
 def test_a_trial_without_updates_is_an_error(monkeypatch, tmp_path):
