@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.cli import main, plug_ins
-from nas_core.cli.plug_ins import GROUPS, PlugIn, found_plug_ins, installed_plug_ins
+from nas_core.cli.plug_ins import GROUPS, PlugIn, found_plug_ins, installed_plug_ins, plug_ins_table
 from tests.toys import ROOT, plug_in
 
 ROUTER = ("nas_ext.routers", "blocks", "examples.plugins.router:BlockRouter")
@@ -76,7 +76,7 @@ def test_every_kind_of_defect_is_one_line(
         "gone": "does not import: No module named 'no_such_module'",
     }.items():
         assert said in str(errors[name]) and "\n" not in str(errors[name])
-    shown = told(capsys, "--plug-ins")
+    shown = "\n".join(plug_ins_table(list(found.values()))) + "\n"
     assert "plug-in      routers: blocks, of plugged-blocks 1.0: usable\n" in shown
     assert "plug-in      routers: blocks, of plugged-blocks 1.0\n" in told(capsys), "listed, but not imported"
     assert "plug-in      strategies: leaves, of plugged-leaves 1.0: not usable\n             -> its import" in shown
