@@ -115,8 +115,9 @@ def test_without_submitit(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("executor", ["local", "submitit"])
-@pytest.mark.parametrize("strategy", STRATEGIES.names())
+@pytest.mark.parametrize(
+    ("strategy", "executor"), [*((name, "local") for name in STRATEGIES.names()), ("evolution", "submitit")]
+)
 def test_an_infeasible_limit_ends_within_seconds_with_the_facts(
     checkpoint: Path, tmp_path: Path, strategy: str, executor: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,9 +13,7 @@ import yaml
 from nas_core.cli import main
 from nas_core.models import kind_of
 from nas_core.models.translation import TranslationWorkloadConfig
-from nas_core.options import options_of
 from nas_core.report import write_report
-from nas_core.search import STRATEGIES
 from nas_core.space import Architecture
 from tests.cli.searching import SPACE, WORKLOAD, Search
 from tests.toys import ToySupernet
@@ -154,23 +152,3 @@ def test_the_population_alone_gives_hats_parts(run: Search, tmp_path: Path, caps
     assert [settings[name] for name in ("population", "parents", "mutations", "crossovers")] == [30, 6, 12, 12]
     said = capsys.readouterr().err
     assert "at most 102 architectures to evaluate: population 30 + (iterations 4 - 1) x (mutations 12" in said
-
-
-def test_how_much_will_be_evaluated_is_said_first(run: Search, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--set", "samples=10", "--set", "rankings=1", "--set", "per_ranking=4"]
-    assert (
-        run("--strategy", "ranknas", *small, "--set", "trees.members=1", "--set", "trees.rounds=5", "--no-measure") == 0
-    )
-    said = capsys.readouterr().err
-    assert "at most 14 architectures in each of 2 searches to evaluate: samples 10 + rankings 1 x per_r" in said
-
-
-def test_help_shows_the_options_of_all_strategies(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    for name, strategy in STRATEGIES.items():
-        assert f"Strategy {name}, {strategy.purpose}" in shown
-        for option in options_of(strategy.config_class):
-            assert f"{option.name}: " in shown
-    assert "iterations: Populations that are scored, the random first one included (def" in shown
-    assert "samples: Random architectures that the first ranking is learned from (default: 100)" in shown

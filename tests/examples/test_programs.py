@@ -32,13 +32,6 @@ def run(program: str, *arguments: object, folder: Path = ROOT) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_is_short_and_says_what_it_shows_and_how_to_run_it(program: str) -> None:
-    text = (EXAMPLES / program).read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 40
-    assert f"`python examples/{program}" in text.splitlines()[0]
-
-
 def test_every_program_is_listed_where_the_readme_leads() -> None:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert [name for name in PROGRAMS if name not in text] == []

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.export.sizes import usual_sizes
 from nas_core.files import write_json
-from tests.export.tiny import LIMIT
 
 
 def told(folder: Path, **changes: Any) -> Path:
@@ -56,22 +52,3 @@ def test_other_files_have_none(tmp_path: Path) -> None:
 def test_a_damaged_description(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"model\.json is damaged; export the model again"):
         usual_sizes(told(tmp_path, **changes), {})
-
-
-@pytest.mark.onnx
-def test_an_exported_decoding_step_is_predicted(
-    exported: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = exported("softmax")
-    step = str(folder / "decoder_step.onnx")
-    assert main(["latency", "predict", step, str(folder / "encoder.onnx")]) == 0
-    out, err = capsys.readouterr()
-    assert out.count(".onnx") == 2
-    assert f"decoder_step.onnx: batch=1, past={LIMIT - 1}, source={LIMIT}, source_x2={2 * LIMIT}, within" in err
-    for given in (["--shapes", "past=3", "--batch", "2"], ["--shapes", "token=2,"]):
-        assert main(["latency", "predict", step, *given]) == 0
-        assert "decoder_step.onnx: " in (err := capsys.readouterr().err) and "batch=1" not in err
-    alone = shutil.copy(step, tmp_path)
-    assert main(["latency", "predict", str(alone)]) == 2
-    err = capsys.readouterr().err
-    assert "has no number; give --shapes token=1, with your sizes, or --batch 1" in err and "shapes={" not in err

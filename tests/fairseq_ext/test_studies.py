@@ -9,6 +9,8 @@ from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.running import SPACE
 
+pytestmark = pytest.mark.usefixtures("warm_programs")
+
 
 @pytest.fixture(scope="module")
 def supernet(trained):

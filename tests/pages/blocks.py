@@ -199,6 +199,7 @@ def collector(*patterns: str) -> Any:
 
 def _parse(document: Document) -> Iterator[Region]:
     for region, block in blocks_of(document):
+        assert block.language in LANGUAGES, f"a block's language is {block.language!r}; expected one of {LANGUAGES}"
         if block.language in ("text", "console", "mermaid"):
             continue
         yield Region(region.start, region.end, block, _evaluate)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 
 griffe = pytest.importorskip("griffe", reason="needs the extra docs")
 
 
-def shown(text: str, scope: str = "nas_core.registry.Registry.register") -> str:
+@cache
+def method() -> Any:
+    return griffe.GriffeLoader(search_paths=["."]).load("nas_core.registry")["Registry.register"]
+
+
+def shown(text: str) -> str:
     from tools.docstrings import as_markdown
 
-    module = griffe.GriffeLoader(search_paths=["."]).load("nas_core.registry")
-    return as_markdown(text, module[scope.removeprefix("nas_core.registry.")])
+    return as_markdown(text, method())
 
 
 def test_names_are_found_as_code_and_readers_find_them() -> None:

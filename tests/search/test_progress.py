@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import nas_core.progress
-from nas_core.progress import counted, duration, slow_training
-from nas_core.search import Constraint, HATEvolution, InfeasibleError, RandomConfig, RandomSearch, progress, search
+from nas_core.progress import duration, slow_training
+from nas_core.search import Constraint, InfeasibleError, RandomConfig, RandomSearch, progress
 from nas_core.search.progress import Progress
 from nas_core.space import Architecture
-from nas_core.space.slots import Rows
-from tests.contracts.strategy import SPACE, limit, quality
-from tests.search.runs import CONFIG, journal, run
+from tests.contracts.strategy import SPACE, quality
+from tests.search.runs import journal, run
 
 
 class Clock:
@@ -84,37 +83,6 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     assert (tmp_path / "search.log").read_bytes() == before
 
 
-class Pondering(HATEvolution):
-    """Evolution that takes half a minute to propose a generation, as one does that fits a predictor."""
-
-    clock: Clock
-
-    def _propose(self) -> Rows | None:
-        if self.generation:
-            self.clock.now += 30.0
-        return super()._propose()
-
-
-def test_the_own_work_of_a_strategy_counts(tmp_path: Path, clock: Clock) -> None:
-    """An evaluation takes 0.1 s, so that the search takes 30 s for each generation and next to nothing else."""
-    strategy = Pondering(SPACE, [limit(3000.0)], CONFIG, seed=3)
-    strategy.clock = clock
-    began = clock.now
-    search(strategy, taking(clock, 0.1), tmp_path, progress=False)
-    (first, place), (again, later) = (
-        (line, at) for at, line in enumerate(log(tmp_path)) if re.match(r"\S+ s each", line)
-    )
-    assert first.startswith("0.1 s each: about 6 s for at most 60 more, and the search's own work;") and place == 1
-    said = re.match(r"1.6 s each with the search's own work: about (\d+) s for at most 45 more$", again)
-    assert said is not None and later == 2
-    assert float(said[1]) == pytest.approx(clock.now - began - 32.0, rel=0.3)  # 20 evaluations, 30 s before them
-
-
-def test_slow_evaluations_are_not_waited_for(tmp_path: Path, clock: Clock) -> None:
-    run(tmp_path, taking(clock, 600.0), limits=(3000.0,))
-    assert log(tmp_path)[1].startswith("10 min each: about 10.7 h for at most 64 more, and the search's own work; Ctrl")
-
-
 def test_several_at_once_are_timed_together(tmp_path: Path, clock: Clock) -> None:
     """Four at once take as long as one: the first that comes says nothing yet."""
     with Progress(tmp_path / "search.log", 40, 4, False) as bar:
@@ -165,18 +133,6 @@ def test_without_a_terminal_the_lines_are_printed(
     assert [line for line in printed if line] == log(tmp_path)
 
 
-def test_a_strategy_says_what_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    def predict(rows: np.ndarray) -> np.ndarray:
-        clock.now += 2.0 * len(rows)
-        return limit(3000.0).predict_rows(rows)
-
-    slow = Constraint("latency_ms", 3000.0, predict, together=4)
-    RandomSearch(SPACE, [slow], RandomConfig(evaluations=40, batch=40)).start()
-    first, *_ = capsys.readouterr().err.splitlines()
-    found = r"looking for architectures within latency_ms<=3000: \d+ of 40 among \d+ after \d+ s, about \d+ \w+ left"
-    assert re.fullmatch(found, first)
-
-
 def test_a_slow_predictor_gives_up_early() -> None:
     asked: list[int] = []
 
@@ -193,32 +149,6 @@ def test_a_slow_predictor_gives_up_early() -> None:
 def six_seconds_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock goes on six seconds whenever it is read."""
     monkeypatch.setattr(nas_core.progress, "clock", itertools.count(0, 6).__next__)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5000, "83 min"), (9000, "2.5 h")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_lines_come_after_five_seconds_and_then_once_a_minute(
-    six_seconds_each: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with counted("measuring", 20, "network") as advance:
-        for _ in range(20):
-            advance(1)
-    assert capsys.readouterr().err.splitlines() == [
-        "measuring: 1 of 20 after 6 s, about 2 min left",
-        "measuring: 11 of 20 after 66 s, about 54 s left",
-    ]
-
-
-def test_nothing_is_reported_where_nobody_asked(six_seconds_each: None, capsys: pytest.CaptureFixture[str]) -> None:
-    with counted("measuring", 20, "network", show=False) as advance:
-        for _ in range(20):
-            advance(1)
-    assert capsys.readouterr().err == ""
 
 
 def test_the_clock_of_a_training_starts_before_its_first_step(

@@ -99,17 +99,6 @@ def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
             run(tmp_path)
 
 
-def test_a_journal_of_another_trajectory_is_refused(tmp_path: Path) -> None:
-    run(tmp_path)
-    lines = (tmp_path / "journal.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "journal.jsonl").write_text("".join([lines[1], lines[0], *lines[2:]]))
-    with pytest.raises(DataError, match="line 1 holds the evaluation of"):
-        run(tmp_path)
-    (tmp_path / "journal.jsonl").write_text(lines[0] + "rubbish\n" + lines[1])
-    with pytest.raises(DataError, match="line 2"):
-        run(tmp_path)
-
-
 def test_single_failures_are_recorded_and_survived(tmp_path: Path) -> None:
     def evaluate(architecture: Architecture) -> dict[str, Any]:
         digit = int(architecture.key, 16) % 5

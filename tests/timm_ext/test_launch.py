@@ -16,7 +16,7 @@ from tests.timm_ext.workers_started import start
 from tests.warm import python
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
-from timm_ext.launch import wrapping_subnets
+from timm_ext.launch import main, wrapping_subnets
 
 SCRIPT = """
 import sys
@@ -39,11 +39,13 @@ def test_a_script_sees_our_models_and_its_neighbours(tmp_path: Path) -> None:
     assert done.stdout.strip() == "True __main__ ['--model', 'mformer_cifar10'] 7", done.stderr
 
 
-def test_an_absent_script_is_explained_in_one_line(tmp_path: Path) -> None:
-    done = launch(str(tmp_path / "train.py"))
-    assert done.returncode == 2
-    assert done.stderr.startswith("no file ")
-    assert len(done.stderr.splitlines()) == 1
+def test_an_absent_script_is_explained_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["launch", str(tmp_path / "train.py")])
+    assert main() == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("no file ")
 
 
 AS_TIMM_DOES = """

@@ -214,19 +214,6 @@ def test_an_update_of_several_passes_is_that_of_one_batch(npz: Path, tmp_path: P
     assert left.updates == 4 and int(left.model.updates) == 3
 
 
-def test_a_network_compiled_for_the_cpu(npz: Path, tmp_path: Path) -> None:
-    if shutil.which("g++") is None:
-        pytest.skip("torch's compiler needs g++")
-    Architecture({**SPACE.smallest(), "attention": ("softmax",)}).save(tmp_path / "A.json")
-    given = {"subnet": str(tmp_path / "A.json"), "opt": "sgd", "epochs": 1, "val_count": 16}
-    plain, compiled = (
-        train(npz, tmp_path / name, **given, torchcompile=backend)
-        for name, backend in (("plain", ""), ("compiled", "inductor"))
-    )
-    assert compiled.history[-1]["loss"] == pytest.approx(plain.history[-1]["loss"], rel=1e-3)
-    assert list(weights(tmp_path / "compiled")) == list(weights(tmp_path / "plain"))
-
-
 def test_other_settings_do_not_continue_a_run(npz: Path, tmp_path: Path) -> None:
     train(npz, tmp_path / "run", epochs=1)
     with pytest.raises(ConfigError, match=r"holds a run with --lr 0\.01, now 0\.02"):

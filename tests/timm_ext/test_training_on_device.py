@@ -104,7 +104,7 @@ def test_accumulated_gradients_are_those_of_one_batch(device: str, npz: Path, tm
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 def test_a_compiled_network_trains_as_it_does_otherwise(device: str, backend: str, npz: Path, tmp_path: Path) -> None:
     if device == "cpu" and backend == "inductor":
-        pytest.skip("takes a minute on a CPU; test_train.py does it once")
+        pytest.skip("takes a minute on a CPU, and what it compiles there is torch's")
     Architecture({**SPACE.smallest(), "attention": ("softmax",)}).save(tmp_path / "A.json")
     ema = 0.5 if backend == "eager" else 0.0
     given = {"subnet": str(tmp_path / "A.json"), "device": device, "opt": "sgd", "ema": ema, "epochs": 1}

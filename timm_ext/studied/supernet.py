@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StudiedSupernet"]
 
-_TRAIN = (sys.executable, "-m", "timm_ext.train")
 _LAST = "last.pt"
 
 
@@ -91,7 +90,7 @@ class StudiedSupernet(Supernet, ABC):
         """``python -m timm_ext.train`` with the settings of the supernet's training."""
         from timm_ext.studied.standalone import settings
 
-        return [*_TRAIN, *settings(self._origin(), architecture, folder, changes)]
+        return [*_train(), *settings(self._origin(), architecture, folder, changes)]
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
         """``loss`` and ``top1`` after the last update, on the images of the same split."""
@@ -116,7 +115,7 @@ class StudiedSupernet(Supernet, ABC):
         architecture, inherited = self.space.validate(architecture), folder / "inherited.pt"
         arguments = further_settings(self._origin(), architecture, folder, changes, inherited, every, most)
         self.extract(architecture, inherited)
-        return [*_TRAIN, *arguments]
+        return [*_train(), *arguments]
 
     def kept_networks(self, folder: Path) -> dict[int, Path]:
         """What ``--keep-every`` keeps."""
@@ -147,9 +146,13 @@ class StudiedSupernet(Supernet, ABC):
         """The same trainer, for a supernet with these experts."""
         from timm_ext.studied.standalone import supernet_settings
 
-        return [*_TRAIN, *supernet_settings(self._origin(), experts, folder, changes)]
+        return [*_train(), *supernet_settings(self._origin(), experts, folder, changes)]
 
     def trained_supernet(self, folder: Path) -> Any:
         """That one, from the file that is named as this one's, or after the last epoch, on the very images."""
         own = folder / self.path.name
         return self._on_its_images(own if own.exists() else folder / _LAST)
+
+
+def _train() -> tuple[str, ...]:
+    return sys.executable, "-m", "timm_ext.train"

@@ -14,9 +14,7 @@ from nas_core.search import Constraint, EvolutionConfig, HATEvolution, search
 from nas_core.space import Architecture, SearchSpace, load_space, save_space
 from tests.contracts.space import SpaceContract
 from tests.models.translation.tiny import close, sentences
-from tests.toys import ROOT
 
-RECIPE = ROOT / "examples" / "plugins" / "gene.py"
 SOURCE, TARGET = sentences(5, 7, 2), sentences(6, 4, 3, seed=1)
 
 
@@ -45,10 +43,6 @@ def loss(net: FewBitsNet, architecture: Architecture) -> torch.Tensor:
 
 def with_bits(architecture: Architecture, bits: int) -> Architecture:
     return Architecture({**architecture, GENE: (bits,) * architecture.number("encoder.layers")})
-
-
-def test_the_recipe_is_short() -> None:
-    assert len(RECIPE.read_text(encoding="utf-8").splitlines()) < 60
 
 
 def test_the_gene_decides_what_is_computed_and_learns(net: FewBitsNet) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nas_core.graph.onnx.operators import CORRECTED, KINDS, RELEASED, flops_per_element, operator_kind
-from nas_core.predictor import NNFormerConfig
+from nas_core.graph.onnx.operators import CORRECTED, flops_per_element, operator_kind
 
 
 def test_an_entry_says_kind_and_cost() -> None:
@@ -18,7 +17,3 @@ def test_an_entry_says_kind_and_cost() -> None:
     assert (
         operator_kind("HardSwish:4") is None and operator_kind("Magic") is None and flops_per_element("Magic") is None
     )
-
-
-def test_the_number_of_kinds_is_said_once() -> None:
-    assert len(CORRECTED) == len(RELEASED) == KINDS == NNFormerConfig().operations

@@ -46,8 +46,7 @@ def test_the_definition_itself() -> None:
     assert torch.equal(cosformer_naive(-q.abs(), k, v, max_length=4), torch.zeros_like(v))
 
 
-@pytest.mark.parametrize("normalize", NORMALIZE)
-@pytest.mark.parametrize("masked", [False, True], ids=["", "masked"])
+@pytest.mark.parametrize(("normalize", "masked"), zip(NORMALIZE, itertools.cycle([True, False]), strict=False))
 @pytest.mark.parametrize(
     ("target", "source", "causal"),
     [(1, 1, True), (7, 7, True), (128, 128, True), (129, 129, True), (300, 300, True), (1, 1, False), (7, 300, False),

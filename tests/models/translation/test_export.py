@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -12,11 +15,13 @@ import pytest
 import torch
 
 from examples.export.greedy_onnx import Translator
+from nas_core.cli import main
 from nas_core.files import read_json
 from nas_core.graph.onnx import read_onnx
 from nas_core.models.translation.export import static_net, translation_parts
 from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
 from tests.models.translation.tiny import PAD, sentences
+from tests.toys import ROOT
 
 onnx, onnxruntime, _ = (
     pytest.importorskip(name, reason=f"{name} is not installed") for name in ("onnx", "onnxruntime", "onnxscript")
@@ -24,6 +29,15 @@ onnx, onnxruntime, _ = (
 pytestmark = pytest.mark.onnx
 every_model = pytest.mark.parametrize("name", MODELS)
 Exported = Callable[[str], Path]
+EXAMPLE = ROOT / "examples" / "export" / "greedy_onnx.py"
+ALONE = """
+import runpy, sys
+for name in ("torch", "nas_core", "fairseq_ext", "timm_ext", "fairseq", "onnx", "onnxscript"):
+    sys.modules[name] = None
+example = sys.argv[1]
+sys.argv = sys.argv[1:]
+runpy.run_path(example, run_name="__main__")
+"""
 
 
 @every_model
@@ -146,3 +160,44 @@ def test_a_fixed_scale_of_the_encoder_bounds_the_source() -> None:
     net.config = replace(net.config, linear_encoder_length=7)
     encoder, _ = translation_parts(net, architecture, LIMIT, LIMIT)
     assert {dim.name: dim.largest for dim in encoder.dims}["source"] == 7
+
+
+def test_an_exported_decoding_step_is_predicted(
+    exported: Exported, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = exported("softmax")
+    step = str(folder / "decoder_step.onnx")
+    assert main(["latency", "predict", step, str(folder / "encoder.onnx")]) == 0
+    out, err = capsys.readouterr()
+    assert out.count(".onnx") == 2
+    assert f"decoder_step.onnx: batch=1, past={LIMIT - 1}, source={LIMIT}, source_x2={2 * LIMIT}, within" in err
+    for given in (["--shapes", "past=3", "--batch", "2"], ["--shapes", "token=2,"]):
+        assert main(["latency", "predict", step, *given]) == 0
+        assert "decoder_step.onnx: " in (err := capsys.readouterr().err) and "batch=1" not in err
+    alone = shutil.copy(step, tmp_path)
+    assert main(["latency", "predict", str(alone)]) == 2
+    err = capsys.readouterr().err
+    assert "has no number; give --shapes token=1, with your sizes, or --batch 1" in err and "shapes={" not in err
+
+
+def test_the_decoder_that_users_copy_runs_without_this_project_and_torch(exported: Exported, tmp_path: Path) -> None:
+    net, architecture = network("mixed")
+    lines = ["s3 s4 s9", "s0", "s5 s5 s11 strange s2"]
+    for options in ([], ["--beam", "3"]):
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", ALONE, str(EXAMPLE), str(exported("mixed")), *options],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found = done.stdout.splitlines()
+        assert len(found) == len(lines)
+        if not options:
+            for line, text in zip(lines, found, strict=True):
+                tokens = [int(word[1:]) + 4 if word[1:].isdigit() else 3 for word in line.split()] + [EOS]
+                wanted = greedy(net, architecture, tokens, LIMIT)
+                assert text == " ".join(f"t{token - 4}" if token > 3 else "<unk>" for token in wanted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +11,10 @@ import pytest
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
 from nni.nas.execution import ExecutionEngine, SequentialExecutionEngine
-from nni.nas.experiment import NasExperiment
-from nni.nas.strategy import Random
 from nni.nas.strategy.middleware import Filter
 from nni.runtime.tuner_command_channel import TunerCommandChannel, command_type
 
-from nni_ext.nas.engines import finished_trials, keep_listening, stopping
-from tests.nni_ext.nas.engines import Formula, experiments_in
+from nni_ext.nas.engines import finished_trials, keep_listening
 
 
 class Channel(TunerCommandChannel):  # type: ignore[misc]
@@ -71,14 +67,3 @@ def test_other_engines_are_left_alone() -> None:
     engine = SequentialExecutionEngine()
     assert not keep_listening(engine)
     assert finished_trials(engine) == []
-
-
-def test_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(NasExperiment, "save_checkpoint", lambda self: asked.append(stopping()))
-    with experiments_in(tmp_path, monkeypatch) as experiments:
-        experiment = experiments(Random(), Formula(lambda sample: 1.0), 2)
-        experiment.run()
-        experiment.save_checkpoint()
-        experiment.stop()
-    assert asked[-2:] == [False, True] and not any(asked[:-1])

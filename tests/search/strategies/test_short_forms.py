@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nas_core.errors import ConfigError, ConstraintError, NasExtError
+from nas_core.errors import ConfigError, ConstraintError
 from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, quality, size
@@ -57,13 +57,6 @@ def test_one_number_is_not_enough_for_several_metrics() -> None:
     several = MultiObjectiveEvolution(SPACE, (), MultiObjectiveConfig.of(population=4, iterations=1))
     with pytest.raises(ConfigError, match="several metrics are minimised"):
         search(several, quality, progress=False)
-
-
-def test_a_search_without_a_folder_does_not_promise_to_continue(capsys: pytest.CaptureFixture[str]) -> None:
-    search(strategy(), quality)
-    told = capsys.readouterr().err
-    assert "Ctrl-C ends it" in told
-    assert "continues" not in told
 
 
 def test_a_function_that_forgets_its_result_is_told() -> None:
@@ -131,10 +124,3 @@ def test_a_limited_function_gives_numbers(value: Any) -> None:
 def test_a_space_is_no_name() -> None:
     with pytest.raises(ConfigError, match="the space is 'hat_small'; expected a SearchSpace, as get_space"):
         RandomSearch("hat_small", (), FEW)  # type: ignore[arg-type]
-
-
-def test_without_a_folder_nothing_is_said_to_be_kept(tmp_path: Path) -> None:
-    for folder, kept in ((None, False), (tmp_path / "run", True)):
-        with pytest.raises(NasExtError, match="10 evaluations in a row failed") as told:
-            search(strategy(), lambda a: float("nan"), folder, progress=False)
-        assert ("results before are kept" in str(told.value)) is kept

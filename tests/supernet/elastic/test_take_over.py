@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,7 @@ from nas_core.supernet.teacher.taps import Taps
 from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, Stack, TrainedStack, channels, trained_stack
 
 
-@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(("criterion", "mos"), zip(CRITERIA, cycle(["none", "layer", "neuron"]), strict=False))
 def test_the_largest_network_is_the_trained_one(criterion: str, mos: str, tmp_path: Path) -> None:
     trained, path = trained_stack(), tmp_path / "supernet"
     done = take_over(trained, path, importance_by=criterion, calibrate=3, mos=mos)

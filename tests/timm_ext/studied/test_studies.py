@@ -16,6 +16,8 @@ from tests.timm_ext.running import SPACE, train
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import ImageSupernet
 
+pytestmark = pytest.mark.usefixtures("warm_programs")
+
 
 @pytest.fixture(scope="module")
 def run(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
