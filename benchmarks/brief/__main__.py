@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from there", file=sys.stderr)
         return 130
-    print(f"{file.path}; python -m benchmarks.page shows it")
+    print(file.path)
     if failed:
         print(f"failed or cut off: {', '.join(failed)}; see log.txt in {options.work}/NAME", file=sys.stderr)
     return int(bool(failed))

@@ -161,15 +161,15 @@ def ran(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    before = (ROOT / "benchmarks" / "results" / "attention_scale.json").read_bytes()
-    first = ran(tmp_path, "attention_scale", "search_quality", "--name", "mine")
+    before = (ROOT / "benchmarks" / "results" / "search_throughput.json").read_bytes()
+    first = ran(tmp_path, "search_throughput", "search_quality", "--name", "mine")
     assert first.returncode == 0, first.stderr
-    assert "1/2 attention_scale: done in" in first.stdout and "2/2 search_quality: skipped: " in first.stdout
-    second = ran(tmp_path, "attention_scale", "--name", "mine")
-    assert "attention_scale: done before" in second.stdout
+    assert "1/2 search_throughput: done in" in first.stdout and "2/2 search_quality: skipped: " in first.stdout
+    second = ran(tmp_path, "search_throughput", "--name", "mine")
+    assert "search_throughput: done before" in second.stdout
     content = read_json(tmp_path / "machines" / "mine.json")
-    assert set(content["benchmarks"]) == {"attention_scale", "search_quality"}
-    assert (ROOT / "benchmarks" / "results" / "attention_scale.json").read_bytes() == before
+    assert set(content["benchmarks"]) == {"search_throughput", "search_quality"}
+    assert (ROOT / "benchmarks" / "results" / "search_throughput.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_wrong_words_are_told_in_one_line(arguments: list[str], told: str, tmp_p
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_what_is_done(number: signal.Signals, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command(tmp_path, "--name", "mine", "search_quality", "attention_scale"), cwd=ROOT, text=True,
+        command(tmp_path, "--name", "mine", "search_quality", "search_throughput"), cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    log = tmp_path / "work" / "attention_scale" / "log.txt"
+    log = tmp_path / "work" / "search_throughput" / "log.txt"
     end = time.monotonic() + 120
     while not log.exists() and time.monotonic() < end:
         time.sleep(0.01)
