@@ -3,7 +3,7 @@
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
 #   DATA=DIR         demo: train|val|test*.{src,tgt}[.gz] of your own
-#   ARGS="..."       demo, test, mutants, nightly (to both its runs), bench, compatibility, test-cuda, bench-cuda: passed on
+#   ARGS="..."       demo, test, mutants, nightly (to both its runs), compatibility, test-cuda, bench-cuda: passed on
 #   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
 #                    its torch sees a GPU, else python3
 
@@ -22,7 +22,7 @@ MUTMUT = '$(shell sed -n 's/^mutants = \["\(.*\)"\]$$/\1/p' pyproject.toml)'
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test mutants nightly check docs bench compatibility test-cuda bench-cuda
+.PHONY: help setup demo test mutants nightly check docs compatibility test-cuda bench-cuda
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -50,9 +50,6 @@ check: setup  ## ruff, and mypy --strict on nas_core
 
 docs: setup  ## the pages as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
-
-bench: setup  ## benchmarks at small sizes; one JSON for this machine in benchmarks/results/machines
-	$(PY) -m benchmarks.brief $(ARGS)
 
 compatibility: setup  ## wheel and sdist in empty environments, each extra alone; page docs/compatibility.md
 	$(PY) -m tools.compatibility $(ARGS)

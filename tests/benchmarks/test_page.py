@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.page import Page, Table, main
+import benchmarks.page
+from benchmarks.page import Page, Table, main, save
 from nas_core.errors import DataError
 from nas_core.files import write_json
 from tests.toys import ROOT
@@ -55,7 +56,10 @@ def test_every_result_has_a_section(tmp_path: Path) -> None:
     assert main(["--results", str(tmp_path), "--root", str(tmp_path)]) == 2
 
 
-def test_stale_files_are_listed_written_and_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stale_files_are_listed_written_and_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks.page, "save", lambda path, table, plot, stamp: path.write_text(stamp))
     (tmp_path / "docs" / "results").mkdir(parents=True)
     (tmp_path / "docs" / "results" / "old.svg").touch()
     (tmp_path / "README.md").write_text("<!-- figure: demo_front | updates -->0<!-- /figure -->")
@@ -64,6 +68,14 @@ def test_stale_files_are_listed_written_and_removed(tmp_path: Path, capsys: pyte
     assert all(f"{name} is stale" in listed for name in ("README.md", "results.md", "front.svg", "old.svg"))
     assert main(["--root", str(tmp_path)]) == main(["--check", "--root", str(tmp_path)]) == 0
     assert not (tmp_path / "docs" / "results" / "old.svg").exists()
+
+
+@pytest.mark.parametrize("kind", ["lines", "points", "bars"])
+def test_a_plot_carries_the_hash_of_its_data(kind: str, tmp_path: Path) -> None:
+    declared = {"rows": ["rows", r"\d+"], "by": {"kind": "kind"}, "across": "size", "value": "loss"}
+    table = Table(declared, {"toy": {"rows": ROWS}})
+    save(tmp_path / "toy.svg", table, {"name": "toy", "kind": kind, "columns": ["20", "100"], "x": "size"}, "abc123")
+    assert "benchmarks/results abc123" in (tmp_path / "toy.svg").read_text(encoding="utf-8")
 
 
 def test_links_to_the_page_lead_to_sections() -> None:

@@ -10,13 +10,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.brief.process import shortened
-
-__all__ = ["Environment", "Failed", "build", "find_uv", "packages"]
+__all__ = ["Environment", "Failed", "build", "find_uv", "packages", "shortened"]
 
 LIMIT_S = 1800
 NO_COMPILER = {"CC": "no-compiler-here", "CXX": "no-compiler-here"}
 """With these an installation that compiles anything fails."""
+_ADDRESSES = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"`<>|)\]]+|(?<=host=)'[^']*'", re.IGNORECASE)
+_FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/'\":]+/)+")
+
+
+def shortened(line: str, longest: int = 200) -> str:
+    """Return a line without addresses and folders, which belong to one machine."""
+    return _FOLDERS.sub("", _ADDRESSES.sub("URL", line))[:longest]
 
 
 class Failed(Exception):

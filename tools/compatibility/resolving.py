@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.process import shortened
+from tools.compatibility.environment import shortened
 from tools.compatibility.matrix import CORE, EXTRAS, PLATFORMS, PYTHONS, wheels_of
 
 __all__ = ["resolve"]
