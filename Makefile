@@ -2,7 +2,7 @@
 #   TORCH_INDEX=URL  take torch and torchvision from this package index, now and later
 #                    (https://download.pytorch.org/whl/cpu for the CPU builds)
 #   PYTHON=...       the interpreter .venv is made with
-#   ARGS="..."       demo, test, mutants, nightly (to both its runs), bench, compatibility, test-cuda, bench-cuda: passed on
+#   ARGS="..."       demo, test, mutants, nightly (to both its runs), compatibility, test-cuda, bench-cuda: passed on
 #   CUDA_PYTHON=...  the interpreter of test-cuda and bench-cuda, which need no .venv; default: that of .venv if
 #                    its torch sees a GPU, else python3
 
@@ -19,7 +19,7 @@ KILLED := tests/timm_ext/training/test_killed.py tests/fairseq_ext/training/test
 export PYTHON TORCH_VERSION TORCH_INDEX OMP_NUM_THREADS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test mutants nightly check docs bench compatibility test-cuda bench-cuda
+.PHONY: help setup demo test mutants nightly check docs compatibility test-cuda bench-cuda
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -48,9 +48,6 @@ check: setup  ## ruff, the layers of imports, and mypy --strict on nas_core
 
 docs: setup  ## the pages as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
-
-bench: setup  ## benchmarks at small sizes; one JSON for this machine in benchmarks/results/machines
-	$(PY) -m benchmarks.brief $(ARGS)
 
 compatibility:  ## each extra in an empty environment; needs nox and uv (uv tool install nox)
 	nox $(ARGS)

@@ -1,8 +1,7 @@
 """``python -m benchmarks [NAME ...]``: run these benchmarks, or all, one after the other.
 
 Each runs in a process of its own, so that none inherits another's threads or memory. ``NAME OPTION ...`` passes options
-on to one of them. Sizes are large unless options say otherwise; small ones are those of ``make bench``, which is
-:mod:`benchmarks.brief`.
+on to one of them. Sizes are large unless options say otherwise.
 """
 
 from __future__ import annotations
@@ -13,15 +12,12 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HELPERS = ("parts", "page", "brief")
 
 
 def modules() -> dict[str, str]:
     """The module of each benchmark by its name."""
     files = sorted(FOLDER.glob("*/[a-z]*.py"), key=lambda file: file.stem)
-    return {
-        file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name not in HELPERS
-    }
+    return {file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name != "parts"}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.__main__ import modules
-from benchmarks.brief.declared import lacking
 from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201
 from tools.plain_machine import no_device, told
 
@@ -40,7 +40,11 @@ class Run:
 
     def lacks(self) -> str | None:
         """What is missing, in words."""
-        return lacking(self.modules, self.files)
+        missing = [f"no module {name}" for name in self.modules if find_spec(name) is None]
+        missing += [
+            f"{file.name} is absent from the folder that NAS_EXT_DATA names" for file in self.files if not file.exists()
+        ]
+        return "; ".join(missing) or None
 
 
 RUNS = {

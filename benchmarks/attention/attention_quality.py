@@ -14,7 +14,6 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.translation_quality import Job
 from nas_core.files import read_json
@@ -34,7 +33,6 @@ PLACES = {
 """Kinds of the encoder's, the decoder's and the attention between them, in the three layers of each."""
 MAIN = ("softmax everywhere", "linear in the encoder")
 """Placements trained alone with every seed: the question that the paper asks."""
-BRIEF = NoBrief("trainings of hours on a corpus of translations; short ones say nothing of their BLEU")
 
 
 def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture:

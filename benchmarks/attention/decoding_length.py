@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from nas_core.latency.machine import describe_machine
@@ -36,16 +35,6 @@ LAYOUTS = {
     "all softmax": ("softmax",) * LAYERS,
     "all local": ("local",) * LAYERS,
 }
-BRIEF = Brief(
-    "--repeats 4 --width 128",
-    (
-        Figure(
-            "time of a step at position 8,192 to that at 256, linear attention",
-            ("layouts", "all linear", "ratio", "median"),
-        ),
-        Figure("the same, softmax attention", ("layouts", "all softmax", "ratio", "median")),
-    ),
-)
 
 
 def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, LanguageSubnet]:

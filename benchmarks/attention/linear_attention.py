@@ -27,7 +27,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import linear_rows
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
@@ -50,20 +49,6 @@ AIMS = (
     ("causal forward and backward 4096", "sdpa", ">=", 3.0),
     ("all keys forward 4096", "sdpa", ">=", 8.0),
     ("all keys forward 4096", "floor", ">=", 0.5),
-)
-BRIEF = Brief(
-    "--repeats 5 --threads 1 --lengths 512 1024 4096",
-    (
-        Figure(
-            "time of softmax attention to that of linear, causal, 1,024 positions",
-            ("speed", "causal forward 1024", "ours_times", "sdpa", "median"),
-        ),
-        Figure("the same at 4,096 positions", ("speed", "causal forward 4096", "ours_times", "sdpa", "median")),
-        Figure(
-            "the same at 4,096 positions, forward and backward",
-            ("speed", "causal forward and backward 4096", "ours_times", "sdpa", "median"),
-        ),
-    ),
 )
 
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import transfer as _transfer
 from benchmarks.parts import transfer_networks as _transfer_networks
 from benchmarks.parts.published import DEVICE_TABLES, LatencyTable, absent, latency_table
@@ -48,22 +47,6 @@ METHODS = LINEAR | LEARNED
 FEW = ("1080ti_1", "gold_6226", "pixel2")
 """Devices of both tables: a GPU, a server's CPU, a phone (whole milliseconds)."""
 FIGURES = ("mape", "within_10", "tau")
-BRIEF = Brief(
-    "--devices gold_6226 --sizes 100 --draws 0 --methods linear transfer --jobs 1",
-    (
-        Figure(
-            "error on a CPU held out, 100 networks known there and other devices",
-            ("rows", {"table": "nasbench201", "method": "transfer", "size": 100}, "devices", "gold_6226", "mape"),
-            "%",
-        ),
-        Figure(
-            "the same without other devices",
-            ("rows", {"table": "nasbench201", "method": "linear", "size": 100}, "devices", "gold_6226", "mape"),
-            "%",
-        ),
-    ),
-    files=tuple(DEVICE_TABLES.values()),
-)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
@@ -48,14 +47,6 @@ SEED = 7
 """Seed of the families' networks, which are others than those of the data set."""
 LEAST_MS = 40.0
 """How long all passes of one visit take together, at least."""
-BRIEF = Brief(
-    "--networks lm-small lm-medium --visits 1",
-    (
-        Figure("error beyond the sizes of the training, relative to that within", ("mean_error_percent",), "%"),
-        Figure("latencies there within two predicted spreads", ("within_2_spreads_percent",), "%"),
-    ),
-    modules=("onnxruntime",),
-)
 
 
 class Block(nn.Module):

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from scipy.stats import kendalltau
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import is_of, settings_hash
 from nas_core.errors import ConfigError
@@ -40,16 +39,6 @@ SPACES = {"hat_small": {"source_vocab": 8000, "target_vocab": 8000}, "mformer_ci
 """Space -> settings of its workload: of one request."""
 CLOCKS = ("wall", "device", "graphs", "graphs, wall")
 COLLECTIONS = 2
-BRIEF = Brief(
-    "--device cpu --architectures 4 --repeats 2 --precisions fp32",
-    (
-        Figure(
-            "how far a latency moves between two collections, HAT's space",
-            ("rows", {"space": "hat_small", "precision": "fp32", "clock": "wall"}, "moved_percent"),
-            "%",
-        ),
-    ),
-)
 
 
 def timing_of(clock: str, device: str, precision: str, repeats: int) -> TimingConfig:

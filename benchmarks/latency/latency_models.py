@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.published import LATENCY_TABLES, RELEASED, absent
 from benchmarks.parts.record import command, write_result
@@ -58,17 +57,6 @@ AIMS = (
     ("wmt14ende_gpu_titanxp", "drift_divided_out", "mape_percent", "<=", 2.0),
 )
 Make = Callable[[LatencyData], GeneLatencyModel]
-BRIEF = Brief(
-    "--seeds 2 --mlp-seeds 0",
-    (
-        Figure(
-            "error of the linear model, HAT's table of a Xeon",
-            ("tables", "wmt14enfr_cpu_xeon", "linear", "as_measured", "mape_percent"),
-            "%",
-        ),
-    ),
-    files=(LATENCY_TABLES, RELEASED),
-)
 
 
 def make_linear(data: LatencyData) -> GeneLatencyModel:

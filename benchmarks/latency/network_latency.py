@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerprint, within_spread
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
@@ -30,7 +29,6 @@ MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "nn-former-
 OURS = ("nn-former", "ensemble")
 SEEDLESS = ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")
-BRIEF = NoBrief("a data set of measured networks, which takes hours to make (nas-ext latency dataset)")
 
 
 def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
@@ -46,11 +45,6 @@ NETWORKS = (
 )  # fmt: skip
 LEAST_MS = 40.0
 """Time that all passes of one visit take together, at least."""
-BRIEF = Brief(
-    "--networks resnet18 mobilenetv3_large_100 efficientnet_b0 vit_tiny_patch16_224 --visits 2",
-    (Figure("error of predicted latency, four networks of timm", ("batches", "1", "mape_percent"), "%"),),
-    modules=("onnxruntime", "timm"),
-)
 
 
 class Published:

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.network_cells import Cell, done, fill, fingerprint
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged
@@ -33,7 +32,6 @@ RESULT = Path(__file__).parents[1] / "results" / "timm_networks.json"
 QUADRATIC = "quadratic"
 MODELS = (QUADRATIC, "flops", "counts", "graphsage", "kernel-sum")
 SPLITS = ("modules", "networks")
-BRIEF = NoBrief("a data set of timm's measurements (nas-ext latency dataset --from-timm)")
 
 
 def folds_of(found: Published, split: str, folds: int) -> Any:

@@ -23,7 +23,6 @@ import onnxruntime
 import torch
 from torch import Tensor
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from examples.export.greedy_onnx import Translator
@@ -38,18 +37,6 @@ LONGEST = 200
 AIM = 1.0
 """Times onnxruntime's time that torch takes, at least."""
 Tokens = list[list[int]]
-BRIEF = Brief(
-    "softmax={translation}/subnets/largest.pt --data {translation}/bin --sentences 100 --timed 20 --repeats 3",
-    (
-        Figure(
-            "time of torch to that of onnxruntime, translations one by one",
-            ("subnets", "softmax", "batch 1", "onnx_times", "torch", "median"),
-        ),
-        Figure("the same, 16 at a time", ("subnets", "softmax", "batch 16", "onnx_times", "torch", "median")),
-        Figure("of 100 sentences, the same words as torch", ("subnets", "softmax", "same_sentences_as", "torch"), ""),
-    ),
-    modules=("fairseq", "onnxruntime"),
-)
 
 
 @torch.inference_mode()

@@ -20,7 +20,6 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from nas_core.graph.onnx import read_onnx
@@ -29,10 +28,6 @@ from nas_core.latency.machine import describe_machine
 RESULT = Path(__file__).parents[1] / "results" / "onnx_reader.json"
 AIM = 50.0
 """Graphs per second at 200 nodes."""
-BRIEF = Brief(
-    "--repeats 7",
-    (Figure("graphs of some 200 nodes read in a second", ("graphs_per_s", "ours"), ""),),
-)
 
 
 class Builder:

@@ -16,7 +16,7 @@ from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, Trai
 from nas_core.predictor.nn_former.scorer import score
 
 STATISTICS: dict[str, Any] = {"targets": "mean", "processes": 1, "trees": 0}
-"""Settings of the statistics, as in ``predictor_latency``."""
+"""Settings of the statistics."""
 PRETRAINED_ON, PRETRAIN_EPOCHS = 2000, 8
 RATE, TUNING_RATE = 3e-3, 1e-3
 

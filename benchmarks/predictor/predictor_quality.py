@@ -33,7 +33,6 @@ from typing import Any
 
 import torch
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.accuracy.judging import foreseen, of_a_search, parts_of, within_spread
 from benchmarks.parts.accuracy.methods import (
@@ -60,20 +59,6 @@ from nas_core.settings import parsed_settings
 RESULTS = Path(__file__).parents[1] / "results"
 THERE = ("nasbench101", "nasbench201")
 """Benchmarks of the paper's tables, which are trained on a GPU."""
-BRIEF = Brief(
-    "--benchmark nasbench201 --sizes 78 --draws 0 --methods statistics lightgbm --judged 2000",
-    (
-        Figure(
-            "Kendall's tau of NN-Former's statistics, 78 cells of NAS-Bench-201",
-            ("rows", {"benchmark": "nasbench201", "size": 78, "method": "statistics"}, "tau"),
-            "",
-        ),
-        Figure(
-            "the same of LightGBM", ("rows", {"benchmark": "nasbench201", "size": 78, "method": "lightgbm"}, "tau"), ""
-        ),
-    ),
-    files=(_published.NASBENCH201,),
-)
 
 
 @dataclass(frozen=True)

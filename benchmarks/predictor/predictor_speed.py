@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.floors import floors, free_gib, positions, waited_for
 from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
@@ -70,17 +69,6 @@ AIMS = (
     ("statistics, all cells", "seconds", "<=", 60),
 )
 """Speeds: 4 x and 8 x the released code's 2,330 and 1,040 graphs/s, 2.5 x its 250 pairs/s, on two such cores."""
-BRIEF = Brief(
-    '--quick --repeats 3 --threads 1 --parts "accuracy_forward, 128" "accuracy_training, 128" latency_forward',
-    (
-        Figure(
-            "predictions of NN-Former to those of a plain computation, 128 cells",
-            ("accuracy_forward, 128 graphs", "times_plain", "ours", "median"),
-        ),
-        Figure("the same, training on 128 cells", ("accuracy_training, 128 graphs", "times_plain", "ours", "median")),
-        Figure("the same, 16 whole networks", ("latency_forward, 16 graphs", "times_plain", "ours", "median")),
-    ),
-)
 
 
 def lively(config: NNFormerConfig, device: str) -> NNFormer:

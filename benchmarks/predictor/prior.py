@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts import published as _published
 from benchmarks.parts.accuracy.judging import of_a_search, within_spread
 from benchmarks.parts.accuracy.splits import Split, split
@@ -65,7 +64,6 @@ SOURCES: dict[str, dict[str, str]] = {
     "nasbench201": {"source": "NATS-Bench and NASLib", "licence": "MIT, Apache-2.0"},
     **dict.fromkeys(("nasbench301", "transnas_object", "transnas_jigsaw"), _NASLIB),
 }
-BRIEF = NoBrief("priors of whole tables, of which each is made anew; tens of minutes")
 
 
 @dataclass(frozen=True)

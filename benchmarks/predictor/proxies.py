@@ -24,7 +24,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import results
@@ -39,14 +38,6 @@ AIM = 0.95
 """Kendall's tau with the published values from which two orders count as equal."""
 MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 """Mean and standard deviation of the channels of CIFAR-10's training images."""
-BRIEF = Brief(
-    "--cells 8 --draws 0 --jobs 0",
-    (
-        Figure("Kendall's tau of computed and published scores, flops", ("rows", {"proxy": "flops"}, "tau"), ""),
-        Figure("processor seconds for all proxies of a cell", ("cpu_s_per_network",), "s"),
-    ),
-    files=(_published.ZERO_COST,),
-)
 
 
 @dataclass(frozen=True)

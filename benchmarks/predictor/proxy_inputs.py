@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published as _published
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import results
@@ -39,17 +38,6 @@ from nas_core.proxies import PROXIES
 RESULT = Path(__file__).parents[1] / "results" / "proxy_inputs.json"
 OPERATION_101 = (0, 4, 3, 1, 2)
 """What the operation indices of the published cells of NAS-Bench-101 are called here."""
-BRIEF = Brief(
-    "--tables nasbench201/cifar10 --sizes 100 --draws 1 --jobs 0 --set processes=0,trees=8",
-    (
-        Figure(
-            "gain in Kendall's tau by proxies beside graphs, 100 cells of NAS-Bench-201",
-            ("rows", {"table": "nasbench201/cifar10", "size": 100}, "gain"),
-            "",
-        ),
-    ),
-    files=(_published.ZERO_COST,),
-)
 
 
 def _cell_101(numbers: list[int]) -> Graph:

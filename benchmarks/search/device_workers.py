@@ -18,7 +18,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.device import pinned_threads, usable_devices
 from nas_core.jobs import Failure
@@ -30,15 +29,6 @@ from nas_core.workers import WorkerPool
 
 SPACE = get_space("mformer_cifar10_small")
 IMAGES, BATCH = 64, 64
-BRIEF = Brief(
-    "--device cpu,cpu --architectures 6 --rounds 3",
-    (
-        Figure(
-            "architectures evaluated by two workers to those in one process",
-            ("rows", {"evaluated": "a worker for each"}, "times_this_process"),
-        ),
-    ),
-)
 
 
 def opened(device: str) -> Callable[[Mapping[str, Any]], dict[str, float]]:

@@ -31,7 +31,6 @@ from typing import Any
 import nni
 import yaml
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.nni_trial import formula
 from benchmarks.parts.record import command, write_result
 from nas_core.files import read_jsonl
@@ -48,10 +47,6 @@ STRATEGIES: Mapping[str, dict[str, Any]] = {
     "ranknas": {"samples": 8, "rankings": 4, "per_ranking": 4},
 }
 COMMON = {"space": "hat_small", "seed": 1}
-BRIEF = NoBrief(
-    "NNI's manager listens on all interfaces and asks for no password: behind a firewall, python -m benchmarks"
-    " nni_robustness --kills 1 --strategies ranknas"
-)
 
 
 class Experiment:

@@ -21,9 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optuna
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.cells import Table, nasbench101_table, nasbench201_table
-from benchmarks.parts.published import NASBENCH201
 from benchmarks.parts.record import command, write_result
 from nas_core.files import read_json
 from nas_core.latency.machine import describe_machine
@@ -34,19 +32,6 @@ SHARE, BUDGET, AFTER = 0.001, 100, (25, 50, 100)
 TRIALS = 5
 """Trials at most for each query of the budget, since some are none."""
 TABLES: Mapping[str, Callable[[], Table]] = {"nasbench201": nasbench201_table, "nasbench101": nasbench101_table}
-BRIEF = Brief(
-    "--tables nasbench201 --seeds 3 --samplers random tpe ranknas",
-    (
-        Figure(
-            "queries to one of the best cells of NAS-Bench-201, RankNAS",
-            ("rows", {"table": "nasbench201", "sampler": "ranknas"}, "median"),
-            "",
-        ),
-        Figure("the same, Optuna's TPE", ("rows", {"table": "nasbench201", "sampler": "tpe"}, "median"), ""),
-    ),
-    modules=("optuna",),
-    files=(NASBENCH201,),
-)
 
 
 def _evolution(table: Table, seed: int) -> optuna.samplers.BaseSampler:

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.files import append_jsonl, read_json, read_jsonl
@@ -60,7 +59,6 @@ STRATEGIES: Mapping[str, Make] = {
     "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep_genes=0), seed=seed),
     "milp": lambda space, limits, seed: MILP(space, limits, MILPConfig(), seed=seed),
 }
-BRIEF = NoBrief("a trained supernet and its latency model; thousands of evaluations")
 
 
 class Cache:

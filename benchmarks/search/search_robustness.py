@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
@@ -50,10 +49,6 @@ LATEST_S = 0.03
 EVALUATION_S = 0.003
 PATIENCE_S = 120.0
 RESULT = Path(__file__).parents[1] / "results" / "search_robustness.json"
-BRIEF = Brief(
-    "--kills 2 --strategies evolution ranknas",
-    (Figure("searches as undisturbed after kills", ("all_identical",), ""),),
-)
 
 
 def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:

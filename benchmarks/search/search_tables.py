@@ -22,9 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.cells import Table, nasbench101_published_table, nasbench101_table, nasbench201_table
-from benchmarks.parts.published import NASBENCH201
 from benchmarks.parts.record import command, write_result
 from nas_core.device import pinned_threads
 from nas_core.files import read_json
@@ -55,20 +53,6 @@ TABLES: Mapping[str, Callable[[], Table]] = {
 }
 DEFAULT = ("nasbench201", "nasbench101")
 EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutations=5, crossovers=5, mutation_prob=0.3)
-BRIEF = Brief(
-    '--tables nasbench201 --seeds 5 --strategies random "hat evolution" ranknas',
-    (
-        Figure(
-            "queries to one of the best cells of NAS-Bench-201, RankNAS",
-            ("rows", {"table": "nasbench201", "strategy": "ranknas"}, "median"),
-            "",
-        ),
-        Figure(
-            "the same, HAT's evolution", ("rows", {"table": "nasbench201", "strategy": "hat evolution"}, "median"), ""
-        ),
-    ),
-    files=(NASBENCH201,),
-)
 
 
 class Search(Protocol):

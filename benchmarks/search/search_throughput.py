@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from nas_core.latency.machine import describe_machine
 from nas_core.search import Constraint, HATEvolution, ParetoArchive
@@ -35,13 +34,6 @@ AIM = 20_000
 ENTRIES = 50_000
 """Size of the archive."""
 RESULT = Path(__file__).parents[1] / "results" / "search_throughput.json"
-BRIEF = Brief(
-    "--rounds 3",
-    (
-        Figure("candidates proposed and filtered in a second", ("candidates_per_s", "vectorised"), ""),
-        Figure("the same to one at a time", ("ratio",)),
-    ),
-)
 
 
 def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -18,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.decoding_cost import cache_bytes, token_ms, untrained
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
@@ -34,7 +33,6 @@ SPACE_MARK = "\N{LOWER ONE EIGHTH BLOCK}"
 """Stands for a space between characters that spaces divide."""
 MB = 2**20
 LINEAR = "linear"
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR
 from benchmarks.parts.trained.trust_runs import EXPERTS, TrustRuns
@@ -23,7 +22,6 @@ from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "bert_trust.json"
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

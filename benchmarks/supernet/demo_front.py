@@ -18,7 +18,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.elastic_translation import relative_latency, shallow
 from nas_core.files import read_json, write_json
@@ -28,7 +27,6 @@ from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
 
 RESULT = Path(__file__).parents[1] / "results" / "demo_front.json"
-BRIEF = NoBrief("a finished run of make demo, and a training of minutes for each of its networks")
 SHALLOW = {"one decoder layer": 1, "two decoder layers": 2}
 """The simplest ways to a faster network: the largest one with fewer of its three decoder layers."""
 SUPERNET_ONLY = ("--task", "--arch", "--mos", "--mos-experts", "--sampling", "--save-dir")

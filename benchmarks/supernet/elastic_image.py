@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns, as_folder
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
@@ -29,7 +28,6 @@ from nas_core.space import Architecture, load_space
 RESULT = Path(__file__).parents[1] / "results" / "elastic_image.json"
 HALF = "50% of its latency"
 VARIANTS = tuple(variant for variant in ABLATIONS if variant.taken_over)
-BRIEF = NoBrief("trainings of hours on images; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

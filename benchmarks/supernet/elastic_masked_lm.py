@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
@@ -26,7 +25,6 @@ from nas_core.space import Architecture, SearchSpace, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_masked_lm.json"
 LAYERS, WIDTH, HEADS = 4, 128, 4
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

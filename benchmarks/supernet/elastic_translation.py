@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
@@ -43,7 +42,6 @@ SHALLOW = "one decoder layer"
 WORKLOAD = {"source_vocab": 6000, "target_vocab": 6000, "source_length": 16, "target_length": 16, "beam": 4}
 CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
 EXPERTS = (Variant("neuron-wise experts", mos="neuron"),)
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

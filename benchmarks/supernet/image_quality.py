@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
 from nas_core.files import read_json, read_jsonl
@@ -31,7 +30,6 @@ from nas_core.space.choice import Choice
 
 RESULT = Path(__file__).parents[1] / "results" / "image_quality.json"
 LEAST_LINEAR = 2
-BRIEF = NoBrief("trainings of hours on images; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from torch import Tensor
 from tqdm import tqdm
 
 import timm_ext  # noqa: F401  registers the models
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import is_of, settings_hash
 from nas_core.device import usable_device
@@ -55,17 +54,6 @@ CASES = (
     ("forward", "largest, linear"),
 )
 WARM_UP = 3
-BRIEF = Brief(
-    "--device cpu --model mformer_cifar10_small_supernet --batch-size 16 --repeats 5 --precisions fp32",
-    (
-        Figure(
-            "milliseconds of an update, one random subnet of 16 images",
-            ("rows", {"what": "update", "network": "spos", "precision": "fp32"}, "ms"),
-            "ms",
-        ),
-    ),
-    modules=("timm",),
-)
 
 
 def network(space: SearchSpace, name: str) -> Architecture:

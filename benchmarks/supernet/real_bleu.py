@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts import published
 from benchmarks.parts.bleu.methods import METHODS, SLOW, WITHOUT
 from benchmarks.parts.bleu.networks import TABLE, Indices, TranslationTask, tasks, translation_task
@@ -41,22 +40,6 @@ AIMS = {"tau": 0.85, "error": 0.18}
 """What the calibration should reach from ten trained networks, as means of the tasks"""
 DRAWS = 20
 SLOW_DRAWS = 2
-BRIEF = Brief(
-    "--draws 2 --methods parameters ridge_both calibration",
-    (
-        Figure(
-            "Kendall's tau of estimated BLEU, no network trained",
-            ("rows", {"task": "mean", "method": "calibration", "trained": 0, "protocol": "published"}, "tau"),
-            "",
-        ),
-        Figure(
-            "the same, ten networks trained",
-            ("rows", {"task": "mean", "method": "calibration", "trained": 10, "protocol": "published"}, "tau"),
-            "",
-        ),
-    ),
-    files=(TABLE,),
-)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TRAIN, ImageRuns
 from benchmarks.supernet.supernet_trust import Job
@@ -25,7 +24,6 @@ from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "study_figures.json"
 METHOD = "neuron-wise"
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 def studies(work: Path, args: argparse.Namespace) -> dict[str, tuple[object, ...]]:

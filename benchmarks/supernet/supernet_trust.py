@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR
 from benchmarks.parts.trained.trust_runs import EXPERTS, TrustRuns
@@ -36,7 +35,6 @@ BEYOND: dict[str, tuple[str, ...]] = {
 """The same for what the paper does not have; asked for by name."""
 SANDWICH = 3
 """Passes of a subnet in one update: the largest, a random and the smallest one."""
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

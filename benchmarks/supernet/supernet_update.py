@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.network_update import EXPERTS, SAMPLINGS, Case, measured
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import is_of, settings_hash
@@ -35,17 +34,6 @@ train."""
 WHAT = (
     "forward and backward of the fused loss, gradients clipped, Adam: nas_core's network without fairseq's trainer;"
     " halves under autocast"
-)
-BRIEF = Brief(
-    "--size small --repeats 5 --sentences 64",
-    (
-        Figure(
-            "time of a supernet's update to that of fairseq's transformer",
-            ("small", "aims", {"ratio": "none / plain"}, "median"),
-        ),
-        Figure("the same, neuron-wise experts to none", ("small", "aims", {"ratio": "neuron / none"}, "median")),
-    ),
-    modules=("fairseq",),
 )
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.brief.declared import Brief, Figure
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.update_sizes import SIZES
 from nas_core.latency.machine import describe_machine
@@ -21,16 +20,6 @@ from nas_core.latency.machine import describe_machine
 __all__ = ["main"]
 
 RESULTS = Path(__file__).parents[1] / "results"
-BRIEF = Brief(
-    "--repeats 4 --sentences 64",
-    (
-        Figure(
-            "time of a sandwich update with a teacher to that without", ("sandwich", "times_none", "teacher", "median")
-        ),
-        Figure("the same, its answers read from disk", ("sandwich", "times_none", "cached", "median")),
-    ),
-    modules=("fairseq",),
-)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.brief.declared import NoBrief
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
@@ -31,7 +30,6 @@ SANDWICH_PASSES = 3
 """Subnets that one update of the sandwich rule trains: the largest, the smallest and a random one."""
 EQUAL_PASSES = "standalone, equal passes"
 RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
-BRIEF = NoBrief("trainings of hours on a corpus; short ones say nothing of their quality")
 
 
 @dataclass(frozen=True)

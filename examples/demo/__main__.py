@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None) -> None:
     stages.run("train", f"train a supernet of {SPACE.name}: {args.updates} updates", model.exists(), [
         "fairseq-train", data, "--task", "supernet_translation", "--arch", "mos_transformer_small", "--mos", "neuron",
         "--share-all-embeddings", "--criterion", "fused_label_smoothed_cross_entropy", "--label-smoothing", 0.1,
-        "--optimizer", "adam", "--clip-norm", 1, "--lr", 2e-3, "--lr-scheduler", "polynomial_decay",
+        "--optimizer", "adam", "--clip-norm", 1, "--lr", 1.5e-3, "--lr-scheduler", "polynomial_decay",
         "--warmup-updates", args.updates // 4, "--total-num-update", args.updates, "--max-update", args.updates,
         "--max-tokens", 512, "--save-dir", supernet.parent, "--no-epoch-checkpoints", "--num-workers", 0,
         "--log-format", "json", "--log-interval", 10, *CPU,

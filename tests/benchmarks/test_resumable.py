@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.parts.resumable import merged, results, settings_hash
-from benchmarks.predictor import predictor_latency, predictor_quality
+from benchmarks.predictor import predictor_quality
 from nas_core.files import append_jsonl, read_jsonl, write_json
 
 
@@ -53,8 +53,6 @@ def test_settings_are_told_apart() -> None:
     assert len(set(keys)) == 5 and all(len(key) == 8 for key in keys)
     assert "settings" not in predictor_quality.Task("nasbench201", 156, 0, "gcn", (), False).key
     assert settings_hash({"a": 1, "b": 2.0}) == settings_hash({"b": 2.0, "a": 1}) != settings_hash({"a": 1, "b": 2.5})
-    assert "settings" in predictor_latency.Task("pixel2", 900, 0, "latency").key
-    assert "settings" not in predictor_latency.Task("pixel2", 900, 0, "linear").key
 
 
 def test_summaries_leave_other_settings_out() -> None:
@@ -66,10 +64,6 @@ def test_summaries_leave_other_settings_out() -> None:
     ]
     (row,) = predictor_quality.summary(records)
     assert row["taus"] == [0.8, 0.6]
-    key = predictor_latency.Task("pixel2", 900, 0, "best").key
-    figures = {"mape": 1.0, "within_10": 99.0, "tau": 0.9, "fit_cpu_s": 1}
-    (row,) = predictor_latency.summary([{**key, **figures}, {**key, "draw": 1, "settings": "x", **figures}])
-    assert row["draws"] == 1
 
 
 @pytest.mark.parametrize("given", ["dmi=3", "dim", "lr=fast", "targets=log", "lr=-1"])

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from benchmarks.latency import timm_networks
-from benchmarks.page.document import SECTIONS, sections
-from benchmarks.page.results import Results
 from benchmarks.parts import timm_folds
 from benchmarks.parts.timm_folds import module_folds, network_folds, quadratic
 from nas_core.files import read_json
@@ -98,16 +96,3 @@ def test_models_and_devices_are_added(folder: Path, capsys: pytest.CaptureFixtur
         bench(folder, "--folds", "4")
     with pytest.raises(SystemExit, match="error: file not found"):
         bench(folder.with_name("none"))
-
-
-def test_its_section_is_there_as_soon_as_the_result_is(folder: Path) -> None:
-    bench(folder, "--models", "quadratic", "flops", "counts")
-    name = "networks-that-timm-measured"
-    results = Results(folder.parent)
-    assert name in sections(results)
-    text = " ".join(SECTIONS[name].markdown(results).split())
-    flops = row(read_json(folder.with_name("timm_networks.json")), model="flops", split="modules")
-    assert f"| i7 | `flops` | {flops['mape_percent']:.1f} |" in text and "i7: `counts`, " in text
-    assert "i7 59 (3 modules, batch 1, 1 left out)" in text
-    folder.with_name("timm_networks.json").unlink()
-    assert name not in sections(Results(folder.parent))

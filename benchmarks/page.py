@@ -1,0 +1,275 @@
+"""``python -m benchmarks.page``: write the page of results, its plots, and the figures on other pages.
+
+``sections.toml`` declares every section: title, summary, tables, reference and caveat. All numbers come from the files
+of ``results``. ``--check`` writes nothing, lists the stale files and exits with 1 if there are any.
+
+A table selects rows of a result by ``rows``, a list of patterns of keys; named groups of a pattern become fields.
+``where`` keeps rows whose fields match a pattern, ``by`` groups rows, ``columns`` are ``[header, field, digits]`` and
+``across`` spreads one ``value`` over the values of a field. A group with several rows shows their mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas_core.errors import DataError, NasExtError
+from nas_core.files import atomic_output, read_json, write_atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Page", "Table", "main", "save"]
+
+FOLDER = Path(__file__).parent
+MARKER = re.compile(r"(<!-- figure: ([^|>]+?) \| ([^|>]+?)(?: \| (\d))? -->).*?<!-- /figure -->", re.DOTALL)
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e9ec",
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "nas-ext",
+}
+
+
+def field(node: Any, path: str) -> Any:
+    """Return what a dotted path leads to, None if nothing; ``A=x&B=y`` selects the list item with these fields."""
+    if not path:
+        return node
+    key, _, rest = path.partition(".")
+    if isinstance(node, Mapping):
+        keys = [known for known in node if path == known or path.startswith(f"{known}.")]  # keys may contain dots
+        return field(node[keys[0]], path[len(keys[0]) + 1 :]) if keys else None
+    if isinstance(node, list) and "=" in key:
+        wanted = dict(pair.split("=", 1) for pair in key.split("&"))
+        found = (item for item in node if all(str(item.get(name)) == value for name, value in wanted.items()))
+        return field(next(found, None), rest)
+    return field(node[int(key)], rest) if isinstance(node, list) and int(key) < len(node) else None
+
+
+def matches(node: Any, patterns: list[str], fields: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the nodes whose keys match the patterns, each with the named groups of the patterns as further fields."""
+    if not patterns:
+        yield {**(node if isinstance(node, Mapping) else {"value": node}), **fields}
+        return
+    for key, child in node.items() if isinstance(node, Mapping) else enumerate(node):
+        if match := re.fullmatch(patterns[0], str(key)):
+            yield from matches(child, patterns[1:], {**fields, **match.groupdict()})
+
+
+def text(value: Any, digits: int | None = None) -> str:
+    """Return a value as text: numbers with this many digits after the point, or as they are."""
+    if isinstance(value, list):
+        return ", ".join(text(item, digits) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return {None: "", True: "yes", False: "no"}.get(value, str(value))
+    number = Decimal(str(value))
+    return f"{number if digits is None else number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
+
+
+class Table:
+    """The cells that a declaration selects from the results: ``head``, and ``rows`` of labels and numbers."""
+
+    def __init__(self, declared: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        names, where = declared.get("names", {}), declared.get("where", {})
+        selected = [
+            row
+            for name, content in results.items()
+            for row in matches(content, declared["rows"], {"file": Path(name).name})
+            if all(re.fullmatch(pattern, str(field(row, path))) for path, pattern in where.items())
+        ]
+        by: Mapping[str, str] = declared.get("by", {})
+        groups: dict[Any, list[dict[str, Any]]] = {}
+        for place, row in enumerate(selected):
+            groups.setdefault(tuple(str(field(row, path)) for path in by.values()) or place, []).append(row)
+        columns = [(*column, None)[:3] for column in declared.get("columns", ())]
+        spread: list[str] = []
+        across = declared.get("across", "")
+        if across:
+            spread = list(dict.fromkeys(str(field(row, across)) for row in selected))
+            if all(re.fullmatch(r"\d+", value) for value in spread):
+                spread.sort(key=int)
+        self.x, self.rows = spread, list[list[Any]]()
+        self.head = [*by, *(header for header, _, _ in columns), *(names.get(value, value) for value in spread)]
+        self.digits = [None] * len(by) + [digits for *_, digits in columns] + [declared.get("digits")] * len(spread)
+        for key, rows in groups.items():
+            labels = [names.get(label, label) for label in key] if by else []
+            cells = [_mean(rows, path, names) for _, path, _ in columns]
+            for x in spread:
+                cells.append(_mean([row for row in rows if str(field(row, across)) == x], declared["value"], names))
+            self.rows.append([*labels, *cells])
+        if not selected:
+            raise DataError(f"{declared['rows']}: no row of {', '.join(results)} matches; correct sections.toml")
+
+    def markdown(self) -> str:
+        """Return the table as Markdown; columns of numbers are aligned on the right."""
+        texts = [[text(cell, digits) for cell, digits in zip(row, self.digits, strict=True)] for row in self.rows]
+        numbers = [any(isinstance(row[place], int | float) for row in self.rows) for place in range(len(self.head))]
+        lines = [self.head, ["---:" if number else "---" for number in numbers], *texts]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def draw(self, axes: Axes, plot: Mapping[str, Any]) -> None:
+        """Draw the table: ``lines`` over the values of ``across``, ``points`` of two columns, or ``bars``."""
+        columns = [self.head.index(header) for header in plot.get("columns", ())]
+        if plot["kind"] == "lines":
+            for row in self.rows:
+                points = [(float(x), y) for x, y in zip(self.x, row[-len(self.x) :], strict=True) if y is not None]
+                axes.plot(*zip(*points, strict=True), "o-", label=row[0])
+            axes.legend()
+        elif plot["kind"] == "points":
+            x, y = columns
+            for place, row in enumerate(sorted(self.rows, key=lambda row: row[x])):
+                axes.plot([row[x]], [row[y]], "o", color="#1f6fb4")
+                axes.annotate(row[0], (row[x], row[y]), xytext=(5, -12 if place % 2 else 5), textcoords="offset points")
+        else:
+            axes.barh([row[0] for row in self.rows], [row[columns[0]] for row in self.rows], color="#1f6fb4")
+            axes.invert_yaxis()
+        for axis in plot.get("log", ""):
+            getattr(axes, f"set_{axis}scale")("log")
+        axes.set_xlabel(plot["x"])
+        axes.set_ylabel(plot.get("y", ""))
+
+
+def _mean(rows: list[dict[str, Any]], path: str, names: Mapping[str, str]) -> Any:
+    """Return the mean of a field over rows, or its text where it has no numbers."""
+    values = [value for row in rows if (value := field(row, path)) is not None]
+    if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return values[0] if len(values) == 1 else sum(values) / len(values)
+    return names.get(str(values[0]), values[0]) if values else None
+
+
+class Page:
+    """The page of results: what ``sections.toml`` declares, with the numbers of a folder of results."""
+
+    def __init__(self, results: Path = FOLDER / "results", declared: Path = FOLDER / "sections.toml") -> None:
+        content = tomllib.loads(declared.read_text(encoding="utf-8"))
+        files = sorted(results.rglob("*.json"))
+        self.results = {file.relative_to(results).with_suffix("").as_posix(): read_json(file) for file in files}
+        self.introduction, self.sections = content["introduction"], content["sections"]
+        shown = {name for section in self.sections for name in self._of(section)}
+        if others := self.results.keys() - shown - set(content["not_shown"]):
+            raise DataError(f"{', '.join(sorted(others))}: no section shows this result; add one to sections.toml")
+
+    def _of(self, section: Mapping[str, Any]) -> dict[str, Any]:
+        patterns = "|".join(section["results"])
+        return {name: content for name, content in self.results.items() if re.fullmatch(patterns, name)}
+
+    def markdown(self) -> str:
+        """Return the page."""
+        shown: set[str] = set()
+        sections = [self._section(section, shown) for section in self.sections]
+        return "\n\n".join([self.introduction.strip(), *sections]) + "\n"
+
+    def _section(self, section: Mapping[str, Any], shown: set[str]) -> str:
+        parts = [f"## {section['title']}", section["summary"]]
+        parts += [f"**{key.title()}**: {section[key]}" for key in ("reference", "caveat") if key in section]
+        results = self._of(section)
+        parts += [measured(content) for name, content in results.items() if name not in shown]
+        shown |= results.keys()
+        for declared in section.get("tables", ()):
+            parts += [declared["caption"]] if "caption" in declared else []
+            parts.append(Table(declared, self._of({**section, **declared})).markdown())
+            if plot := declared.get("plot"):
+                parts.append(f"![{plot['alt']}](results/{plot['name']}.svg)")
+        return "\n\n".join(parts)
+
+    def plots(self) -> dict[str, tuple[Table, Mapping[str, Any], str]]:
+        """Return each plot's table, declaration and the hash of its data, by file name."""
+        found: dict[str, tuple[Table, Mapping[str, Any], str]] = {}
+        declared = [{**section, **table} for section in self.sections for table in section.get("tables", ())]
+        for table, plot in [(Table(each, self._of(each)), each["plot"]) for each in declared if "plot" in each]:
+            data = json.dumps([table.head, table.rows, plot], sort_keys=True)
+            stamp = hashlib.sha256(data.encode()).hexdigest()[:16]
+            found |= {f"{plot['name']}.{kind}": (table, plot, stamp) for kind in plot.get("files", ["svg"])}
+        return found
+
+    def filled(self, content: str) -> str:
+        """Return a page with its figures: ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->``."""
+
+        def figure(match: re.Match[str]) -> str:
+            value = field(self.results.get(match[2], {}), match[3])
+            if value is None:
+                raise DataError(f"figure {match[2]} | {match[3]}: the results have no such value; correct the marker")
+            return f"{match[1]}{text(value, int(match[4]) if match[4] else None)}<!-- /figure -->"
+
+        return MARKER.sub(figure, content)
+
+    def texts(self, root: Path) -> dict[Path, str]:
+        """Return every page with figures, as it should be."""
+        pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+        filled = {page: self.filled(page.read_text(encoding="utf-8")) for page in pages if page.exists()}
+        return {**filled, root / "docs" / "results.md": self.markdown()}
+
+
+def measured(content: Mapping[str, Any]) -> str:
+    """Return the command, date and device of a result."""
+    about = content["measured"]
+    machine = content.get("machine") or next(part["machine"] for part in content.values() if "machine" in part)
+    device = machine.get("device_name", machine["cpu"]).replace("(R)", "")
+    threads = f", {machine['threads']} of {machine['cores']} cores" if "threads" in machine else ""
+    earlier = f" and {len(about['earlier'])} earlier" if about.get("earlier") else ""
+    return f"**Measured** by `{about['command']}`{earlier}; {about['date']}, {device}{threads}."
+
+
+def save(path: Path, table: Table, plot: Mapping[str, Any], stamp: str) -> None:
+    """Draw a plot into a file that carries the hash of its data."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((8, 4.5), layout="constrained")
+        table.draw(figure.add_subplot(), plot)
+        metadata = {"Title": plot["name"], "Source": f"benchmarks/results {stamp}"}
+        unset = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+        with atomic_output(path) as draft:
+            figure.savefig(draft, format=path.suffix[1:], dpi=160, metadata={**metadata, **unset})
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.page", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is stale")
+    parser.add_argument("--root", type=Path, default=FOLDER.parent, help="folder of README.md and docs")
+    parser.add_argument("--results", type=Path, default=FOLDER / "results", help="folder of the JSON files")
+    options = parser.parse_args(argv)
+    pictures = options.root / "docs" / "results"
+    try:
+        page = Page(options.results)
+        texts = page.texts(options.root)
+        plots = {pictures / name: plot for name, plot in page.plots().items()}
+    except NasExtError as error:
+        print(f"benchmarks.page: error: {error}", file=sys.stderr)
+        return 2
+    now = {path: path.read_bytes() if path.exists() else b"" for path in [*texts, *plots]}
+    stale = [path for path in texts if now[path] != texts[path].encode()]
+    drawn = [path for path, (_, _, stamp) in plots.items() if stamp.encode() not in now[path]]
+    others = sorted(set(pictures.glob("*")) - set(plots))
+    for path in [*stale, *drawn, *others]:
+        print(f"{path.relative_to(options.root)} {'is stale' if options.check else 'written or removed'}")
+        if options.check:
+            continue
+        if path in plots:
+            save(path, *plots[path])
+        elif path in texts:
+            write_atomic(path, texts[path])
+        else:
+            path.unlink()
+    return int(options.check and bool([*stale, *drawn, *others]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

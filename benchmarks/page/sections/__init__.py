@@ -1,1 +1,0 @@
-"""The sections of the page, by subject as the benchmarks are."""
