@@ -44,7 +44,7 @@ class FairseqHost(Host):
         :class:`nas_core.supernet.host.Host`."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
-        from fairseq_ext.exporting import is_masked_lm, open_masked_lm
+        from fairseq_ext.supernets.exporting import is_masked_lm, open_masked_lm
 
         path = Path(checkpoint)
         with settings_errors(path):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from fairseq_ext import exporting
 from fairseq_ext.checkpoint import read_state
 from fairseq_ext.families import family_of
 from fairseq_ext.masked_lm import batch_loss, plain_batch
 from fairseq_ext.options import model_arguments
+from fairseq_ext.supernets import exporting
 from fairseq_ext.supernets.base import BITS, TOKENS, FairseqSupernet
 from fairseq_ext.supernets.bleu import bleu
 from nas_core.models import kind_of

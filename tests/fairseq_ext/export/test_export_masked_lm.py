@@ -13,7 +13,7 @@ import pytest
 import torch
 from fairseq.models.roberta import RobertaModel
 
-from fairseq_ext.roberta_export import Encoder, check_supported
+from fairseq_ext.supernets.roberta_export import Encoder, check_supported
 from nas_core.errors import CheckpointError
 from nas_core.files import read_json
 from nas_core.supernet import open_exportable, open_supernet

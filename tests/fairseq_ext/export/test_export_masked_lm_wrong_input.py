@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_ext.roberta_export import check_supported
+from fairseq_ext.supernets.roberta_export import check_supported
 from nas_core.errors import ConfigError
 from tests.fairseq_ext.export.roberta import HEAD, build, export, save, words
 from tests.fairseq_ext.running import subnet

@@ -11,7 +11,7 @@ from fairseq.models.roberta import RobertaModel
 
 from fairseq_ext.checkpoint import load_network, read_state
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.roberta_export import check_supported, encoder_part
+from fairseq_ext.supernets.roberta_export import check_supported, encoder_part
 from nas_core.errors import CheckpointError
 from nas_core.export import Exportable, Part
 from nas_core.models.language.export import language_info, language_parts
