@@ -19,8 +19,6 @@ from benchmarks.__main__ import modules
 from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201
 from tools.plain_machine import no_device, told
 
-__all__ = ["RUNS", "Run", "main"]
-
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 590
 """A benchmark that takes longer is stopped, to go on the next time."""

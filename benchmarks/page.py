@@ -27,8 +27,6 @@ from nas_core.files import atomic_output, read_json, write_atomic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Page", "Table", "main", "save"]
-
 FOLDER = Path(__file__).parent
 MARKER = re.compile(r"(<!-- figure: ([^|>]+?) \| ([^|>]+?)(?: \| (\d))? -->).*?<!-- /figure -->", re.DOTALL)
 STYLE: dict[Any, Any] = {

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from fairseq.data import data_utils
 
-__all__ = ["keep_all_sentences"]
-
 
 def keep_all_sentences() -> None:
     """Have fairseq keep the last batch; calling it again changes nothing."""

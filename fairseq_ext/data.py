@@ -15,8 +15,6 @@ from torch import Tensor
 from fairseq_ext.compat import wrong_input
 from nas_core.errors import DataError
 
-__all__ = ["on_device", "options_of", "split_of", "vocabulary_sizes"]
-
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
     """Entries of the source and of the target dictionary, special symbols included; twice those of the one that

@@ -29,8 +29,6 @@ from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["PLAIN_MODELS", "TASK_OPTIONS", "PlainModel", "check_plain", "write_plain", "write_subnet"]
-
 TASK_OPTIONS = frozenset(field.name for field in fields(SupernetTaskConfig)) - {"_name"}
 """Options of a task that only the training of a supernet has."""
 _CRITERIA = {

@@ -24,8 +24,6 @@ from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import found_translation
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
-__all__ = ["FAMILIES", "LANGUAGE", "MASKED_LM", "TRANSLATION", "Family", "family_of"]
-
 ACTIVATION_NAMES = {"gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 """fairseq's names of activations that have another one here."""
 

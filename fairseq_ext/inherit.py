@@ -17,8 +17,6 @@ from fairseq_ext.options import model_arguments, space_in
 from nas_core.errors import CheckpointError, NasExtError
 from nas_core.space import get_space
 
-__all__ = ["differing_options", "inherit"]
-
 logger = logging.getLogger(__name__)
 
 _EXPERTS = (

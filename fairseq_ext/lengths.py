@@ -16,8 +16,6 @@ from nas_core.errors import ConfigError
 from nas_core.models.translation.genes import bounded
 from nas_core.space import SearchSpace
 
-__all__ = ["FAR", "STEP", "resolve_linear_lengths", "sentence_lengths"]
-
 logger = logging.getLogger(__name__)
 
 STEP = 8

@@ -14,8 +14,6 @@ from nas_core.files import read_json, write_json
 from nas_core.space import Architecture
 from nas_core.supernet.stability import Stability
 
-__all__ = ["Ranking", "exact", "stop_when_stable"]
-
 logger = logging.getLogger(__name__)
 
 FILE = "stability.json"

@@ -20,8 +20,6 @@ from nas_core.options import check_ranges
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.active import SubnetHolder
 
-__all__ = ["SupernetModel", "register"]
-
 Weights = TypeVar("Weights")
 Model = TypeVar("Model", bound="SupernetModel[Any]")
 _LARGE_GB = 0.5

@@ -39,14 +39,6 @@ from nas_core.supernet.active import SubnetHolder
 from nas_core.supernet.sampling import sandwich, validation_set
 from nas_core.supernet.stability import Stability, StabilityConfig
 
-__all__ = [
-    "SupernetLanguageModelingTask",
-    "SupernetMaskedLMTask",
-    "SupernetTask",
-    "SupernetTaskConfig",
-    "SupernetTranslationTask",
-]
-
 logger = logging.getLogger(__name__)
 
 LOGGED = "experts_alike"

@@ -10,8 +10,6 @@ from pathlib import Path
 from nas_core.files import parse_json, real_path
 from nas_core.supernet.curves import TrainingCurves
 
-__all__ = ["training_curves", "training_logs"]
-
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
 _SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
 """The folder of checkpoints in the settings that fairseq prints, from hydra or a namespace."""

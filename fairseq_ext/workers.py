@@ -15,8 +15,6 @@ from omegaconf import open_dict
 from fairseq_ext.compat import one_line_errors
 from nas_core.errors import CheckpointError
 
-__all__ = ["read_checkpoints_on_every_worker", "tell_of_dummy_batches"]
-
 
 def read_checkpoints_on_every_worker() -> None:
     """Have each of several workers read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``; calling it again

@@ -11,8 +11,6 @@ from typing import Any, get_type_hints
 
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["SEEDS", "Range", "check_fields", "checked_seed", "checked_value"]
-
 
 @dataclass(frozen=True)
 class Range:

@@ -11,8 +11,6 @@ import torch
 from nas_core.errors import ConfigError
 from nas_core.machine import cpu_name
 
-__all__ = ["device_index", "device_name", "pinned_threads", "uncollected", "usable_device", "usable_devices"]
-
 
 def usable_device(name: str) -> torch.device:
     """The device, after a tensor was made on it.

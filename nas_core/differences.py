@@ -7,8 +7,6 @@ from typing import Any
 
 from nas_core.errors import ConfigError
 
-__all__ = ["check_same_settings", "first_difference"]
-
 _ABSENT = "nothing"
 
 

@@ -9,20 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "ArchitectureError",
-    "CheckpointError",
-    "ConfigError",
-    "ConstraintError",
-    "DataError",
-    "MissingHostError",
-    "NasExtError",
-    "SpaceError",
-    "UnknownChoiceError",
-    "UnsupportedError",
-    "unknown_choice",
-]
-
 _MAX_LISTED = 40
 
 

@@ -27,8 +27,6 @@ from nas_core.files import append_jsonl, make_folder, read_jsonl, real_path, wri
 from nas_core.optional import require
 from nas_core.options import config_from, read_texts
 
-__all__ = ["CLUSTERS", "EXECUTORS", "Failure", "JobPool", "JobsConfig", "jobs_config"]
-
 CLUSTERS = ("local", "slurm")
 EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}

@@ -14,8 +14,6 @@ from pathlib import Path
 from nas_core.errors import ConfigError
 from nas_core.files import make_folder, os_errors
 
-__all__ = ["held", "only_process"]
-
 _CLOCKS_S = 60.0
 """By how much the clocks of processes and of files may differ."""
 _HOLDER = re.compile(r"process (\d+) on (\S+)")

@@ -7,8 +7,6 @@ import platform
 import sys
 from pathlib import Path
 
-__all__ = ["cpu_name", "python_environment"]
-
 
 def cpu_name() -> str:
     """The processor as the system calls it; Python's own answer is empty on Linux."""

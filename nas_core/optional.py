@@ -7,8 +7,6 @@ from types import ModuleType
 
 from nas_core.errors import MissingHostError
 
-__all__ = ["install_line", "require"]
-
 # Where `pip install 'nas-ext[EXTRA]'` alone is not the whole truth.
 _INSTALL_LINES = {
     # Source only: it compiles against the torch already installed, which an isolated build would not see.

@@ -23,19 +23,6 @@ from typing import Any, TypeVar, get_type_hints
 from nas_core.checks import Range, checked_value
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = [
-    "Option",
-    "add_options",
-    "arguments_of",
-    "check_ranges",
-    "config_from",
-    "flag_of",
-    "options_of",
-    "read_options",
-    "read_pairs",
-    "read_texts",
-]
-
 Config = TypeVar("Config")
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 

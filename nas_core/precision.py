@@ -10,8 +10,6 @@ import torch
 
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["PRECISIONS", "check_precision", "computing_in", "half_type", "tf32"]
-
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 """``fp32``: float32 throughout. ``tf32``: the same numbers in memory, products of them with 10 bits of mantissa on the
 tensor cores of an NVIDIA device from Ampere on. ``bf16``, ``fp16``: 16 bits where torch's autocast takes them."""

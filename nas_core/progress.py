@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-__all__ = ["SlowWork", "counted", "duration", "slow_training"]
-
 FIRST_S, AGAIN_S = 5.0, 60.0
 """Seconds after which :class:`SlowWork` reports for the first time, and between reports."""
 

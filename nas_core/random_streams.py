@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["own_streams", "seed_streams"]
-
 
 @contextmanager
 def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> Iterator[None]:

@@ -16,8 +16,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from nas_core.errors import ConfigError, MissingHostError, unknown_choice
 
-__all__ = ["Registry", "first_line"]
-
 Member = TypeVar("Member")
 
 

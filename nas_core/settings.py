@@ -8,8 +8,6 @@ from typing import Any, ClassVar, get_type_hints
 
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["Configured", "NoSettings", "parsed_settings", "setting_types"]
-
 _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["install", "wait_passively"]
-
 
 def wait_passively() -> None:
     """Let OpenMP threads sleep while they wait for each other, unless the environment says how they wait.

@@ -15,8 +15,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cuda_mismatch", "repair"]
-
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _declared: list[object] = []  # the declarations live as long as the object that made them
 

@@ -13,8 +13,6 @@ from typing import IO, Any
 from nas_core.errors import NasExtError
 from nas_core.jobs import Failure
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Open what the first line says, then answer each item; never returns before the input has ended.

@@ -22,8 +22,6 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure, Opener
 from nas_core.machine import python_environment
 
-__all__ = ["WorkerPool"]
-
 LOOK_S = 1.0
 """Between two looks whether the workers live, where nothing comes from them: one that ends closes its pipe, unless a
 process that it has started holds that open."""

@@ -29,8 +29,6 @@ from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
-__all__ = ["main", "parser", "run"]
-
 OWN_SETTINGS = {"recipe": str, "seed": int, "device": str, "units": str}
 """Settings of our predictor that are none of a recipe."""
 COLUMNS = ("kendalltau", "spearman", "mae", "fit_s", "query_ms", "one_query_ms")

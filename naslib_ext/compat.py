@@ -25,8 +25,6 @@ from nas_core.optional import install_line, require
 from nas_core.torchvision_fix import repair
 from naslib_ext.stand_ins import StandIns
 
-__all__ = ["importable", "load", "repairs", "use"]
-
 NEEDED = ("fvcore.common.checkpoint", "networkx", "sklearn.metrics", "scipy.stats", "PIL.Image", "tqdm", "yaml")
 """What NASLib really uses for predictors and search, and this plug-in cannot stand in for."""
 PEERS = {

@@ -16,8 +16,6 @@ from nas_core.predictor import ACCURACY_MODELS
 from naslib_ext.compat import load
 from naslib_ext.plugin import NASLIB_NAMES, made_predictor
 
-__all__ = ["OURS", "Settings", "evaluate", "make_predictor"]
-
 OURS = "nnformer"
 KEPT = ("kendalltau", "spearman", "pearson", "mae", "rmse", "precision_10", "precision_20", "train_size")
 SINGLE_QUERIES = 20

@@ -29,8 +29,6 @@ from nas_core.graph import (
 )
 from nas_core.graph.nasbench201 import CHOICES, STATES
 
-__all__ = ["SPACES", "Space", "graph_of", "space_of"]
-
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
 """What the numbers in NASLib's tuples of NAS-Bench-101 mean."""
 NASBENCH201_OPS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")

@@ -11,8 +11,6 @@ from nas_core import predictor as core
 from nas_core.predictor.recipes import Recipe, get_recipe
 from naslib_ext.predictor import AccuracyPredictor
 
-__all__ = ["NNFormerPredictor"]
-
 REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
 """Settings that are always among the hyperparameters, whether given or the recipe's."""
 

@@ -19,8 +19,6 @@ from naslib_ext.nn_former import NNFormerPredictor
 from naslib_ext.predictor import AccuracyPredictor
 from naslib_ext.spread import members_of
 
-__all__ = ["made_predictor", "register", "unregister"]
-
 NASLIB_NAMES = frozenset(
     (
         "bananas", "bayes_lin_reg", "bohamiann", "bonas", "dngo", "gcn", "gp", "gpwl", "lgb", "mlp", "nao", "ngb",

@@ -19,8 +19,6 @@ from nas_core.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
 from naslib_ext.targets import UNITS, units_of
 
-__all__ = ["INVALID", "AccuracyPredictor"]
-
 INVALID = -1.0
 """What is predicted for a cell that the benchmark does not have: NASLib's own value for it."""
 REMEMBERED = 16384

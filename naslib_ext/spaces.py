@@ -15,8 +15,6 @@ from nas_core.files import DAMAGED_ARCHIVE, open_npz
 from nas_core.graph import nasbench201_ops
 from naslib_ext.compat import load
 
-__all__ = ["SPACES", "NASBench201Table", "make_space", "nasbench201_table", "pickled_table"]
-
 SPACES = ("nasbench101", "nasbench201", "nasbench301")
 """Those that NASLib's evaluator accepts and we can read: it refuses what TransNAS-Bench calls itself."""
 

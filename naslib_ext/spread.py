@@ -17,8 +17,6 @@ from scipy.special import ndtri
 from nas_core.errors import ConfigError
 from naslib_ext.predictor import AccuracyPredictor
 
-__all__ = ["SpreadMember", "members_of"]
-
 
 class SpreadMember:
     """A member that predicts so many standard deviations above the mean; what else it is asked for, the shared

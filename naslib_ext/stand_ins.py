@@ -11,8 +11,6 @@ from typing import Any
 
 from nas_core.errors import MissingHostError
 
-__all__ = ["StandIns"]
-
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """While the block lasts, these packages can be imported: any attribute is a class that cannot be instantiated.

@@ -9,8 +9,6 @@ from nas_core import startup
 from nas_core.errors import MissingHostError
 from nas_core.optional import require
 
-__all__ = ["host_class", "nni_module"]
-
 
 def nni_module(module: str, feature: str) -> ModuleType:
     """A module of NNI, imported now.

@@ -17,8 +17,6 @@ from nas_core.graph.nasbench101 import OPERATIONS
 from nas_core.graph.nasbench201 import CHOICES, STATES
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["Sample", "architecture_of", "nasbench101_sample", "nasbench201_sample", "nasbench201_unpruned_sample"]
-
 Sample = Mapping[str, Any]
 """What NNI's strategies draw: label -> value."""
 

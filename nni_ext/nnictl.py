@@ -16,8 +16,6 @@ from typing import Any
 from nas_core.errors import MissingHostError, NasExtError
 from nni_ext.compat import nni_module
 
-__all__ = ["main"]
-
 MANAGER_S = 60
 TUNER_S = 20
 """Seconds after which an experiment without an error counts as started, if no trial shows it earlier."""

@@ -9,8 +9,6 @@ from nas_core.errors import ConfigError
 from nas_core.search import Strategy
 from nas_core.search.metrics import metric_named
 
-__all__ = ["NEGATED", "further_objectives", "with_negatives"]
-
 NEGATED = "-"
 """In front of a metric's name: its negative, which is minimised where larger is better."""
 

@@ -19,8 +19,6 @@ from nas_core.search.sessions import Session
 from nas_core.space import Architecture, space_to_dict
 from nni_ext.compat import nni_module
 
-__all__ = ["Record"]
-
 FOLDER = "nas-ext"
 FINALISTS = 8
 _KEY = re.compile("[0-9a-f]+")

@@ -31,8 +31,6 @@ from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
 from nni_ext.graphs import architecture_of
 
-__all__ = ["evaluate", "main", "parser"]
-
 _FEATURE = "running a trial of NNI"
 INTERMEDIATE = 10
 """Results on the way at most; a curve with more says nothing more."""

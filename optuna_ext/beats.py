@@ -16,8 +16,6 @@ from typing import Any
 from optuna_ext.history import CLAIM
 from optuna_ext.storage import patiently
 
-__all__ = ["BEAT", "STALE_S", "Heart", "Watch"]
-
 BEAT = "nas_ext:beat"
 """System attribute of a running trial: how often it was counted up, and after how many seconds without it is lost."""
 STALE_S = 600.0

@@ -7,8 +7,6 @@ from typing import Any
 
 from nas_core.optional import require
 
-__all__ = ["optuna_module", "set_constraint"]
-
 
 def optuna_module(feature: str, module: str = "optuna") -> ModuleType:
     """A module of Optuna, imported now.

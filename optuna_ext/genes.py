@@ -12,10 +12,8 @@ from typing import Any
 
 from nas_core.errors import ArchitectureError, SpaceError
 from nas_core.space import Architecture, Choice, SearchSpace
-from nas_core.space.labels import options_by_label, parameters_of
+from nas_core.space.labels import options_by_label
 from optuna_ext.compat import optuna_module
-
-__all__ = ["architecture_of", "distributions_of", "parameters_of", "space_of", "suggest_architecture"]
 
 MAX_OPTIONS = 10_000
 """Values of one distribution at most."""

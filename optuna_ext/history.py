@@ -17,8 +17,6 @@ from nas_core.errors import ArchitectureError
 from nas_core.space import Architecture, SearchSpace
 from optuna_ext.genes import architecture_of
 
-__all__ = ["CLAIM", "ERROR", "FAILING", "OPENED", "TRIES", "WITHDRAWN", "History", "Read", "metric_names"]
-
 CLAIM = "nas_ext:architecture"
 """System attribute of a trial: its architecture as a row of option indices, from before its first parameter."""
 OPENED = "nas_ext:opened"

@@ -19,8 +19,6 @@ from optuna_ext.compat import optuna_module, set_constraint
 from optuna_ext.genes import suggest_architecture
 from optuna_ext.history import ERROR
 
-__all__ = ["as_objective"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -26,8 +26,6 @@ from optuna_ext.compat import optuna_module
 from optuna_ext.genes import distributions_of, parameters_of
 from optuna_ext.history import CLAIM, OPENED, History, Read, metric_names
 
-__all__ = ["SearchSampler"]
-
 _optuna = optuna_module("sampling for Optuna")
 PATIENCE_S = 5.0
 """A worker waits so long at most for those before it to take an architecture."""

@@ -8,8 +8,6 @@ from nas_core.search.constraints import Limits
 from nas_core.space import SearchSpace
 from optuna_ext.sampler import SearchSampler
 
-__all__ = ["HATEvolutionSampler", "MultiObjectiveSampler", "RankNASSampler"]
-
 
 class HATEvolutionSampler(SearchSampler):
     """HAT's evolution (:class:`nas_core.search.HATEvolution`) as a sampler; options are those of ``EvolutionConfig``.

@@ -16,8 +16,6 @@ from nas_core.files import repair_jsonl
 from nas_core.registry import first_line
 from optuna_ext.compat import optuna_module
 
-__all__ = ["is_of_storage", "open_storage", "open_study", "patiently", "reading", "without_password"]
-
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 PATIENCE_S = 180.0

@@ -33,8 +33,6 @@ from optuna_ext.genes import distributions_of, parameters_of
 from optuna_ext.history import CLAIM, ERROR, FAILING, WITHDRAWN, History, Read
 from optuna_ext.storage import is_of_storage, open_study, patiently, reading
 
-__all__ = ["SharedEvaluations"]
-
 _log = logging.getLogger(__name__)
 TOKEN = "nas_ext:token"
 """System attribute of a trial, by which its worker knows it."""

@@ -24,18 +24,6 @@ from timm_ext.options import EXPERTS, TrainConfig
 from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
-__all__ = [
-    "build_model",
-    "compile_static",
-    "make_loader",
-    "make_mixup",
-    "make_optimizer",
-    "make_schedule",
-    "make_stability",
-    "order_seed",
-    "seed_everything",
-]
-
 _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
 """timm's defaults for schedules that fall in steps."""
 

@@ -31,21 +31,6 @@ from nas_core.space.choice import MOST_LAYERS
 from timm_ext.model import VisionModel
 from timm_ext.requests import MISFITS
 
-__all__ = [
-    "KEY",
-    "SETTINGS",
-    "build",
-    "check_fits",
-    "create",
-    "load_model",
-    "load_weights",
-    "read_checkpoint",
-    "save_checkpoint",
-    "settings_buffer",
-    "settings_in",
-    "write_subnet",
-]
-
 KEY = "nas_ext_image"
 VERSION = 1
 _OF_DATA = {"data": (str,), "val_data": (str, type(None)), "val_count": (int,), "seed": (int,)}

@@ -21,19 +21,6 @@ from torch.utils.data import Dataset
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import DAMAGED_ARCHIVE, open_npz, real_path
 
-__all__ = [
-    "ImageSet",
-    "JpegFile",
-    "Source",
-    "has_training_images",
-    "holds_out",
-    "is_training_data",
-    "open_images",
-    "open_splits",
-    "open_subset",
-    "where_validated",
-]
-
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
 """Names of a split's folder, first choice first; the names that timm looks for."""
 _KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}

@@ -13,8 +13,6 @@ from nas_core.precision import computing_in
 from nas_core.space import Architecture
 from timm_ext.model import VisionModel
 
-__all__ = ["evaluate"]
-
 Batches = Iterable[tuple[Tensor, Tensor]]
 Results = dict[str, dict[str, float]]
 

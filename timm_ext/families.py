@@ -14,8 +14,6 @@ from nas_core.space import Architecture, image_space, static_image_space
 from timm_ext.inverted import EFFICIENTNET, MNASNET, MOBILENETV2, MOBILENETV3
 from timm_ext.model import VisionModel
 
-__all__ = ["FAMILIES"]
-
 
 def _sample_resnet(rng: np.random.Generator) -> Settings:
     bottleneck = bool(rng.integers(4) == 0)

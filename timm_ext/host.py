@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from nas_core.supernet.elastic.take_over import Trained
     from timm_ext.published import TimmNetworks
 
-__all__ = ["HOST", "ImageSupernet", "TimmHost", "place_of"]
-
 _MARK = b"nas_ext_image"
 _OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")
 """Names in any vision transformer of timm; whether it can be taken over is told in a sentence."""

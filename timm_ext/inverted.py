@@ -17,8 +17,6 @@ from torch import nn
 from nas_core.latency.by_graph.families import Built, Family, Settings, image
 from nas_core.latency.by_graph.families.draws import draw, resolution, width
 
-__all__ = ["EFFICIENTNET", "MNASNET", "MOBILENETV2", "MOBILENETV3"]
-
 
 class _Stage(NamedTuple):
     """One line of a paper's table of stages."""

@@ -18,8 +18,6 @@ from typing import Any
 from nas_core.errors import DataError, NasExtError
 from nas_core.files import real_path
 
-__all__ = ["launch", "main", "wrapping_subnets"]
-
 
 def launch(script: str, arguments: Sequence[str]) -> None:
     """Run the script as if it had been called, its folder first in the search path.

@@ -21,8 +21,6 @@ from nas_core.space.sampling import SAMPLINGS
 from nas_core.supernet.active import SubnetHolder
 from timm_ext.requests import MISFITS, check_arguments, check_traceable, taken_layers
 
-__all__ = ["VisionModel", "image_pair"]
-
 _NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
 
 

@@ -20,8 +20,6 @@ from nas_core.space import Architecture, SearchSpace, get_space, image_architect
 from timm_ext.model import VisionModel, image_pair
 from timm_ext.requests import check_feature_class
 
-__all__ = ["MODELS", "image_cfg", "prepared_for", "stored_size"]
-
 MODELS = [
     "autoformer_s",
     "cosformer_star_cifar10",

@@ -12,8 +12,6 @@ from nas_core.options import add_options, check_ranges, read_options
 from nas_core.precision import PRECISIONS
 from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
-__all__ = ["EXPERTS", "LARGEST", "SAMPLINGS", "TrainConfig", "parse", "parser"]
-
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """What ``--teacher`` calls the largest subnet of each update."""

@@ -17,8 +17,6 @@ from timm_ext.model import VisionModel
 from timm_ext.options import TrainConfig
 from timm_ext.workers import Workers
 
-__all__ = ["Pass", "Passes"]
-
 
 class Pass(NamedTuple):
     """A batch on its way through the network."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-__all__ = ["NETWORKS", "TimmNetworks", "named_network", "open_exporter"]
-
 _ROUNDED_M = 0.0051
 """Published millions of parameters have two digits behind the point."""
 

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["MISFITS", "check_arguments", "check_feature_class", "check_traceable", "taken_layers"]
-
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What building a network raises, timm's or ours, where a damaged file gives it arguments of other kinds."""
 _ARCHITECTURE = ("depth", "embed_dim", "head_dim", "mlp_ratio", "num_heads", "num_layers", "patch_size")

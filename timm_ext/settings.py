@@ -10,8 +10,6 @@ from typing import Any
 from nas_core.errors import CheckpointError, ConfigError
 from timm_ext.options import TrainConfig
 
-__all__ = ["KEPT", "check_continues"]
-
 KEPT = "kept"
 """The folder in a run folder for networks of ``--keep-every``."""
 _FREE = (

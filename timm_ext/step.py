@@ -19,8 +19,6 @@ from nas_core.layers.alike import check_apart, experts_alike
 from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
-__all__ = ["Losses", "Step"]
-
 _LEAST_SCALE = 1e-4
 """fp16: when the loss is scaled by less, no update succeeds any more; from 2**16, after 30 failures in a row. The
 limit is fairseq's."""

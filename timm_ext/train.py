@@ -50,8 +50,6 @@ from timm_ext.trained.teaching import Teaching
 from timm_ext.training_log import line
 from timm_ext.workers import Workers, join, leave
 
-__all__ = ["Trainer", "main"]
-
 
 class Trainer:
     """One run: builds everything from its settings, :meth:`run` trains.

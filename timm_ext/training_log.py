@@ -11,8 +11,6 @@ from nas_core.errors import NasExtError
 from nas_core.files import read_json
 from nas_core.supernet.curves import TrainingCurves
 
-__all__ = ["line", "training_curves", "training_logs"]
-
 LOSS, TOP1 = "loss (nats)", "top-1 (%)"
 _SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"), "eval_top1": (TOP1, "validation")}
 """Columns of timm's summary."""

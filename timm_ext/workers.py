@@ -21,8 +21,6 @@ from torch import Tensor, nn
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, NasExtError
 
-__all__ = ["LostWorkerError", "ToldElsewhereError", "Workers", "join", "leave"]
-
 _NEEDED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells its workers beside ``WORLD_SIZE``."""
 _BUCKET = 2**23

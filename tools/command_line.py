@@ -23,8 +23,6 @@ from nas_core.cli.default_command import DEFAULT
 from nas_core.files import write_atomic
 from nas_core.options import flag_of
 
-__all__ = ["PAGE", "main", "page"]
-
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "command-line.md"
 VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 INTRODUCTION = """\

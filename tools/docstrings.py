@@ -12,8 +12,6 @@ from typing import Any
 
 import griffe
 
-__all__ = ["Roles"]
-
 _ROLE = re.compile(r":(?:py:)?(?:mod|class|func|meth|attr|data|exc|obj):`(?P<short>~)?(?P<name>[^`]+)`")
 
 

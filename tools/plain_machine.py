@@ -7,8 +7,6 @@ import platform
 import sys
 from collections.abc import Mapping
 
-__all__ = ["ADDS", "missing", "no_device", "told"]
-
 ADDS: Mapping[str, str] = {
     "timm": "image models and their training",
     "torchvision": "image models and their training",

@@ -21,8 +21,6 @@ from nas_core.models.language import LanguageCache, LanguageConfig, LanguageNet,
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace, language_space
 
-__all__ = ["LAYOUTS", "main"]
-
 RESULT = Path(__file__).parents[1] / "results" / "decoding_length.json"
 LAYERS = 6
 POSITIONS = (256, 8192)

@@ -37,8 +37,6 @@ from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
 from nas_core.space import Architecture, get_space
 
-__all__ = ["measure", "version"]
-
 AIMS = (("none", "plain", 1.10), ("layer", "none", 1.08), ("neuron", "none", 1.08))
 FURTHER = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"), ("neuron", "plain"))
 

@@ -12,8 +12,6 @@ from nas_core.graph import Graphs
 from nas_core.precision import tf32
 from nas_core.predictor import NNFormer
 
-__all__ = ["floors", "free_gib", "positions", "waited_for"]
-
 
 def positions(model: NNFormer, graphs: Graphs) -> int:
     return int(graphs.sizes.sum()) + (2 * len(graphs) if model.config.readout == "class_token" else 0)

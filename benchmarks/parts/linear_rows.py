@@ -22,8 +22,6 @@ from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.forms import chosen_form, has_fla
 from nas_core.precision import PRECISIONS, check_precision, computing_in, half_type
 
-__all__ = ["LENGTHS", "measure"]
-
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768]
 HEADS, DIM = 8, 64
 TOKENS = 32768

@@ -27,8 +27,6 @@ from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.space import Architecture, get_space
 from nas_core.supernet.sampling import draw, sandwich
 
-__all__ = ["EXPERTS", "SAMPLINGS", "Case", "measured"]
-
 EXPERTS = ("none", "layer", "neuron")
 SAMPLINGS = ("spos", "sandwich")
 WARM_UP = 2

@@ -22,8 +22,6 @@ from nas_core.predictor import Batch, NNFormer
 from nas_core.predictor.nn_former.model import sinusoids
 from nas_core.predictor.training.losses import ranking_loss, relative_loss
 
-__all__ = ["Codes", "PlainTraining", "codes_of", "plain_forward"]
-
 
 @dataclass(frozen=True)
 class Codes:

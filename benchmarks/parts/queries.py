@@ -27,8 +27,6 @@ from nas_core.predictor.speed import random_graphs
 from nas_core.predictor.statistics.gaussian_process import GaussianProcess
 from nas_core.predictor.statistics.model import StatisticsModel
 
-__all__ = ["one_network", "one_of_statistics", "plain_statistics", "statistics_of_all"]
-
 ALONE = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
 """Recipes with one network, hardly trained: their speed does not depend on it."""
 QUERIES = 20

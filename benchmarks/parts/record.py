@@ -11,8 +11,6 @@ from typing import Any
 
 from nas_core.files import read_json, write_json
 
-__all__ = ["command", "write_result"]
-
 
 def command(file: str, argv: Sequence[str] | None = None) -> str:
     """What a person types to run the benchmark in ``file`` with these arguments (by default the program's own).

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EOS", "PAD", "SIZES", "Batch", "Size", "batch_of"]
-
 PAD, EOS, WORDS = 1, 2, 4
 """Two special tokens of fairseq's dictionaries, and where words begin."""
 

@@ -25,8 +25,6 @@ from nas_core.files import append_jsonl, read_json, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.precision import PRECISIONS
 
-__all__ = ["main"]
-
 RESULTS = Path(__file__).parents[1] / "results"
 SENTENCES = {"wmt": 149}
 """Sentences of a batch on a device where they are not those of the size: 4,096 tokens at the WMT size, as the papers

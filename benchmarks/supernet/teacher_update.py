@@ -17,8 +17,6 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.update_sizes import SIZES
 from nas_core.latency.machine import describe_machine
 
-__all__ = ["main"]
-
 RESULTS = Path(__file__).parents[1] / "results"
 
 

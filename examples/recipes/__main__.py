@@ -16,8 +16,6 @@ from examples.recipes.recipe import FOLDER, Recipe, Step, executable, list_recip
 from examples.recipes.stamps import Stamps
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 
-__all__ = ["main", "run"]
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(

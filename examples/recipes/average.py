@@ -18,8 +18,6 @@ import torch
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files import atomic_output
 
-__all__ = ["average", "main"]
-
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 
 

@@ -16,8 +16,6 @@ from nas_core.cli.user_dir import user_dir
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.files import read_json
 
-__all__ = ["Recipe", "Step", "Variable", "list_recipes", "read_recipe"]
-
 FOLDER = Path(__file__).parent
 _VARIABLE = re.compile(r"\{([A-Z_]+)\}")
 _KEYS = {"about", "variables", "steps"}

@@ -13,8 +13,6 @@ from examples.recipes.recipe import Recipe, Step
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import read_json, write_json
 
-__all__ = ["Stamps"]
-
 _FOLDERS = ("OUT", "USER_DIR", "HERE")
 """Variables that may change without another result: what was done here may have been moved since."""
 

@@ -23,8 +23,6 @@ from fairseq_ext.distillation.criterion import Distilled
 from fairseq_ext.distillation.options import DistillationConfig
 from nas_core.errors import ConfigError
 
-__all__ = ["DistilledCrossEntropy", "DistilledLabelSmoothedCrossEntropy", "DistilledMaskedLm"]
-
 
 @dataclass
 class DistilledLabelSmoothedConfig(DistillationConfig, LabelSmoothedCrossEntropyCriterionConfig):  # type: ignore[misc]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fairseq_ext.distillation.layers import LayerStates
     from fairseq_ext.distillation.teacher import Answer, FileTeacher
 
-__all__ = ["Distilled"]
-
 _LOGGED = ("distill_loss", "hidden_loss", "attention_loss")
 
 

@@ -19,8 +19,6 @@ from nas_core.layers.depth import kept_layers
 from nas_core.layers.weights import named_tensors
 from nas_core.supernet.teacher import Taps, hidden_loss
 
-__all__ = ["LayerStates", "check_one_origin", "differences", "with_states"]
-
 Result = TypeVar("Result")
 _LAYER = re.compile(r"(\w*?)_?layers\.(\d+)\.(\w+)\.(in_proj|out_proj)\.weight")
 

@@ -17,8 +17,6 @@ from nas_core.errors import CheckpointError, ConfigError
 from nas_core.random_streams import own_streams
 from nas_core.supernet.active import SubnetHolder
 
-__all__ = ["open_teacher"]
-
 _log = logging.getLogger(__name__)
 
 

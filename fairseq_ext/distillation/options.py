@@ -12,8 +12,6 @@ from nas_core.errors import ConfigError
 from nas_core.options import check_ranges
 from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
-__all__ = ["LARGEST", "DistillationConfig", "check_options"]
-
 LARGEST = "largest"
 """The teacher that is the largest subnet of the sandwich."""
 _CACHED_WORDS = 32

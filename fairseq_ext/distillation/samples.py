@@ -19,8 +19,6 @@ from fairseq_ext.data import options_of
 from nas_core.errors import ConfigError, DataError
 from nas_core.supernet.teacher import CacheSettings, TeacherCache, TopK, weights_digest
 
-__all__ = ["SampleCache"]
-
 _log = logging.getLogger(__name__)
 
 _LOOKED_AT = 1000

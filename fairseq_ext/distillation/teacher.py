@@ -23,8 +23,6 @@ from nas_core.supernet.teacher.projected import (
     projected_top_k,
 )
 
-__all__ = ["Answer", "FileTeacher", "said"]
-
 
 class Answer(NamedTuple):
     """What a teacher says about a batch."""

@@ -9,8 +9,6 @@ import numpy as np
 from fairseq_ext.data import on_device, options_of, split_of
 from nas_core.errors import DataError
 
-__all__ = ["calibration_batches"]
-
 _SENTENCES, _TOKENS = 64, 4096
 """What a batch has at most, unless one sample is longer."""
 

@@ -18,8 +18,6 @@ from nas_core.errors import CheckpointError
 if TYPE_CHECKING:
     from nas_core.supernet.elastic.take_over import Trained
 
-__all__ = ["SOURCES", "Request", "model_name", "open_trained", "settings_of"]
-
 _log = logging.getLogger(__name__)
 
 SOURCES = {

@@ -25,8 +25,6 @@ from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
 
-__all__ = ["TrainedLanguage", "open_language"]
-
 
 def open_language(path: Path, state: dict[str, Any], request: Request) -> TrainedLanguage:
     """Open a checkpoint of fairseq's ``transformer_lm``.

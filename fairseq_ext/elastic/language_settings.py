@@ -17,8 +17,6 @@ from fairseq_ext.elastic.refusals import activation, check_off, check_sizes, rea
 from nas_core.errors import ConfigError
 from nas_core.supernet.elastic.stack_space import StackSizes
 
-__all__ = ["LanguageSettings", "language_settings"]
-
 _NO_FORM = (
     "adaptive_softmax_cutoff",
     "adaptive_input",

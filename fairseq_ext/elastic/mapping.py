@@ -16,18 +16,6 @@ from nas_core.errors import CheckpointError
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.supernet.elastic.kinds import with_kinds
 
-__all__ = [
-    "language_state",
-    "language_weights",
-    "layer_state",
-    "masked_lm_state",
-    "masked_lm_weights",
-    "plain_layer",
-    "positions_table",
-    "translation_state",
-    "translation_weights",
-]
-
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
 _FIRST = 2
 """Position of the first token in fairseq: the numbers before are taken by padding."""

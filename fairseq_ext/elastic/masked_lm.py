@@ -28,8 +28,6 @@ from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.stack_space import StackSizes, masked_lm_around, trained_genes
 
-__all__ = ["TrainedMaskedLM", "open_masked_lm"]
-
 _KEPT = (
     "dropout",
     "attention_dropout",

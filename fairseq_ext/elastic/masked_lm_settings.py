@@ -14,8 +14,6 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq_ext.elastic.refusals import ACTIVATIONS, check_off, check_sizes, readable, refuse, switched_on, task_in
 from nas_core.errors import ConfigError
 
-__all__ = ["masked_lm_settings", "task_settings"]
-
 _NO_FORM = (
     "quant_noise_pq",
     "quant_noise_scalar",

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from nas_core.errors import CheckpointError, ConfigError
 
-__all__ = ["ACTIVATIONS", "activation", "check_off", "check_sizes", "readable", "refuse", "switched_on", "task_in"]
-
 _Found = TypeVar("_Found")
 
 ACTIVATIONS = {

@@ -11,8 +11,6 @@ from nas_core.files import real_path
 from nas_core.space import SearchSpace, get_space
 from nas_core.supernet.elastic.asked import is_made, made
 
-__all__ = ["name_around", "space_around"]
-
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
     """The space made around a network, or the one of that name or file if its largest network is the trained one.

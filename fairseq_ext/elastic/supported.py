@@ -16,8 +16,6 @@ from fairseq_ext.elastic.refusals import activation, check_off, check_sizes, rea
 from nas_core.errors import ConfigError
 from nas_core.supernet.elastic.translation_space import SideSizes
 
-__all__ = ["TransformerSettings", "transformer_settings"]
-
 _NO_FORM = (
     "adaptive_softmax_cutoff",
     "adaptive_input",

@@ -29,8 +29,6 @@ from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace, space_to_dict
 from nas_core.supernet.teacher import weights_digest
 
-__all__ = ["FairseqTrained", "random_tokens", "supernet_settings"]
-
 _LENGTHS = (17, 11, 5)
 """Tokens of the sentences on which outputs are compared, where the network reads so many."""
 

@@ -26,8 +26,6 @@ from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.translation_space import auto_space, trained_genes
 
-__all__ = ["TrainedTranslation", "open_translation"]
-
 _KEPT = ("dropout", "attention_dropout", "share_all_embeddings", "share_decoder_input_output_embed")
 _LENGTHS = ("max_source_positions", "max_target_positions")
 

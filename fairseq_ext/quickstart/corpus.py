@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-__all__ = ["corpus"]
-
 # English singular and plural, German singular and plural, gender.
 _PEOPLE = """man men Mann Männer m; woman women Frau Frauen f; child children Kind Kinder n
 king kings König Könige m; queen queens Königin Königinnen f; girl girls Mädchen Mädchen n

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from fairseq_ext.quickstart.corpus import corpus
 from nas_core.quickstart import Quickstart
 
-__all__ = ["TRANSLATION", "TranslationQuickstart"]
-
 SIZES = {"test": 100, "valid": 200, "train": 4000}
 
 

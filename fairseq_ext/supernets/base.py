@@ -30,8 +30,6 @@ from nas_core.supernet.host import Report
 if TYPE_CHECKING:
     from nas_core.export import Exportable
 
-__all__ = ["BITS", "TOKENS", "FairseqSupernet"]
-
 BITS = math.log(2)
 """Nats of a bit."""
 TOKENS = 4096

@@ -12,8 +12,6 @@ import torch
 from fairseq_ext.data import options_of
 from nas_core.optional import require
 
-__all__ = ["bleu"]
-
 _BEAM = 5
 """The default of ``fairseq-generate``."""
 

@@ -26,8 +26,6 @@ from nas_core.supernet.host import Report
 if TYPE_CHECKING:
     from nas_core.export import Exportable
 
-__all__ = ["SUPERNETS", "LanguageSupernet", "MaskedLMSupernet", "TranslationSupernet", "open_supernet"]
-
 _log = logging.getLogger(__name__)
 
 

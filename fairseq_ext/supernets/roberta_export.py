@@ -21,8 +21,6 @@ from torch.nn import functional as F
 from nas_core.errors import ConfigError
 from nas_core.export.parts import OpenDim, Part, Value
 
-__all__ = ["ClassHead", "Encoder", "EncoderLayer", "TokenHead", "check_supported", "encoder_part"]
-
 _OFF = {
     "quant_noise_pq": 0,
     "quant_noise_scalar": 0,

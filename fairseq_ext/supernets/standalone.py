@@ -26,8 +26,6 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import parse_yaml
 from nas_core.layers.weights import named_tensors
 
-__all__ = ["SCRATCH", "SETTINGS", "Run", "digest", "main", "run_settings"]
-
 SETTINGS = "settings.pt"
 """The file of settings in a run's folder."""
 _OF_THE_STUDY = ("data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch")

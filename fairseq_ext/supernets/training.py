@@ -24,8 +24,6 @@ from nas_core.layers import MoSConfig
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet
 
-__all__ = ["TrainingSupernet"]
-
 _INHERITED, _LAST = "inherited.pt", "checkpoint_last.pt"
 _KEPT = re.compile(r"checkpoint(?:_\d+_(?P<updates>\d+)|\d+)\.pt")
 """Names of checkpoints within an epoch, and at the end of one, which do not tell their updates."""

@@ -15,8 +15,6 @@ from nas_core.predictor.files import new_file
 if TYPE_CHECKING:
     from nas_core.search.calibration import Calibration
 
-__all__ = ["command"]
-
 
 def command(
     supernet: Annotated[

@@ -7,8 +7,6 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-__all__ = ["DEFAULT", "DefaultGroup"]
-
 DEFAULT = "RUN .."
 """Name of the command that is meant; nobody types it, help shows it."""
 

@@ -28,8 +28,6 @@ from nas_core.optional import install_line
 from nas_core.registry import first_line
 from nas_core.torchvision_fix import cuda_mismatch, repair
 
-__all__ = ["GROUPS", "HOSTS", "Host", "PlugIn", "command", "diagnose", "found_plug_ins", "installed_plug_ins"]
-
 _TIMEOUT_S = 120
 _MARK = "nas-ext-probe:"
 _GIB = 2**30

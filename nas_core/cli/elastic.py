@@ -15,8 +15,6 @@ from nas_core.files import real_path
 if TYPE_CHECKING:
     from nas_core.supernet.elastic.attention import Fitted
 
-__all__ = ["command"]
-
 
 def command(
     checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's.")],

@@ -10,8 +10,6 @@ import typer
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["command"]
-
 
 def command(
     checkpoint: Annotated[Path, typer.Option(help="Extracted subnet, or a supernet with --arch.")],

@@ -11,8 +11,6 @@ from nas_core.errors import ConfigError
 from nas_core.files import real_path
 from nas_core.space import Architecture
 
-__all__ = ["command"]
-
 
 def command(
     checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained supernet.")],

@@ -10,8 +10,6 @@ import typer
 
 from nas_core.cli import EXIT_INTERRUPTED
 
-__all__ = ["interruption_told"]
-
 
 @contextlib.contextmanager
 def interruption_told(folder: Path) -> Iterator[None]:

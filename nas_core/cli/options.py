@@ -11,8 +11,6 @@ import typer
 
 from nas_core.options import Option, options_of
 
-__all__ = ["parameters_of", "settings_help", "with_options"]
-
 
 def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
     """Return parameters of a command for the fields of a dataclass, all of them None where they are not given."""

@@ -35,7 +35,7 @@ from nas_core.predictor import (
     reader_for,
     reader_names,
 )
-from nas_core.predictor.base import UNSEEN, Progress
+from nas_core.predictor.base import UNSEEN
 from nas_core.predictor.files import (
     OUTPUTS,
     Records,
@@ -49,11 +49,9 @@ from nas_core.predictor.files import (
 from nas_core.predictor.speed import mean_of, random_graphs, rates
 from nas_core.predictor.targets import checked_levels
 from nas_core.predictor.training.checkpoint import LearningCurve
-from nas_core.predictor.training.progress import training_bar
+from nas_core.predictor.training.progress import Progress, training_bar
 from nas_core.report.plots import curves
 from nas_core.report.tables import Column, Table
-
-__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 

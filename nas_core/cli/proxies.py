@@ -21,8 +21,6 @@ from nas_core.progress import counted
 from nas_core.proxies import PROXIES, NasBench201Proxies, NetworkProxies, SpaceProxies
 from nas_core.space import Architecture, SearchSpace, get_space
 
-__all__ = ["command"]
-
 BENCHMARK = "nasbench201"
 """What ``--space`` calls the cells of NAS-Bench-201, which are no search space of genes."""
 

@@ -10,8 +10,6 @@ import typer
 from nas_core.errors import NasExtError
 from nas_core.quickstart import QUICKSTARTS, Quickstart
 
-__all__ = ["command"]
-
 
 def command(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which one; without it, all are listed.")] = "",

@@ -13,8 +13,6 @@ from nas_core.cli.default_command import DEFAULT, DefaultGroup
 from nas_core.cli.report_data import latency, new_output, predictor
 from nas_core.errors import ConfigError
 
-__all__ = ["app"]
-
 app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, subcommand_metavar="RUN .. | COMMAND ..")
 
 _COMPARISON = "comparison.html"

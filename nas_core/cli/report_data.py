@@ -10,8 +10,6 @@ import typer
 from nas_core.errors import ConfigError
 from nas_core.files import real_path
 
-__all__ = ["latency", "new_output", "predictor"]
-
 _OUT = "The page (.html)"
 _FORCE = "Replace an existing file that --out names."
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-__all__ = ["installed_version", "unmet_requirements"]
-
 _NOT_NEEDED = "torchaudio"
 """A dependency of fairseq that only its speech tasks import; ``tools/setup.sh`` may remove it."""
 

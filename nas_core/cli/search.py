@@ -21,8 +21,6 @@ from nas_core.search.registry import STRATEGIES
 if TYPE_CHECKING:
     from nas_core.search import SearchResult
 
-__all__ = ["make_command"]
-
 
 def _search(
     config: Annotated[

@@ -19,8 +19,6 @@ from nas_core.files import write_atomic
 from nas_core.registry import first_line
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
 
-__all__ = ["FORMATS", "MODELS", "app", "export_command", "list_command", "show_command"]
-
 FORMATS = "nas_ext.space_formats"
 """Entry points of functions that write a `SearchSpace` as text, under the format's name."""
 

@@ -16,8 +16,6 @@ from nas_core.files import real_path
 from nas_core.options import config_from, read_pairs, read_texts
 from nas_core.studies import STUDIES, open_subjects
 
-__all__ = ["make_command"]
-
 
 def _study(
     name: Annotated[str, typer.Argument(help="A name of the list above.")],

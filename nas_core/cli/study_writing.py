@@ -14,8 +14,6 @@ from nas_core.report.plots import bars, lines, pairs, squares
 from nas_core.studies import Bars, Lines, Measure, Squares, Study, StudyResult, Subject
 from nas_core.studies.result import Picture
 
-__all__ = ["table_of", "write_study"]
-
 
 def table_of(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Table:
     """The rows under those columns that have a value in one of them."""

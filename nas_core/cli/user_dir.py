@@ -8,8 +8,6 @@ import typer
 
 from nas_core.errors import MissingHostError
 
-__all__ = ["command", "user_dir"]
-
 
 def user_dir() -> str:
     """The installed `fairseq_ext` folder, found without importing it (and with it fairseq).

@@ -14,8 +14,6 @@ from nas_core.models.kind import KINDS, ModelKind
 from nas_core.options import options_of, read_pairs, read_texts
 from nas_core.supernet.host import vocabularies
 
-__all__ = ["Workload", "workload_config", "workload_help"]
-
 Workload = Annotated[
     list[str] | None,
     typer.Option("--workload", metavar="NAME=VALUE", help="A setting of the workload; repeatable."),

@@ -13,8 +13,6 @@ from torch import Tensor
 from nas_core.export.parts import ExportError, Part, reason_of
 from nas_core.optional import require
 
-__all__ = ["SIZES", "TOLERANCE", "check_onnx", "check_program"]
-
 TOLERANCE = 1e-4
 """Largest difference, relative to the largest value of a tensor if that is above 1."""
 SIZES = (0, 4, 9)

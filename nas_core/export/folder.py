@@ -23,8 +23,6 @@ from nas_core.files import os_errors, read_json, real_path, write_json
 from nas_core.locks import only_process
 from nas_core.optional import require
 
-__all__ = ["DESCRIPTION", "FORMAT", "TARGETS", "Written", "check_out", "write_export"]
-
 TARGETS = ("onnx", "torch-export")
 FORMAT = "nas-ext/export"
 DESCRIPTION = "model.json"

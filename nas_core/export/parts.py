@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from nas_core.errors import NasExtError
 
-__all__ = ["ExportError", "Exportable", "OpenDim", "Part", "Value", "reason_of"]
-
 
 class ExportError(NasExtError):
     """A model that cannot be exported, or whose exported files do not compute what torch does."""

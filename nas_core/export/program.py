@@ -21,8 +21,6 @@ from nas_core.errors import NasExtError
 from nas_core.export.parts import ExportError, Part, reason_of
 from nas_core.optional import require
 
-__all__ = ["LARGEST", "OPSET", "trace", "write_onnx"]
-
 OPSET = 20
 LARGEST = 2**31 - 2**24
 """Bytes of weights from which they are written beside the graph, as no ONNX file may have 2 GB."""

@@ -10,8 +10,6 @@ from nas_core.errors import DataError
 from nas_core.export.folder import DESCRIPTION, FORMAT
 from nas_core.files import read_json
 
-__all__ = ["LENGTH", "usual_sizes"]
-
 LENGTH = 30
 """Words of a sentence, and words behind a decoding step; so many are what ``nas-ext latency collect`` translates."""
 

@@ -17,8 +17,6 @@ import numpy as np
 from nas_core.errors import NasExtError
 from nas_core.files.reading import check_regular
 
-__all__ = ["DAMAGED_ARCHIVE", "archive_pickle", "check_archive", "open_npz"]
-
 DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError, TypeError,
     AttributeError, ArithmeticError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError,

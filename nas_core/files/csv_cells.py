@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["csv_cell"]
-
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A program for tables takes what begins so for a formula, and computes it."""
 

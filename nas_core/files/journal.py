@@ -13,8 +13,6 @@ from nas_core.errors import DataError
 from nas_core.files.reading import parse_json, read_bytes
 from nas_core.files.writing import check_replaceable, os_errors, plain_json
 
-__all__ = ["append_jsonl", "read_jsonl", "repair_jsonl"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 
-__all__ = ["DIGITS", "check_regular", "file_digest", "parse_json", "read_bytes", "read_json", "real_path"]
-
 MOST_BYTES = 2**30
 """How large a file may be that is read whole; JSON takes many times its size once it is read."""
 DIGITS = 308

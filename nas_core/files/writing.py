@@ -20,8 +20,6 @@ from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 
-__all__ = ["atomic_output", "check_replaceable", "make_folder", "os_errors", "plain_json", "write_atomic", "write_json"]
-
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
 """In what torch (RuntimeError) and safetensors (SafetensorError) say where a file cannot be written."""
 _YOUNG_S = 60.0

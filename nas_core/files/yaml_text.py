@@ -10,8 +10,6 @@ import yaml
 from nas_core.errors import DataError
 from nas_core.files.reading import DIGITS, read_bytes
 
-__all__ = ["MOST_OWN_TEXT", "parse_yaml", "read_yaml"]
-
 MOST_TEXT = 400_000
 """Bytes of a text; its reader is slow."""
 MOST_OWN_TEXT = 2**24

@@ -10,8 +10,6 @@ from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.operation import Operation, operation_named
 
-__all__ = ["described", "described_by"]
-
 
 @overload
 def described(graphs: Graph, operations: Sequence[Operation | str]) -> Graph: ...

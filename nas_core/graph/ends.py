@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.operation import Operation
 
-__all__ = ["common_ends", "lacking_ends", "open_ended", "topological", "with_ends"]
-
 _END = Operation("end")
 
 

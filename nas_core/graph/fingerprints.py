@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.graph.graphs import Graphs
 
-__all__ = ["fingerprint", "fingerprints", "known_among"]
-
 MOST = 20_000
 """Graphs up to which fingerprints are kept: of more the model's file would consist."""
 _DIGITS = 12

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.errors import DataError
 from nas_core.graph.operation import Operation
 
-__all__ = ["FEATURES", "Graph", "GraphError"]
-
 FEATURES = ("attributes", "shapes", "costs", "static")
 """What a graph may have beside its operations and edges."""
 

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.graph.graph import FEATURES, Graph, GraphError, check_acyclic, edge_matrix, whole_numbers
 from nas_core.graph.operation import Operation
 
-__all__ = ["Dense", "Graphs"]
-
 
 @dataclass(frozen=True)
 class Dense:

@@ -17,8 +17,6 @@ from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.pruning import compacted, on_ways
 
-__all__ = ["EDGES", "NODES", "OPERATIONS", "AbsentCellError", "nasbench101_graph", "nasbench101_graphs"]
-
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
 """Names of the operation indices 0 to 4."""
 NODES, EDGES = 7, 9

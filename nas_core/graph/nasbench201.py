@@ -21,17 +21,6 @@ from nas_core.graph.graph import Graph, GraphError, whole_numbers
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.pruning import compacted, on_ways
 
-__all__ = [
-    "CHOICES",
-    "OPERATIONS",
-    "STATES",
-    "nasbench201_graph",
-    "nasbench201_graphs",
-    "nasbench201_ops",
-    "nasbench201_string",
-    "nasbench201_unpruned",
-]
-
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
 """Names of a graph's operation indices 0 to 6; ``none`` is always pruned, so 5 never appears."""
 CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")

@@ -23,8 +23,6 @@ from nas_core.errors import unknown_choice
 from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
 
-__all__ = ["CHOICES", "OPERATIONS", "nasbench301_graph"]
-
 CHOICES = (
     "max_pool_3x3",
     "avg_pool_3x3",

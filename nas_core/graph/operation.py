@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from nas_core.checks import Range, check_fields
 
-__all__ = ["KINDS", "Operation", "operation_named"]
-
 KINDS = ("end", "convolution", "linear", "attention", "pooling", "identity", "none")
 """``end``: inputs and outputs of networks and cells; ``linear``: a convolution of kernel 1, as of transformers;
 ``identity``: skip connections; ``none``: gives zeros."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from nas_core.graph.graphs import Graphs
 
-__all__ = ["compacted", "on_ways"]
-
 
 def on_ways(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> NDArray[np.bool_]:
     """``(G, N)``: which nodes lie on a way from ``source`` to ``target``; in a graph without such a way, none.

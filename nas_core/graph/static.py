@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import Graphs
 
-__all__ = ["with_static"]
-
 
 def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
     """The same graphs with further static features, behind those that they have.

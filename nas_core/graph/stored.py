@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from nas_core.graph.graph import FEATURES, GraphError, check_acyclic, whole_numbers
 from nas_core.graph.graphs import Graphs
 
-__all__ = ["stored_graphs"]
-
 
 def stored_graphs(arrays: Mapping[str, NDArray[Any]]) -> Graphs:
     """Graphs from the arrays ``ops``, ``edges``, ``sizes``, ``edge_counts`` and those of :data:`FEATURES` that are

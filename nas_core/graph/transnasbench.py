@@ -21,15 +21,6 @@ from nas_core.graph.graph import Graph, GraphError, whole_numbers
 from nas_core.graph.graphs import Graphs
 from nas_core.graph.operation import Operation
 
-__all__ = [
-    "MACRO_OPERATIONS",
-    "MICRO_CHOICES",
-    "MICRO_OPERATIONS",
-    "transnasbench_macro_graph",
-    "transnasbench_micro_graph",
-    "transnasbench_micro_graphs",
-]
-
 MICRO_CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3")
 """What the digits of the official strings mean. (NASLib builds its networks with the order skip_connect, none,
 nor_conv_3x3, nor_conv_1x1 but puts the same six numbers into the string with which it asks the table, so that the

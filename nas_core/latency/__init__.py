@@ -7,7 +7,7 @@ from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.memory import MeasuredMemory, measure_memory
 from nas_core.latency.model import LatencyModel
-from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure
+from nas_core.latency.protocol import Measurement, measure
 from nas_core.latency.registry import (
     LATENCY_MODELS,
     described_latency_models,
@@ -16,6 +16,8 @@ from nas_core.latency.registry import (
     load_latency_model,
     parsed_model_settings,
 )
+from nas_core.latency.timing import TimingConfig
+from nas_core.models.workload import Workload
 
 __all__ = [
     "LATENCY_MODELS",

@@ -18,8 +18,6 @@ import torch
 
 from nas_core.device import device_index
 
-__all__ = ["ClockState", "clock_state", "described_states", "read_nvidia_smi", "reasons_of", "told_states"]
-
 ClockState = dict[str, Any]
 """Plain data: ``source``, and what of the rest could be read: ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the
 fastest), ``power_w``, ``power_limit_w``, ``temperature_c``, ``reasons`` (why the clocks are not higher); of a CPU

@@ -11,8 +11,6 @@ import torch
 from nas_core.device import device_index, uncollected
 from nas_core.errors import ConfigError
 
-__all__ = ["recorded"]
-
 WARM_UP = 3
 """Passes before recording, in which libraries choose their kernels and take their memory."""
 

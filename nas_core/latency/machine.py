@@ -10,8 +10,6 @@ import torch
 from nas_core.device import device_name
 from nas_core.machine import cpu_name
 
-__all__ = ["describe_machine", "is_here"]
-
 
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
     """Names and versions that a latency depends on, as plain types.

@@ -18,8 +18,6 @@ from torch.utils._pytree import tree_leaves  # noqa: PLC2701
 
 from nas_core.models.workload import Workload
 
-__all__ = ["Decodes", "MeasuredMemory", "measure_memory"]
-
 
 @runtime_checkable
 class Decodes(Protocol):

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from nas_core.device import usable_device
 from nas_core.settings import Configured
 
-__all__ = ["Floats", "LatencyModel"]
-
 Floats = NDArray[np.float64]
 UNNAMED = "an unnamed machine"
 

@@ -36,20 +36,9 @@ from nas_core.device import device_index, pinned_threads, uncollected
 from nas_core.errors import ConfigError
 from nas_core.latency.clock_state import ClockState, clock_state
 from nas_core.latency.cuda_graphs import recorded
-from nas_core.latency.timing import CLOCKS, TimingConfig, kind_of_device, timed_conditions
+from nas_core.latency.timing import TimingConfig, kind_of_device, timed_conditions
 from nas_core.models.workload import Convertible, Workload
 from nas_core.precision import half_type
-
-__all__ = [
-    "CLOCKS",
-    "Measurement",
-    "TimingConfig",
-    "Workload",
-    "measure",
-    "prepared",
-    "time_passes_ms",
-    "trimmed_mean",
-]
 
 
 @dataclass(frozen=True)

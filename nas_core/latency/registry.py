@@ -18,15 +18,6 @@ from nas_core.registry import Registry
 from nas_core.settings import parsed_settings
 from nas_core.space import SearchSpace
 
-__all__ = [
-    "LATENCY_MODELS",
-    "described_latency_models",
-    "latency_model",
-    "list_latency_models",
-    "load_latency_model",
-    "parsed_model_settings",
-]
-
 By = Literal["genes", "graph"]
 
 LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(

@@ -15,16 +15,6 @@ from nas_core.device import device_index, usable_device
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.precision import PRECISIONS, check_precision, tf32
 
-__all__ = [
-    "CLOCKS",
-    "TimingConfig",
-    "checked_settings",
-    "kind_of_device",
-    "reference_of",
-    "timed_conditions",
-    "timing_of",
-]
-
 CLOCKS = ("wall", "cpu", "device")
 
 

@@ -12,8 +12,6 @@ from nas_core.errors import ConfigError
 from nas_core.layers.modes import without_autocast
 from nas_core.layers.mos import MoSLinear
 
-__all__ = ["check_apart", "expert_layers", "experts_alike", "naive_alike", "rows_alike"]
-
 
 def expert_layers(network: nn.Module) -> list[MoSLinear]:
     """The linear layers of a network that have several experts.

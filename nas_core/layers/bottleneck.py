@@ -16,8 +16,6 @@ from torch import nn
 from nas_core.layers.linear import ElasticLinear
 from nas_core.layers.weights import Affine
 
-__all__ = ["ElasticBottlenecks", "Joints", "joined"]
-
 
 class ElasticBottlenecks(nn.Module):
     """For each layer the map into it ``(D, C)`` and out of it ``(C, D)``, both elastic in D.

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from nas_core.errors import ConfigError
 
-__all__ = ["check_order", "kept_layers"]
-
 Layer = TypeVar("Layer")
 
 

@@ -16,8 +16,6 @@ from nas_core.layers.mos import NONE, MoSConfig, MoSLinear
 from nas_core.layers.routers import ROUTERS
 from nas_core.layers.weights import Affine
 
-__all__ = ["ACTIVATIONS", "ElasticFeedForward", "FeedForwardWeights", "feed_forward"]
-
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": lambda x: F.relu(x, inplace=not torch.is_grad_enabled()),
     "gelu": F.gelu,

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from nas_core.layers.weights import Affine, NormWeights
 
-__all__ = ["ElasticEmbedding", "ElasticLayerNorm", "ElasticLinear", "prefix"]
-
 
 def prefix(tensor: Tensor, *sizes: int) -> Tensor:
     """``tensor[:s0, :s1, ..]`` as a view; the tensor itself where nothing is cut (which keeps its gradient a copy

@@ -15,8 +15,6 @@ from torch import Tensor
 from nas_core.errors import ConfigError
 from nas_core.layers.linear import prefix
 
-__all__ = ["low_rank_experts", "mix_low_rank", "start_factors"]
-
 
 def start_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
     """U (M - 1, O, r) and V (M - 1, r, I) beside the first expert (O, I).

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-__all__ = ["is_exporting", "without_autocast"]
-
 
 def is_exporting() -> bool:
     """Whether ``torch.export`` follows; torch 2.6, which does not tell it from ``torch.compile``, says so of both."""

@@ -21,8 +21,6 @@ from nas_core.layers.routers import ROUTERS
 from nas_core.layers.starts import SPREAD, STARTS, near_copies
 from nas_core.layers.weights import Affine
 
-__all__ = ["MoSConfig", "MoSLinear", "mix", "mixtures", "naive_mix"]
-
 NONE = "none"
 """Plain weight sharing: no experts and no router."""
 

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
 
-__all__ = ["POSITIONS", "SinusoidalPositions", "StoredPositions", "positions_of", "sinusoids"]
-
 POSITIONS = ("sinusoidal", "learned", "stored")
 """Sinusoids of any length; a table that is trained; a table that is not, as of sinusoids whose channels were sorted."""
 

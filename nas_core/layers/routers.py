@@ -19,8 +19,6 @@ from nas_core.registry import Registry
 if TYPE_CHECKING:
     from nas_core.layers.mos import MoSConfig
 
-__all__ = ["ROUTERS", "LayerRouter", "NeuronRouter", "Router"]
-
 
 class Router(nn.Module):
     """An MLP from an architecture's encoding ``(F,)`` to mixtures of the experts, each a softmax.

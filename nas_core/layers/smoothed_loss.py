@@ -17,8 +17,6 @@ from torch import Tensor
 
 from nas_core.layers.modes import without_autocast
 
-__all__ = ["RowLosses", "Smoothed", "naive_smoothed_loss", "projected", "projected_smoothed_loss", "row_chunks"]
-
 _CHUNK_ELEMENTS = 1 << 21
 """Logits held at a time on a CPU, about what its cache holds; an accelerator takes 64 times as many in one launch."""
 

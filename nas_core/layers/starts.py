@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["SPREAD", "STARTS", "near_copies"]
-
 STARTS = ("independent", "equal", "near")
 """Each expert drawn on its own, copies of one, or copies that differ a little."""
 SPREAD = 0.02

@@ -27,17 +27,6 @@ from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.mos import MoSConfig
 from nas_core.layers.weights import NormWeights
 
-__all__ = [
-    "AttentionConfig",
-    "DecoderLayerWeights",
-    "Dropouts",
-    "ElasticDecoderLayer",
-    "ElasticEncoderLayer",
-    "EncoderLayerWeights",
-    "LayerForm",
-    "norm",
-]
-
 
 class Dropouts(NamedTuple):
     """Probabilities in force: zero outside training."""

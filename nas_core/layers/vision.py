@@ -28,15 +28,6 @@ from nas_core.layers.mos import MoSConfig
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
 from nas_core.layers.weights import Affine, NormWeights
 
-__all__ = [
-    "ElasticPatchEmbedding",
-    "ElasticVisionLayer",
-    "VisionLayerWeights",
-    "attention_weights",
-    "drop_path",
-    "resize_positions",
-]
-
 
 class VisionLayerWeights(NamedTuple):
     """The weights of one layer for an architecture."""

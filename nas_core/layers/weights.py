@@ -11,8 +11,6 @@ from torch import Tensor
 
 from nas_core.errors import CheckpointError
 
-__all__ = ["Affine", "NormWeights", "check_finite", "named_tensors"]
-
 
 class Affine(NamedTuple):
     """Weight and bias of a linear layer, ``(O, I), (O,)``."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from nas_core.models.kind import kind_of
 from nas_core.space import Architecture
 
-__all__ = ["flops_g", "params_m"]
-
 
 def params_m(architecture: Architecture) -> float:
     """Millions of parameters, as its kind counts them: of translation networks without embeddings and output

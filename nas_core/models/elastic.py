@@ -13,8 +13,6 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-__all__ = ["Axis", "ElasticForm", "Part", "StackForm", "channel_parts", "layer_axes", "stack_channels"]
-
 
 @dataclass(frozen=True)
 class Part:

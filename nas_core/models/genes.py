@@ -11,8 +11,6 @@ from nas_core.layers.attention.kinds import KINDS, placed
 from nas_core.layers.transformer import AttentionConfig
 from nas_core.space import Option, SearchSpace
 
-__all__ = ["StackGenes"]
-
 
 @dataclass(frozen=True)
 class StackGenes:

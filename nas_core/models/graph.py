@@ -15,8 +15,6 @@ from nas_core.layers.attention.kinds import KINDS, AttentionKind
 from nas_core.models.genes import StackGenes
 from nas_core.space import SearchSpace
 
-__all__ = ["ChainGraphs"]
-
 
 class ChainGraphs:
     """The graphs of one kind of network.

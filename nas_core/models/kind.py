@@ -22,9 +22,6 @@ from nas_core.options import config_from
 from nas_core.registry import Registry
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["KINDS", "ModelKind", "OnePassKind", "fitting_kind", "kind_of", "layered_genes", "workload_of"]
-
-
 _PAIR = ("source_vocab", "target_vocab")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 
-__all__ = ["BYTES", "attention_numbers", "layer_numbers", "memory_numbers", "state_numbers"]
-
 BYTES = 4
 """Bytes of a number in fp32."""
 

@@ -22,8 +22,6 @@ from nas_core.errors import ConfigError
 from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_graph, nasbench201_ops
 from nas_core.random_streams import own_streams
 
-__all__ = ["NasBench201Net", "nasbench201_network"]
-
 
 class _ConvBlock(nn.Sequential):
     """ReLU, convolution, batch norm; the result is as large as the input over ``stride``."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-__all__ = ["SpacePart"]
-
 
 @dataclass(frozen=True)
 class SpacePart:

@@ -18,8 +18,6 @@ from nas_core.models.static import routed, routed_features
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
-__all__ = ["TokenStack"]
-
 
 class TokenStack(nn.Module):
     """Embeddings of tokens, positions and a stack of elastic layers, of which a kind of network makes its own.

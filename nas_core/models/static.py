@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from nas_core.layers import MoSConfig
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["StaticPass", "copied", "routed", "routed_features", "selected"]
-
 
 class StaticPass(nn.Module):
     """A static network called with its inputs alone: the weights of its architecture are selected in each pass."""

@@ -13,17 +13,6 @@ from nas_core.errors import ConfigError
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture
 
-__all__ = [
-    "FIRST_WORD",
-    "Convertible",
-    "OnePassWorkload",
-    "SubnetWorkload",
-    "Workload",
-    "check_least",
-    "check_words",
-    "same_draws",
-]
-
 FIRST_WORD = 4
 """Smaller token numbers are fairseq's special symbols; number 1 is padding, which attention would skip."""
 

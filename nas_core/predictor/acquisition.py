@@ -8,9 +8,6 @@ from scipy.special import erfcx, ndtr
 
 from nas_core.errors import ConfigError
 
-__all__ = ["expected_improvement", "log_expected_improvement"]
-
-
 Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
 FAR = -1e6

@@ -15,8 +15,6 @@ from torch import Tensor, uint8
 from nas_core.errors import ConfigError, DataError
 from nas_core.files import atomic_output, parse_json
 
-__all__ = ["NOT_BY_ITSELF", "OF_NETWORKS", "below", "read_artifact", "write_artifact"]
-
 FORMAT = "nas-ext/predictor"
 VERSION = 2
 _CHECKSUM = "sha256"

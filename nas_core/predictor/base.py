@@ -26,17 +26,6 @@ from nas_core.predictor.training.progress import Progress, training_bar
 from nas_core.registry import Registry
 from nas_core.settings import Configured, parsed_settings
 
-__all__ = [
-    "ACCURACY_MODELS",
-    "UNSEEN",
-    "AccuracyModel",
-    "Array",
-    "Progress",
-    "load_accuracy_model",
-    "parsed_accuracy_settings",
-    "within",
-]
-
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
 """What may be done with an operation that no training graph has."""

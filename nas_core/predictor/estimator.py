@@ -20,7 +20,7 @@ from nas_core.errors import ConfigError
 from nas_core.graph import FEATURES, Graph, Graphs
 from nas_core.precision import check_precision
 from nas_core.predictor.artifact import below
-from nas_core.predictor.base import AccuracyModel, Array, Progress, within
+from nas_core.predictor.base import AccuracyModel, Array, within
 from nas_core.predictor.mixture import FOLDS, Mixture, fold_of
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.scorer import Scorer
@@ -32,11 +32,9 @@ from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.operation_features import operation_features
 from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training.checkpoint import Checkpoint
-from nas_core.predictor.training.progress import Losses
+from nas_core.predictor.training.progress import Losses, Progress
 from nas_core.predictor.training.trainer import Trainer
 from nas_core.random_streams import own_streams, seed_streams
-
-__all__ = ["Fitted", "NNFormerPredictor"]
 
 
 @dataclass(frozen=True, eq=False)

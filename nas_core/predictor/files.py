@@ -21,17 +21,6 @@ from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
 
-__all__ = [
-    "Records",
-    "holdout_split",
-    "new_file",
-    "only_training",
-    "prediction_rows",
-    "read_records",
-    "write_predictions",
-]
-
-
 LEAST = 2
 """Graphs on either side."""
 

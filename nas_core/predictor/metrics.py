@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError
 
-__all__ = ["accuracy_within", "kendall_tau", "mape"]
-
 
 def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
     """Kendall's tau-b, -1 to 1; 0 when either side is constant.

@@ -18,8 +18,6 @@ from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.targets import TargetScale
 
-__all__ = ["FOLDS", "Mixture", "fold_of"]
-
 Array = NDArray[np.float64]
 FOLDS, MORE_FOLDS, FEW = 5, 10, 60
 """Folds, and how many there are of few graphs."""

@@ -7,8 +7,6 @@ import torch
 from nas_core.errors import ConfigError
 from nas_core.precision import PRECISIONS, check_precision
 
-__all__ = ["CHOICES", "chosen_precision", "usable_precision"]
-
 CHOICES = ("auto", *PRECISIONS)
 """What may be given; ``auto``: bf16 where the device multiplies in it, else fp32."""
 

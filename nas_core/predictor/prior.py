@@ -15,10 +15,7 @@ from torch import Tensor
 
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.statistics.boosted_trees import BoostedTrees
-from nas_core.predictor.statistics.operation_features import FEATURES, operation_features
-
-__all__ = ["FILE", "Benchmark", "Prior", "operation_features", "read_prior", "shipped_prior", "write_prior"]
-
+from nas_core.predictor.statistics.operation_features import FEATURES
 
 Array = NDArray[np.float64]
 LINEAR = {

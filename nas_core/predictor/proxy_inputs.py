@@ -18,9 +18,6 @@ from scipy.special import ndtri
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs, with_static
 
-__all__ = ["ProxyInputs", "Scores"]
-
-
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
 """Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph one mapping of all names, such as
 :func:`nas_core.proxies.zero_cost` gives."""

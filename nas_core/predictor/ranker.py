@@ -20,9 +20,6 @@ from nas_core.predictor.training.trainer import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RANKING", "GraphRanker", "ImprovementRanker", "NNFormerRanker", "check_readable"]
-
-
 RANKING = Recipe(
     "ranking",
     NNFormerConfig(dim=32, depth=2, dropout=0.0),

@@ -17,21 +17,6 @@ from nas_core.models.kind import KINDS, ModelKind
 from nas_core.registry import Registry
 from nas_core.space.architecture import Architecture
 
-__all__ = [
-    "NASBENCH101",
-    "NASBENCH201",
-    "NASBENCH201_UNPRUNED",
-    "NASBENCH301",
-    "ONNX",
-    "READERS",
-    "TRANSNASBENCH_MACRO",
-    "TRANSNASBENCH_MICRO",
-    "Reader",
-    "reader_for",
-    "reader_names",
-    "reader_of_kind",
-]
-
 
 @dataclass(frozen=True)
 class Reader:

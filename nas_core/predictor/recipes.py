@@ -13,9 +13,6 @@ from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.targets import check_scale
 from nas_core.predictor.training.trainer import TrainConfig
 
-__all__ = ["FOLLOWING", "Recipe", "get_recipe", "list_recipes", "needed_by", "recipe_types"]
-
-
 FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
 """Settings that follow the data unless they are given."""
 _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}

@@ -16,8 +16,6 @@ from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer
 
-__all__ = ["graphs_per_s", "has_naive", "mean_of", "naive_graphs_per_s", "random_graphs", "rates"]
-
 NAIVE_GRAPHS = 16
 """Graphs that the naive reference is timed on: it takes them one at a time, so that its rate knows no batch."""
 

@@ -11,8 +11,6 @@ from scipy.special import ndtri
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 
-__all__ = ["SCALES", "TargetScale", "check_scale", "checked_levels", "checked_targets"]
-
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
 """Range of targets that networks learn as they are: their output starts at 0.5 and moves by some tenths."""

@@ -17,8 +17,6 @@ from nas_core.proxies.base import Proxy
 from nas_core.proxies.functions import ACTIVATIONS, Called, Watching, argument
 from nas_core.proxies.trial import Trial
 
-__all__ = ["NWOT"]
-
 LEAST = 1e-5
 """The least eigenvalue that counts: samples with the same code in all units would make the determinant 0."""
 

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 
 from nas_core.proxies.trial import Trial
 
-__all__ = ["Proxy"]
-
 
 class Proxy(ABC):
     """One score. It has no state of its own, and leaves the network of a trial as it is."""

@@ -16,8 +16,6 @@ from nas_core.proxies.base import Proxy
 from nas_core.proxies.functions import Called, Watching
 from nas_core.proxies.trial import Trial
 
-__all__ = ["FLOPS", "PARAMS"]
-
 _POOLS: frozenset[Any] = frozenset(
     {
         F.avg_pool1d, F.avg_pool2d, F.avg_pool3d, F.max_pool1d, F.max_pool2d, F.max_pool3d,

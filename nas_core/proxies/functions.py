@@ -10,8 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["ACTIVATIONS", "NORMS", "Watching", "argument"]
-
 NORMS: frozenset[Any] = frozenset(
     {F.batch_norm, F.layer_norm, F.group_norm, F.instance_norm, F.rms_norm, torch.layer_norm, torch.batch_norm}
 )

@@ -12,8 +12,6 @@ from torch import Tensor
 from nas_core.proxies.base import Proxy
 from nas_core.proxies.trial import Trial
 
-__all__ = ["GRAD_NORM", "SNIP"]
-
 
 class _GradNorm(Proxy):
     """The sum over layers of the Euclidean norm of the loss's gradient for their weights (not the norm of all of them

@@ -18,8 +18,6 @@ from nas_core.proxies.base import Proxy
 from nas_core.proxies.functions import Called, Watching, argument
 from nas_core.proxies.trial import Trial, gradients_of
 
-__all__ = ["JACOV"]
-
 SMALL = 1e-5
 """k of the paper, which keeps an eigenvalue of 0 from having an infinite score."""
 

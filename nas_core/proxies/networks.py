@@ -22,8 +22,6 @@ from nas_core.proxies.scoring import chosen_proxies, zero_cost
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["NasBench201Proxies", "NetworkProxies", "SpaceProxies", "proxy_loss"]
-
 
 class NetworkProxies(ABC):
     """Zero-cost proxies of architectures by name of the proxy: an architecture is built with random weights and scored

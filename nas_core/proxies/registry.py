@@ -5,8 +5,6 @@ from __future__ import annotations
 from nas_core.proxies.base import Proxy
 from nas_core.registry import Registry
 
-__all__ = ["PROXIES"]
-
 PROXIES: Registry[Proxy] = Registry(
     "zero-cost proxy",
     "nas_ext.proxies",

@@ -17,8 +17,6 @@ from nas_core.proxies.trial import Loss, Trial, scoring_modes
 from nas_core.random_streams import own_streams
 from nas_core.registry import first_line
 
-__all__ = ["chosen_proxies", "zero_cost"]
-
 
 def zero_cost(
     network: nn.Module,

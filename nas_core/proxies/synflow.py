@@ -19,8 +19,6 @@ from nas_core.proxies.base import Proxy
 from nas_core.proxies.functions import NORMS, Called, Watching, argument
 from nas_core.proxies.trial import Trial, gradients_of
 
-__all__ = ["SYNFLOW"]
-
 _SOFTMAX: frozenset[Any] = frozenset({F.softmax, torch.softmax, Tensor.softmax, F.scaled_dot_product_attention})
 LEAST = 1e-300
 """A network through which nothing flows has the logarithm of this."""

@@ -18,8 +18,6 @@ from torch.nn.modules.batchnorm import _BatchNorm  # noqa: PLC2701
 
 from nas_core.errors import ConfigError
 
-__all__ = ["Loss", "Tensors", "Trial", "gradients_of", "scoring_modes"]
-
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Logits and targets to one number."""
 Tensors = dict[str, Tensor]

@@ -12,8 +12,6 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import os_errors, real_path, write_atomic
 from nas_core.optional import require
 
-__all__ = ["Quickstart"]
-
 _UNFINISHED = ".quickstart-unfinished"
 """A file that is in the folder while it is written; with it, the folder is ours and is written anew."""
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from nas_core.quickstart.kind import Quickstart
 
-__all__ = ["LATENCY", "LatencyQuickstart"]
-
 
 class LatencyQuickstart(Quickstart):
     """Everything is measured where it runs, so that it brings no data."""

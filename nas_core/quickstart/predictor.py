@@ -7,8 +7,6 @@ from importlib.resources import files
 
 from nas_core.quickstart.kind import Quickstart
 
-__all__ = ["PREDICTOR", "PredictorQuickstart"]
-
 
 class PredictorQuickstart(Quickstart):
     """Its cells and their accuracies come from ``tools/quickstart_cells.py``."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from nas_core.quickstart.kind import Quickstart
 from nas_core.registry import Registry
 
-__all__ = ["QUICKSTARTS"]
-
 QUICKSTARTS: Registry[Quickstart] = Registry(
     "quickstart",
     "nas_ext.quickstarts",

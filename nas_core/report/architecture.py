@@ -12,8 +12,6 @@ from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
-__all__ = ["architecture_picture", "kinds_among", "layers_table"]
-
 _UNKNOWN = "#6d6d6d"
 _ROW, _STRIP = 1.55, 0.42
 """Inches of a row of bars and of a strip of kinds."""

@@ -18,8 +18,6 @@ from nas_core.report.run import UNITS, SearchRun, facts_of, limit_notes, machine
 from nas_core.report.search_page import best_number, cloud_of, finalist_labels, points_of
 from nas_core.report.tables import Column, Table
 
-__all__ = ["comparison_table", "names_of", "write_comparison"]
-
 _LIMITS = 4
 """Costs at which searches are compared that had no limits."""
 _SAME = {

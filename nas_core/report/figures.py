@@ -12,8 +12,6 @@ import numpy as np
 
 from nas_core.report.plots import COLOURS, pareto_front
 
-__all__ = ["Cloud", "Figure", "Label", "bars", "cloud", "curves", "figure", "fronts", "progress"]
-
 Figure = dict[str, Any]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from nas_core.latency.by_graph.dataset import NetworkSet
 from nas_core.report.tables import Column, Table
 
-__all__ = ["agreement", "summary"]
-
 
 def summary(found: NetworkSet) -> str:
     """A line for each family: networks, skipped ones, and milliseconds in each runtime; then networks per hour."""

@@ -12,8 +12,6 @@ from nas_core.files import write_atomic
 from nas_core.report.points import Points
 from nas_core.report.tables import Table
 
-__all__ = ["Page"]
-
 _TEMPLATES = Path(__file__).parent / "templates"
 
 

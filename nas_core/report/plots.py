@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Mark",
-    "bars",
-    "curves",
-    "figure_of",
-    "lines",
-    "pairs",
-    "pareto",
-    "pareto_front",
-    "png",
-    "squares",
-    "whole_numbers",
-]
-
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
 _DOTS, _GREY, _INK = "#44505c", "#b9c0c7", "#2b3036"
 _STYLE = {

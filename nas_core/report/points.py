@@ -12,8 +12,6 @@ from typing import Any
 
 from nas_core.space.architecture import FORMAT, VERSION
 
-__all__ = ["ARCHITECTURE_FILE", "Field", "Points", "Row"]
-
 ARCHITECTURE_FILE = {"summary": "As an architecture file", "head": {"format": FORMAT, "version": VERSION}}
 """:attr:`Points.file` of architectures."""
 

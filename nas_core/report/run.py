@@ -19,23 +19,6 @@ from nas_core.search.metrics import Metric, metric_named
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace, space_from_dict
 
-__all__ = [
-    "SearchRun",
-    "damaged",
-    "facts_of",
-    "finalists_table",
-    "finalists_text",
-    "fixed_genes",
-    "limit_label",
-    "limit_notes",
-    "machine_of",
-    "read_run",
-    "searched_genes",
-    "started",
-    "told_apart",
-    "took",
-]
-
 _NEGATED = "-"
 """In front of a metric's name: its negative, which a search minimises where larger is better."""
 _UNNAMED = "default"

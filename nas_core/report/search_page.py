@@ -42,8 +42,6 @@ from nas_core.search.log import read_log
 from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import Architecture
 
-__all__ = ["cloud_of", "finalist_labels", "points_of", "watch_report", "write_report"]
-
 LONGEST_S = 86_400
 """Most seconds between two pages."""
 _FEWEST = 10

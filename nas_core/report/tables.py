@@ -13,8 +13,6 @@ from typing import Any
 from nas_core.files import csv_cell
 from nas_core.space import Architecture
 
-__all__ = ["Column", "Table", "describe"]
-
 MISSING = "-"
 
 

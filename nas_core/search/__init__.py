@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.constraints import Constraint, InfeasibleError
 from nas_core.search.device_executor import DeviceExecutor
+from nas_core.search.engine import SearchResult
 from nas_core.search.finalists import Finalist
 from nas_core.search.registry import STRATEGIES
-from nas_core.search.run import SearchResult, search
+from nas_core.search.run import search
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
 from nas_core.search.strategies.milp import MILP

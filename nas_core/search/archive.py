@@ -17,8 +17,6 @@ from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtErr
 from nas_core.files import csv_cell, read_json, write_atomic, write_json
 from nas_core.space import Architecture
 
-__all__ = ["Entry", "ParetoArchive", "write_table"]
-
 FORMAT = "nas-ext/pareto"
 VERSION = 1
 

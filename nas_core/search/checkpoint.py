@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from nas_core.search.strategies.base import Strategy
     from nas_core.supernet.host import Supernet
 
-__all__ = ["LIMITS", "CheckpointEvaluation", "SearchSettings", "search_checkpoint"]
-
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)

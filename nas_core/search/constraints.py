@@ -16,8 +16,6 @@ from nas_core.progress import SlowWork
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["Constraint", "InfeasibleError", "Limits", "constraints_of", "violation"]
-
 PredictRows = Callable[[Rows], NDArray[np.floating]]
 """Predicts a metric ``(n,)`` for rows of option indices ``(n, slots)``."""
 

@@ -13,8 +13,6 @@ from nas_core.search.executor import open_checkpoint
 from nas_core.space import Architecture
 from nas_core.workers import WorkerPool
 
-__all__ = ["DeviceExecutor", "open_on_device"]
-
 PER_DEVICE = 25
 """Architectures asked for at a time and device: only at the end of them does a device wait for another."""
 

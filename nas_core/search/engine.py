@@ -24,8 +24,6 @@ from nas_core.search.strategies.base import Strategy
 from nas_core.search.within import goals, judged
 from nas_core.space import Architecture
 
-__all__ = ["GIVEN", "MAX_FAILURES", "EvaluateMany", "SearchEngine", "SearchResult"]
-
 GIVEN = "given"
 """Under which the journal has architectures that no search proposed."""
 

@@ -10,8 +10,6 @@ from nas_core.files import real_path
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.space import Architecture
 
-__all__ = ["SubmititExecutor", "open_checkpoint"]
-
 
 class SubmititExecutor:
     """Evaluates batches of architectures in jobs of submitit: ``evaluate_many`` of :func:`nas_core.search.search`.

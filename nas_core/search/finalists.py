@@ -14,15 +14,6 @@ from nas_core.files import read_json, write_json
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.space import Architecture
 
-__all__ = [
-    "Finalist",
-    "choose_finalists",
-    "finalists_before",
-    "save_finalists",
-    "with_measured",
-    "with_measured_before",
-]
-
 FORMAT = "nas-ext/finalists"
 VERSION = 1
 

@@ -17,8 +17,6 @@ from nas_core.files import MOST_OWN_TEXT, append_jsonl, read_jsonl, read_yaml, w
 from nas_core.locks import only_process
 from nas_core.space import Architecture
 
-__all__ = ["Journal", "plain_metrics", "settle_config"]
-
 FORMAT = "nas-ext/search"
 VERSION = 1
 

@@ -13,8 +13,6 @@ from nas_core.space import Architecture, SearchSpace
 if TYPE_CHECKING:
     from nas_core.latency.by_genes import GeneLatencyModel
 
-__all__ = ["MEMORY", "cost_limits", "costs_on_paper", "latency_limit", "memory_on_paper"]
-
 MEMORY = ("memory_mb", "cache_mb")
 """What is limited at the lengths, the beam and the batch of a workload."""
 

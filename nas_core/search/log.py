@@ -10,8 +10,6 @@ from pathlib import Path
 from nas_core.errors import NasExtError
 from nas_core.files import read_bytes
 
-__all__ = ["Logged", "read_log"]
-
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
 _STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
 

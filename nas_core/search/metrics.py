@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["Metric", "metric_named"]
-
 
 @dataclass(frozen=True)
 class Metric:

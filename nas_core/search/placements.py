@@ -9,8 +9,6 @@ from nas_core.errors import ConfigError
 from nas_core.space import Architecture, Gene, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
 
-__all__ = ["placements"]
-
 Place = Callable[[int, int], bool]
 """Whether a layer, of so many, gets the other attention."""
 

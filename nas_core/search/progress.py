@@ -16,8 +16,6 @@ from nas_core.errors import NasExtError
 from nas_core.files import check_replaceable, os_errors
 from nas_core.progress import duration
 
-__all__ = ["Progress"]
-
 LOG_EVERY_S = 60.0
 """Seconds between lines of the log."""
 FIRST, FIRST_S = 5, 20.0

@@ -14,8 +14,6 @@ from nas_core.options import Option, config_from, options_of
 from nas_core.registry import Registry
 from nas_core.search.strategies.base import Strategy
 
-__all__ = ["STRATEGIES", "config_of", "how_many", "strategy_options"]
-
 _OURS = "nas_core.search.strategies"
 
 STRATEGIES: Registry[type[Strategy]] = Registry(

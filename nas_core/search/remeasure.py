@@ -16,8 +16,6 @@ from nas_core.latency.timing import timing_of
 from nas_core.models.kind import workload_of
 from nas_core.space import Architecture
 
-__all__ = ["remeasure"]
-
 _log = logging.getLogger(__name__)
 
 

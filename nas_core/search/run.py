@@ -22,8 +22,6 @@ from nas_core.search.progress import Progress
 from nas_core.search.strategies.base import Strategy
 from nas_core.space import Architecture, space_to_dict
 
-__all__ = ["SearchResult", "search"]
-
 _log = logging.getLogger(__name__)
 
 Evaluate = Callable[[Architecture], Mapping[str, Any] | float]

@@ -14,8 +14,6 @@ from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
 from nas_core.machine import cpu_name
 
-__all__ = ["FILE", "Session", "read_sessions"]
-
 FILE = "sessions.json"
 FORMAT, VERSION = "nas-ext/sessions", 1
 _LONGEST = 1e10

@@ -13,8 +13,6 @@ from nas_core.optional import install_line
 from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["GROUP", "Shared", "check_shared", "shared_evaluations"]
-
 GROUP = "nas_ext.shared_searches"
 """Entry points that make evaluations which several processes have in common; ``optuna`` is the one that is taken."""
 NAME = "optuna"

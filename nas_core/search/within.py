@@ -14,8 +14,6 @@ from nas_core.space import Architecture
 if TYPE_CHECKING:
     from nas_core.search.engine import SearchResult
 
-__all__ = ["Goal", "goals", "judged", "measure_finalists"]
-
 _log = logging.getLogger(__name__)
 
 TRIES = 4

@@ -13,8 +13,6 @@ from nas_core.files import read_json, write_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FORMAT", "VERSION", "Architecture", "Gene", "Option"]
-
 Option = int | float | str
 Gene = Option | tuple[Option, ...]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["LINEAR_FIRST", "attention_codes"]
-
 LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
 """Codes of published spaces, in the order that files of spaces for translation and for masked language models have: a
 space with another order is another space."""

@@ -20,8 +20,6 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 from nas_core.space.stack import TransformerLayer, per_layer, transformer_layers
 
-__all__ = ["bert_space", "encoder_layers", "ffn_width", "joint_sizes", "layer_widths", "network_width"]
-
 OUTER, RATIO = "outer_dim", "ffn_ratio"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
-__all__ = ["MOST_LAYERS", "Choice"]
-
 MOST_LAYERS = 1_000
 """Layers of a gene at most; more is a slip of the pen, which would take memory without end."""
 MOST_OPTIONS = 32_767

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from nas_core.errors import unknown_choice
 from nas_core.space.slots import Rows, Slots
 
-__all__ = ["ENCODINGS", "encode", "feature_names"]
-
 ENCODINGS = ("summary", "layers", "onehot")
 """``summary``: one number per choice, averaged over the layers that exist (HAT's latency features and the encoding that
 routers of Mixture-of-Supernets read); ``layers``: one number per gene and layer, 0 where the layer does not exist;

@@ -14,8 +14,6 @@ from nas_core.files import MOST_OWN_TEXT, parse_yaml, read_bytes, write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 
-__all__ = ["load_space", "save_space", "space_from_dict", "space_to_dict"]
-
 _KEYS = {"name", "choices", "fixed"}
 _CHOICE_KEYS = {"options", "per", "codes", "scale"}
 

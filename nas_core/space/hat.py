@@ -19,20 +19,6 @@ from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
-__all__ = [
-    "READ_LAYERS",
-    "hat_draw",
-    "hat_extremes",
-    "hat_iwslt14_de_en",
-    "hat_small",
-    "hat_wmt14_en_de",
-    "hat_wmt14_en_fr",
-    "hat_wmt19_en_de",
-    "qkv_dims",
-    "read_hat_yaml",
-    "translation_space",
-]
-
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
 """Encoder layers that a decoder layer reads, for each option of ``decoder.arbitrary_cross``; also what HAT's latency
 features contain instead of the option."""

@@ -17,8 +17,6 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 from nas_core.space.stack import TransformerLayer, attention_choice, per_layer, size_choices, transformer_layers
 
-__all__ = ["image_layers", "image_space", "static_image_space", "token_grid"]
-
 
 def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
     """The layers of an architecture, first to last.

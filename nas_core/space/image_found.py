@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from nas_core.errors import unknown_choice
 from nas_core.space.architecture import Architecture
 
-__all__ = ["image_architecture", "list_image_architectures"]
-
 
 def _made(
     embed_dim: int, ffn_dim: Sequence[int], heads: Sequence[int], attention: Sequence[str], relative_clip: int = 14

@@ -9,8 +9,6 @@ from __future__ import annotations
 from nas_core.space.architecture import Architecture, Option
 from nas_core.space.space import SearchSpace
 
-__all__ = ["options_by_label", "parameters_of"]
-
 
 def options_by_label(space: SearchSpace) -> dict[str, tuple[Option, ...]]:
     """What may be chosen for each label, also for those of layers that need not exist."""

@@ -15,8 +15,6 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 from nas_core.space.stack import attention_choice, size_choices
 
-__all__ = ["language_space", "with_context"]
-
 _KINDS = ("softmax", "local", "linear")
 
 

@@ -16,8 +16,6 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 from nas_core.space.stack import attention_choice, size_choices
 
-__all__ = ["masked_lm_space"]
-
 
 def masked_lm_space(
     name: str,

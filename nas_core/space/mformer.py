@@ -16,8 +16,6 @@ from nas_core.space.hat import hat_small, translation_space
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
-__all__ = ["ATTENTION_GENES", "attention_of", "found_translation", "with_attention"]
-
 _SEARCHED = ("softmax", "linear")
 """What the paper's layers choose from."""
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")

@@ -9,8 +9,6 @@ from nas_core.errors import SpaceError, unknown_choice
 from nas_core.space.files import load_space
 from nas_core.space.space import SearchSpace
 
-__all__ = ["get_space", "list_spaces", "register_space"]
-
 _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 

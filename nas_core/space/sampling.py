@@ -7,8 +7,6 @@ import numpy as np
 from nas_core.errors import unknown_choice
 from nas_core.space.slots import ABSENT, Rows, Slots
 
-__all__ = ["SAMPLINGS", "crossover", "mutate", "sample"]
-
 SAMPLINGS = ("gene", "architecture")
 
 

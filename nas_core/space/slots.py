@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from nas_core.errors import SpaceError
 from nas_core.space.choice import Choice
 
-__all__ = ["ABSENT", "Rows", "Slots"]
-
 ABSENT = -1
 """Index stored for a gene whose layer does not exist."""
 

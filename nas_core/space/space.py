@@ -16,8 +16,6 @@ from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT, Rows, Slots
 
-__all__ = ["SearchSpace"]
-
 
 class SearchSpace:
     """All architectures that can be made by taking one option of every choice.

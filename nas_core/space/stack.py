@@ -10,8 +10,6 @@ from nas_core.space.architecture import Architecture
 from nas_core.space.attention_codes import attention_codes
 from nas_core.space.choice import Choice
 
-__all__ = ["CODES", "TransformerLayer", "attention_choice", "per_layer", "size_choices", "transformer_layers"]
-
 CODES = {"softmax": 1.0, "linear": 0.0}
 """The largest architecture is all softmax, the smallest all linear."""
 

@@ -12,8 +12,6 @@ from nas_core.errors import ArchitectureError, ConfigError
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["ArchitecturesConfig", "chosen", "drawn", "middle", "params_m"]
-
 _DRAWS = 50
 """Draws per architecture, after which a space counts as exhausted."""
 

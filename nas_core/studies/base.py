@@ -15,16 +15,6 @@ from nas_core.space import SearchSpace
 from nas_core.studies.result import StudyResult
 from nas_core.supernet.host import Supernet, open_supernet
 
-__all__ = [
-    "Study",
-    "Subject",
-    "learned_weights",
-    "one_space",
-    "open_subjects",
-    "same_examples",
-    "some_batches",
-]
-
 
 @dataclass(frozen=True)
 class Subject:

@@ -20,8 +20,6 @@ from nas_core.studies.result import Bars, Measure, StudyResult
 from nas_core.supernet.host import Supernet
 from nas_core.supernet.sampling import draw, sandwich
 
-__all__ = ["AGAINST", "CONFLICT", "ConflictConfig", "Gradient", "gradient_cosine", "gradient_of", "used_weights"]
-
 AGAINST = ("largest", "sandwich")
 """Whose gradient is the supernet's: the largest network's, or the mean of a sandwich's three."""
 

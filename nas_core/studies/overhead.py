@@ -23,8 +23,6 @@ from nas_core.studies.base import Study, Subject, learned_weights, one_space, so
 from nas_core.studies.result import Bars, Measure, StudyResult
 from nas_core.supernet.host import Supernet
 
-__all__ = ["OVERHEAD", "OverheadConfig", "held_bytes", "without_experts"]
-
 _ADAM = 4
 """Numbers that Adam keeps of each parameter: itself, its gradient and two moments."""
 

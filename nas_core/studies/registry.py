@@ -5,8 +5,6 @@ from __future__ import annotations
 from nas_core.registry import Registry
 from nas_core.studies.base import Study
 
-__all__ = ["STUDIES"]
-
 STUDIES: Registry[Study] = Registry(
     "study",
     "nas_ext.studies",

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Bars", "Lines", "Measure", "Pairs", "Picture", "Squares", "StudyResult"]
-
 
 class Measure(NamedTuple):
     """One column of a study's table."""

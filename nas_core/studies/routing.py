@@ -23,8 +23,6 @@ from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
 from nas_core.studies.base import Study, Subject, one_space
 from nas_core.studies.result import Measure, Squares, StudyResult
 
-__all__ = ["ROUTING", "Mixtures", "mixture_distance", "mixtures_of", "shannon_distance"]
-
 Mixtures = dict[str, NDArray[np.float64]]
 """Router -> its mixtures for one architecture, (R, M)."""
 

@@ -20,8 +20,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import Study, Subject, one_space, same_examples
 from nas_core.studies.result import Measure, Pairs, StudyResult
 
-__all__ = ["STABILITY", "StabilityStudyConfig"]
-
 _COSTS = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)"}
 """What the picture is drawn over, the first that is known."""
 

@@ -21,8 +21,6 @@ from nas_core.files import check_replaceable, os_errors, read_json
 from nas_core.locks import only_process
 from nas_core.progress import counted
 
-__all__ = ["LOG", "Training", "check_settings", "train_all"]
-
 Key = TypeVar("Key")
 LOG = "train.log"
 """The file in a training's folder that it writes to from its start."""

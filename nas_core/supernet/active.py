@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.sampling import draw
 
-__all__ = ["SubnetHolder"]
-
 Weights = TypeVar("Weights")
 
 

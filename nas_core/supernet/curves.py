@@ -12,8 +12,6 @@ from nas_core.errors import DataError, MissingHostError
 from nas_core.files import os_errors
 from nas_core.supernet.host import each_host
 
-__all__ = ["Curve", "TrainingCurves", "read_curves"]
-
 Curve = tuple[Sequence[float], Sequence[float]]
 """Updates (or epochs), and the values there."""
 

@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from nas_core.export import Exportable
     from nas_core.layers import MoSConfig
 
-__all__ = [
-    "Host",
-    "Report",
-    "Supernet",
-    "each_host",
-    "host_of",
-    "hosts",
-    "open_exportable",
-    "open_supernet",
-    "open_trained",
-    "vocabularies",
-]
-
 GROUP = "nas_ext.hosts"
 
 Report = Callable[[float, Mapping[str, float]], None]

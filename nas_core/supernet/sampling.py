@@ -11,8 +11,6 @@ import numpy as np
 from nas_core.errors import unknown_choice
 from nas_core.space import Architecture, SearchSpace, hat_draw, hat_extremes
 
-__all__ = ["DRAWS", "EXTREMES", "draw", "sandwich", "validation_set"]
-
 DRAWS = ("gene", "architecture", "hat")
 """Ways to draw: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""
 

@@ -16,8 +16,6 @@ import numpy as np
 from nas_core.errors import ConfigError, DataError
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["Stability", "StabilityConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityConfig:

@@ -9,8 +9,6 @@ from typing import Any
 
 from nas_core.search.metrics import metric_named
 
-__all__ = ["experiment_warnings"]
-
 _TRIAL = "nni_ext.trial"
 _FILES = ("--checkpoint", "--data", "--latency-model", "--calibration")
 """Options of our trial that name files."""

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from nni_ext.compat import nni_module
 
-__all__ = ["errors_told"]
-
 _FEATURE = "searching with NNI's experiments"
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -16,8 +16,6 @@ from nas_core.space import SearchSpace
 if TYPE_CHECKING:
     from nas_core.latency import GeneLatencyModel
 
-__all__ = ["LIMITS", "expanded", "make_constraints"]
-
 LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max_cache_mb")
 
 

@@ -16,8 +16,6 @@ from nni_ext.hpo.advice import experiment_warnings
 if TYPE_CHECKING:
     from nni_ext.hpo.tuner import SearchTuner
 
-__all__ = ["META", "Checked", "check_experiment", "register", "registered_in", "unregister"]
-
 META = Path(__file__).with_name("algorithms.yml")
 """What ``nnictl algo register --meta`` takes."""
 

@@ -11,9 +11,7 @@ from typing import Any
 
 from nas_core.errors import SpaceError
 from nas_core.space import Choice, SearchSpace
-from nas_core.space.labels import options_by_label, parameters_of
-
-__all__ = ["check_labels", "format_space", "nni_search_space", "parameters_of", "space_from_nni"]
+from nas_core.space.labels import options_by_label
 
 MAX_INTEGERS = 10_000
 """Options of a ``randint`` at most."""

@@ -23,8 +23,6 @@ from nni_ext.hpo.search_space import check_labels, parameters_of, space_from_nni
 from nni_ext.objectives import NEGATED, further_objectives, with_negatives
 from nni_ext.record import Record
 
-__all__ = ["SearchTuner"]
-
 _FEATURE = "searching with NNI's experiments"
 _Tuner: Any = host_class("nni.tuner", "Tuner", _FEATURE)
 _log = logging.getLogger("nni.nas_ext")  # below "nni", so that it stands in the experiment's dispatcher.log

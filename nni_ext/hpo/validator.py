@@ -7,8 +7,6 @@ from typing import Any
 from nni_ext.compat import host_class
 from nni_ext.hpo.tuner import SearchTuner
 
-__all__ = ["SearchTunerValidator"]
-
 _Validator: Any = host_class("nni.utils", "ClassArgsValidator", "checking the arguments of NNI's tuners")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from nni_ext.compat import nni_module
 
-__all__ = ["finished_trials", "keep_listening", "stopping"]
-
 _FEATURE = "searching model spaces of NNI"
 _log = logging.getLogger("nni.nas_ext")
 

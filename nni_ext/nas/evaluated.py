@@ -15,8 +15,6 @@ from nni_ext.nas.flat import FlatSpace
 from nni_ext.objectives import NEGATED, with_negatives
 from nni_ext.record import Record
 
-__all__ = ["Evaluated", "Evaluations", "reported_number"]
-
 FORMAT, VERSION = "nas-ext/nni-strategy", 1
 
 

@@ -11,8 +11,6 @@ from nas_core.predictor import AccuracyModel, expected_improvement
 from nni_ext.compat import host_class, nni_module
 from nni_ext.nas.readers import Read, opened, reader_for, reader_name
 
-__all__ = ["PredictorEvaluator"]
-
 _FEATURE = "evaluating models of NNI with a predictor"
 _Evaluator: Any = host_class("nni.nas.evaluator", "Evaluator", _FEATURE)
 

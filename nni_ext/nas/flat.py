@@ -21,8 +21,6 @@ from nas_core.space.slots import ABSENT
 from nni_ext.compat import nni_module
 from nni_ext.graphs import Sample
 
-__all__ = ["FlatSpace", "flat_space", "flatten"]
-
 MAX_SUBSETS = 1024
 """A choice of several values becomes one gene up to this many subsets, beyond it a yes or no for each value."""
 GRANULARITY = 4

@@ -15,8 +15,6 @@ from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample
 
-__all__ = ["NetworkLatencyProfiler"]
-
 _FEATURE = "profiling model spaces of NNI with a latency model of networks"
 _Profiler: Any = host_class("nni.nas.profiler", "Profiler", _FEATURE)
 

@@ -12,8 +12,6 @@ from nni_ext.compat import host_class
 from nni_ext.graphs import Sample
 from nni_ext.nas.readers import Read, opened, reader_for, reader_name
 
-__all__ = ["PredictorProfiler"]
-
 _Profiler: Any = host_class("nni.nas.profiler", "Profiler", "profiling model spaces of NNI with a predictor")
 
 

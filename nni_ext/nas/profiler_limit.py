@@ -18,8 +18,6 @@ from nni_ext.compat import nni_module
 from nni_ext.graphs import Sample
 from nni_ext.nas.flat import FlatSpace
 
-__all__ = ["ProfilerLimit", "as_limits", "limit_constraint", "validity_constraint"]
-
 _FEATURE = "limiting searches with NNI's profilers"
 PROBES, DRAWN = 10, 200
 """So many samples that the model space accepts, among so many random ones, are tried on a profiler."""

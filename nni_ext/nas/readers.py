@@ -21,8 +21,6 @@ from nni_ext.graphs import (
     nasbench201_unpruned_sample,
 )
 
-__all__ = ["READERS", "Read", "opened", "reader_for", "reader_name"]
-
 Read = Callable[[Sample], Graph]
 """Makes the graph of one sample."""
 

@@ -12,8 +12,6 @@ from nas_core.space import SearchSpace
 from nni_ext.nas.strategy import AskTellStrategy
 from nni_ext.objectives import further_objectives
 
-__all__ = ["SearchStrategy"]
-
 _COMMON = ("constraints", "objectives", "maximize", "seed", "max_tries", "record")
 
 

@@ -12,8 +12,6 @@ from nas_core.space.labels import options_by_label
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample, architecture_of
 
-__all__ = ["ArchitectureModule", "ArchitectureSpace", "architecture_of", "as_model_space"]
-
 _FEATURE = "searching spaces of nas_core with NNI"
 _ModelSpace: Any = host_class("nni.nas.nn.pytorch", "ModelSpace", _FEATURE)
 

@@ -19,8 +19,6 @@ from nni_ext.nas.profiler_limit import ProfilerLimit, as_limits, limit_constrain
 from nni_ext.nas.submitted import Submitted
 from nni_ext.record import Record
 
-__all__ = ["AskTellStrategy"]
-
 _FEATURE = "searching model spaces of NNI"
 _Strategy: Any = host_class("nni.nas.strategy", "Strategy", _FEATURE)
 _log = logging.getLogger("nni.nas_ext")  # below "nni", so that it stands in the experiment's log

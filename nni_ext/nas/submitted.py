@@ -10,8 +10,6 @@ from typing import Any
 from nas_core.space import Architecture
 from nni_ext.compat import nni_module
 
-__all__ = ["Submitted"]
-
 _FEATURE = "searching model spaces of NNI"
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from nas_core.quickstart import Quickstart
 from timm_ext.quickstart.textures import TEXTURES, texture_png
 
-__all__ = ["IMAGES", "ImagesQuickstart"]
-
 SIZES = {"train": 80, "val": 25}
 """Images of each class."""
 

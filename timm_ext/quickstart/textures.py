@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["TEXTURES", "texture_png"]
-
 SIZE = 32
 TEXTURES = ("bars", "checks", "diagonals", "dots", "rings", "stripes")
 

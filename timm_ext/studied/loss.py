@@ -16,8 +16,6 @@ from nas_core.precision import computing_in
 from nas_core.space import Architecture
 from timm_ext.model import VisionModel
 
-__all__ = ["digest", "training_loss"]
-
 
 def training_loss(
     model: VisionModel,

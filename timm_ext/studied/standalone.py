@@ -15,8 +15,6 @@ from nas_core.space import Architecture, SearchSpace, save_space
 from timm_ext.data import has_training_images, holds_out, is_training_data
 from timm_ext.options import TrainConfig
 
-__all__ = ["Origin", "data_of", "further_settings", "settings", "supernet_settings"]
-
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
 _OPTIONS = {option.name: option for option in options_of(TrainConfig)}
 _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")

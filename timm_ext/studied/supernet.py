@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from timm_ext.model import VisionModel
     from timm_ext.studied.standalone import Origin
 
-__all__ = ["StudiedSupernet"]
-
 _LAST = "last.pt"
 
 

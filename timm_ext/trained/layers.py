@@ -16,8 +16,6 @@ from nas_core.space import Architecture
 from nas_core.supernet.teacher import Taps
 from timm_ext.model import VisionModel
 
-__all__ = ["Heard", "layer_pairs", "listening"]
-
 
 class Heard(NamedTuple):
     """Tensors (B, N, C) of each layer that ran, first to last."""

@@ -23,8 +23,6 @@ from nas_core.space import Architecture
 from nas_core.space.image import image_layers
 from timm_ext.trained.reading import PREPARED
 
-__all__ = ["plain_arguments", "plain_state", "write_plain"]
-
 _BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
 """Names by which timm builds networks whose layer norms have this eps; it cannot be given as a number. All else can."""
 

@@ -21,8 +21,6 @@ from nas_core.layers.weights import check_finite
 from timm_ext.checkpoint import KEY, create, read_file
 from timm_ext.trained.support import check_supported
 
-__all__ = ["PREPARED", "Source", "prepared_by", "read_source", "source_of"]
-
 PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
 """What is kept of timm's data configuration."""
 _WEIGHTS = ("state_dict_ema", "model_ema", "state_dict", "model")

@@ -20,8 +20,6 @@ from timm_ext.models import prepared_for, stored_size
 from timm_ext.trained.reading import PREPARED
 from timm_ext.trained.taking import ELASTIC
 
-__all__ = ["configure", "elastic_vit", "network_of_file", "with_arguments"]
-
 _CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed", "architecture_draw",
             "dynamic_img_size", "linear_form")  # fmt: skip
 """Arguments that a training may give anew: they change no weight."""

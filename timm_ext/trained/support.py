@@ -13,8 +13,6 @@ from torch import nn
 from nas_core.errors import CheckpointError
 from nas_core.models.image.subnet import POOLS
 
-__all__ = ["activation_of", "check_supported", "norms_of", "unsupported"]
-
 _OTHERS = {
     "Beit": "relative position biases",
     "Eva": "rotary positions",

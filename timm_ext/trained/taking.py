@@ -31,8 +31,6 @@ from timm_ext.model import VisionModel
 from timm_ext.trained.reading import Source, read_source, source_of
 from timm_ext.trained.weights import architecture_of, arguments_of, state_of
 
-__all__ = ["ELASTIC", "TrainedViT", "elastic", "space_around"]
-
 ELASTIC = "elastic_vit"
 """The name under which timm builds supernets that were made of a trained model."""
 BATCH = 64

@@ -22,8 +22,6 @@ from timm_ext.models import prepared_for
 from timm_ext.trained.layers import Heard, listening
 from timm_ext.trained.reading import read_source
 
-__all__ = ["Teacher"]
-
 
 class Teacher:
     """A trained network in evaluation mode that gives no gradient: a checkpoint of timm_ext (of a supernet, its

@@ -36,8 +36,6 @@ from timm_ext.trained.layers import Heard, layer_pairs, listening
 from timm_ext.trained.teacher import Teacher
 from timm_ext.workers import Workers
 
-__all__ = ["Lesson", "Teaching"]
-
 _DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
              "no_prefetcher")  # fmt: skip
 """Settings that the images of an epoch depend on. Others do too where augmentation and dropout draw from one stream, as

@@ -14,8 +14,6 @@ from nas_core.models.image.genes import attention_options
 from nas_core.space import Architecture, SearchSpace
 from timm_ext.trained.support import activation_of, norms_of
 
-__all__ = ["architecture_of", "arguments_of", "state_of"]
-
 
 def architecture_of(model: Any) -> Architecture:
     """The architecture of a model that can be taken over; of images that are not square, that of their height."""

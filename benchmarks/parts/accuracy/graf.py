@@ -16,8 +16,6 @@ from nas_core.predictor.statistics.description import Description, Vocabulary
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale
 
-__all__ = ["Forest", "Graf", "ProcessesAndTrees"]
-
 Array = NDArray[np.float64]
 CELLS = 2**22
 """Most numbers of one kind, over graphs, nodes and sets, that are computed at once."""

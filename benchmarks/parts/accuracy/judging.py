@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from nas_core.graph import Graphs
 from nas_core.predictor import AccuracyModel, NNFormerPredictor, kendall_tau
 
-__all__ = ["CHOSEN", "foreseen", "of_a_search", "parts_of", "within_spread"]
-
 Array = NDArray[np.float64]
 CHOSEN = 50
 """Networks of best prediction, of which a search would train all."""

@@ -10,11 +10,6 @@ from benchmarks.parts.baselines import GCN, Ridge, Trees
 from benchmarks.parts.resumable import settings_hash
 from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, Recipe, get_recipe, list_recipes
 
-__all__ = [
-    "ABLATIONS", "ALONE", "METHODS", "MODELS", "TEST_LABELS", "USUAL", "predictor_by", "recipe_of", "settings_of",
-    "trains",
-]  # fmt: skip
-
 ABLATIONS: dict[str, dict[str, Any]] = {
     "global": {"attention": "global"},
     "global, vanilla ffn": {"attention": "global", "feed_forward": "vanilla"},

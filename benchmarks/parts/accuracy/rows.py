@@ -9,8 +9,6 @@ import numpy as np
 
 from benchmarks.parts.accuracy.methods import METHODS, settings_of
 
-__all__ = ["AIMS", "PAPER", "is_todays", "summary"]
-
 PAPER = {
     "nasbench101": {100: 0.709, 172: 0.765, 424: 0.809, 4236: 0.877},
     "nasbench201": {156: 0.804, 469: 0.860, 781: 0.879, 1563: 0.890},

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from benchmarks.parts.accuracy.tables import AccuracyBenchmark, Table
 from nas_core.graph import Graphs
 
-__all__ = ["HeldOut", "Split", "split"]
-
 Array = NDArray[np.float64]
 LOOKED_AT = 5000
 """Networks outside the training set by which spread and parts are judged, and settings chosen."""

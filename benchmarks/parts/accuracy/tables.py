@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from benchmarks.parts import published
 from nas_core.graph import Graphs, nasbench301_graph, transnasbench_macro_graph
 
-__all__ = ["BENCHMARKS", "AccuracyBenchmark", "Holdout", "Table"]
-
 Array = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ import torch
 from nas_core.models.language import LanguageConfig, LanguageNet
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["cache_bytes", "token_ms", "untrained"]
-
 _STEPS, _WARM_UP = 48, 8
 
 

@@ -31,8 +31,6 @@ from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTask
 
-__all__ = ["AIMS", "measure"]
-
 AIMS = {"teacher": 1.5, "cached": 1.1}
 """How many times as long as without a teacher an update may take."""
 _OPTIONS = {

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from nas_core.files import read_json, write_json
 
-__all__ = ["USER_DIR", "TranslationRuns"]
-
 USER_DIR = Path(__file__).parents[3] / "fairseq_ext"
 
 

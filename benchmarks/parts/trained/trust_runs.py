@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 from benchmarks.parts.trained.translation_runs import TranslationRuns
 from nas_core.files import read_json
 
-__all__ = ["EXPERTS", "TrustRuns"]
-
 EXPERTS: dict[str, tuple[str, ...]] = {
     "sandwich": ("--mos", "none"),
     "layer-wise": ("--mos", "layer"),

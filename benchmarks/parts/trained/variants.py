@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ABLATIONS", "FULL", "Variant", "slug"]
-
 
 @dataclass(frozen=True)
 class Variant:

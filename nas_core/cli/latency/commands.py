@@ -42,8 +42,6 @@ from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
 from nas_core.space import Architecture, SearchSpace, get_space
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
 app.command("dataset")(dataset_)
 app.command("train")(networks.train)

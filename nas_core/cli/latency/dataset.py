@@ -13,11 +13,9 @@ from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.dataset import NetworkSetConfig, collect_networks, measured_again
 from nas_core.latency.by_graph.families import Family, chosen_families, network_families
 from nas_core.latency.by_graph.published import PublishedConfig
-from nas_core.latency.protocol import TimingConfig
+from nas_core.latency.timing import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs, read_texts
 from nas_core.report.network_set import agreement, summary
-
-__all__ = ["dataset"]
 
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
 _HELP = """Measure random networks of many families, a reference between their passes; or take what timm published of

@@ -36,8 +36,6 @@ from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
 from nas_core.predictor.training.progress import training_bar
 from nas_core.report.tables import Column, Table
 
-__all__ = ["predict", "train"]
-
 _RUNTIME = "Whose latencies. Of a folder of 'dataset': onnxruntime (default, where measured), torch; else only a note."
 _COLUMNS = (
     Column("file", "file", ""),

@@ -18,8 +18,6 @@ from nas_core.latency.by_graph.published import (
 )
 from nas_core.report.network_set import summary
 
-__all__ = ["published"]
-
 
 def published(
     out: Path,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-__all__ = ["canonical_order"]
-
 
 def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Sequence[tuple[int, int]]) -> list[int]:
     """Which node stands at each place: by distance from the inputs, then by what the node, its ancestors and its

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from nas_core.graph.graph import GraphError
 
-__all__ = ["Network", "Operation", "Shape", "operations", "parameter_inputs"]
-
 Shape = tuple[int, ...]
 
 _WEIGHTS = {

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CORRECTED",
-    "INPUT",
-    "KINDS",
-    "OTHER",
-    "PASSED",
-    "RELEASED",
-    "SHAPE_READERS",
-    "VIEWS",
-    "flops_per_element",
-    "operator_kind",
-]
-
 _GROUPS = {
     "input": "",
     "conv": "Conv ConvInteger QLinearConv com.microsoft.FusedConv DeformConv",

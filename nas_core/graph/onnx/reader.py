@@ -20,8 +20,6 @@ from nas_core.graph.onnx.encoding.released import encode_released
 from nas_core.graph.onnx.shapes.binding import Shapes
 from nas_core.graph.onnx.shapes.infer import read_network
 
-__all__ = ["OnnxNetwork", "describe_unknown", "onnx_graph", "read_onnx"]
-
 _log = logging.getLogger(__name__)
 
 

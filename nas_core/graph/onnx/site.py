@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from nas_core.graph.onnx.network import Network, Operation, Shape
 
-__all__ = ["Site", "pair_of", "site_of"]
-
 
 class Site(NamedTuple):
     """One operator in its network."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-__all__ = ["skim"]
-
 _GRAPH_OF_MODEL, _INITIALIZER_OF_GRAPH = 7, 5
 _VALUES = {4, 5, 6, 7, 9, 10, 11}
 """Fields of TensorProto with values: float, int32, string, int64, raw, double, uint64."""

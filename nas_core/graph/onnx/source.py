@@ -16,8 +16,6 @@ from nas_core.graph.onnx.skim import skim
 from nas_core.graph.onnx.written_out import check_operators
 from nas_core.optional import require
 
-__all__ = ["open_model"]
-
 LIMIT = 2**31 - 1
 """Bytes of a protobuf message at most."""
 LARGE = 2**20

@@ -8,8 +8,6 @@ from typing import Any
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.network import Operation
 
-__all__ = ["sort_nodes"]
-
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
     """The operators in topological order; the nodes of the ``GraphProto`` are brought into it too.

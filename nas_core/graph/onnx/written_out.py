@@ -7,8 +7,6 @@ from typing import Any
 
 from nas_core.graph.graph import GraphError
 
-__all__ = ["check_operators"]
-
 MOST_OPERATORS = 30_000
 """How many operators a model may have once its functions are written out; the largest networks have some thousand."""
 

@@ -21,8 +21,6 @@ from nas_core.latency.timing import checked_settings, reference_of
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
-__all__ = ["LEAST_RECORDS", "SOURCES", "Floats", "GeneLatencyModel", "Inputs"]
-
 Inputs = NDArray[Any]
 """Rows ``(n, slots)`` or summary ``(n, choices)``, as the model's ``source`` says."""
 

@@ -15,12 +15,12 @@ from nas_core.files import read_jsonl
 from nas_core.jobs import Failure
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, Workload, measure, prepared, time_passes_ms
+from nas_core.latency.protocol import Measurement, measure, prepared, time_passes_ms
+from nas_core.latency.timing import TimingConfig
 from nas_core.locks import only_process
+from nas_core.models.workload import Workload
 from nas_core.progress import counted
 from nas_core.space import Architecture, SearchSpace
-
-__all__ = ["Measured", "collect", "planned_architectures", "reference_architecture"]
 
 
 @dataclass(frozen=True)

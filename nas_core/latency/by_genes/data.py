@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from nas_core.graph.fingerprints import fingerprint
 from nas_core.space import SearchSpace
 
-__all__ = ["LatencyData"]
-
 
 @dataclass(frozen=True)
 class LatencyData:

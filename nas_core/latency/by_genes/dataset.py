@@ -20,8 +20,6 @@ from nas_core.latency.protocol import Measurement
 from nas_core.latency.timing import checked_settings, reference_of
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
-__all__ = ["LatencyDataset"]
-
 FORMAT = "nas-ext/latency-data"
 VERSION = 1
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
-
-__all__ = ["Drift", "autocorrelation", "estimate_drift", "running_median"]
+from nas_core.latency.by_genes.base import GeneLatencyModel
+from nas_core.latency.model import Floats
 
 _WINDOWS = (9, 15, 25)
 _ROUNDS = 4

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from nas_core.space import Choice, Option, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["FeatureMap", "RowFeatures", "SummaryFeatures"]
-
 Floats = NDArray[np.float64]
 
 _MOST_INDICATED = 8

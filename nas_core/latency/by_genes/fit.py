@@ -15,8 +15,6 @@ from nas_core.latency.by_genes.drift import Drift, autocorrelation, estimate_dri
 from nas_core.latency.by_genes.metrics import Quality, option_coverage_percent, quality
 from nas_core.latency.by_genes.ridge import LinearModel
 
-__all__ = ["DRIFT_MODES", "Fit", "fit", "judge", "random_split"]
-
 DRIFT_MODES = ("auto", "on", "off")
 """Whether a drift factor is estimated: ``auto`` does if no reference was measured and neighbouring residuals agree."""
 _DRIFTING = 0.3

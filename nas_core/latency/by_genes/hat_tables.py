@@ -20,8 +20,6 @@ from nas_core.files import DAMAGED_ARCHIVE, open_npz, read_bytes
 from nas_core.latency.by_genes.data import LatencyData
 from nas_core.space import SearchSpace, get_space
 
-__all__ = ["COLUMNS", "list_hat_tables", "read_hat_table"]
-
 _GENES = {
     "encoder_embed_dim": "encoder.embed_dim",
     "encoder_layer_num": "encoder.layers",

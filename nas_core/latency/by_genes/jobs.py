@@ -12,12 +12,11 @@ import numpy as np
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
+from nas_core.latency.protocol import Measurement, measure, prepared, time_passes_ms
+from nas_core.latency.timing import TimingConfig
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
-
-__all__ = ["SubmititMeasurements", "open_workload"]
 
 
 class SubmititMeasurements:

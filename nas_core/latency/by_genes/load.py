@@ -10,8 +10,6 @@ from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_genes.hat_tables import read_hat_table
 from nas_core.space import SearchSpace
 
-__all__ = ["load_latency_data"]
-
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
     """Measurements from a file of ``nas-ext latency collect`` (.jsonl) or from a table of HAT's (.csv, .npz).

@@ -14,16 +14,6 @@ from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space import SearchSpace
 from nas_core.space.slots import ABSENT, Rows
 
-__all__ = [
-    "LEGEND",
-    "Quality",
-    "doubts",
-    "option_coverage_percent",
-    "quality",
-    "r2",
-    "table",
-]
-
 INTERVAL = 0.9
 """Share of measurements that a model's interval is made to hold."""
 BY_CHANCE = 0.05

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from nas_core.checks import SEEDS, Range, check_fields
-from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
+from nas_core.latency.by_genes.base import GeneLatencyModel
+from nas_core.latency.model import Floats
 from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace
-
-__all__ = ["HATConfig", "HATModel", "MLPConfig", "MLPModel"]
 
 _CHECK_EVERY = 50
 _LEFT_OUT = 0.1

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from nas_core.errors import DataError
 from nas_core.files import DAMAGED_ARCHIVE, open_npz, parse_json, read_json, write_atomic, write_json
 
-__all__ = ["read_model_file", "write_model_file"]
-
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
 _MOST = 2**28

@@ -19,8 +19,6 @@ from nas_core.models.parts import SpacePart
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["PredictedMeasurements"]
-
 _NORMAL_MAD = 0.6745
 """Median absolute deviation of a normal distribution with deviation 1."""
 

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.latency.by_genes.base import Floats, GeneLatencyModel
+from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.by_genes.features import FeatureMap, RowFeatures, SummaryFeatures
+from nas_core.latency.model import Floats
 from nas_core.space import SearchSpace
-
-__all__ = ["LinearModel"]
 
 _STRENGTHS = np.logspace(-5, 4, 28)
 _ROUNDS = 6

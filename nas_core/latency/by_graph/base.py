@@ -27,8 +27,6 @@ from nas_core.latency.model import Floats, LatencyModel
 from nas_core.predictor.artifact import OF_NETWORKS, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
 
-__all__ = ["Floats", "GraphLatencyModel", "Progress", "about_of"]
-
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
 """No prediction is below."""

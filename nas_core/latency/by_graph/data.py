@@ -16,8 +16,6 @@ from nas_core.files import DAMAGED_ARCHIVE, atomic_output, open_npz
 from nas_core.graph import Graphs
 from nas_core.graph.stored import stored_graphs
 
-__all__ = ["NetworkLatencies", "last_of_each"]
-
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
 _KINDS = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}

@@ -11,13 +11,12 @@ from torch import Tensor
 
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
-from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import LEAST_MS, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerModel
+from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import below
-
-__all__ = ["EnsembleConfig", "EnsembleModel"]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from nas_core.device import device_name
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.price_list import check_kinds
+from nas_core.latency.model import Floats
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
 from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
@@ -29,8 +30,6 @@ from nas_core.predictor.precision import CHOICES, chosen_precision, usable_preci
 from nas_core.predictor.training.losses import log_loss
 from nas_core.predictor.training.progress import Losses
 from nas_core.random_streams import own_streams
-
-__all__ = ["GraphSageModel", "SageConfig", "SageNet", "neighbours_of"]
 
 WARMUP = 0.1
 CHUNK_NODES = 8000

@@ -16,14 +16,13 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
-from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
+from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import below
 from nas_core.predictor.training.progress import Losses
 from nas_core.random_streams import own_streams
-
-__all__ = ["KernelSumConfig", "KernelSumModel", "log_costs", "polynomial_fit", "polynomial_of"]
 
 _RANGES = {
     "width": Range(1),

@@ -12,8 +12,6 @@ from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED
 from nas_core.latency.by_graph.price_list import check_kinds
 
-__all__ = ["NUMBERS", "SURROUNDINGS", "Kernels"]
-
 _GROUPS, _SUMMED = ATTRIBUTES.index("groups"), ATTRIBUTES.index("summed")
 _KERNEL = slice(ATTRIBUTES.index("kernel_depth"), ATTRIBUTES.index("kernel_width") + 1)
 _CONVOLUTIONS = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose"))

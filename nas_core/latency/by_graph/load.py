@@ -11,8 +11,6 @@ from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet
 from nas_core.latency.by_graph.dataset.reading import read_dataset
 from nas_core.latency.by_graph.nnlqp import TABLES, read_nnlqp
 
-__all__ = ["load_networks", "measured_on"]
-
 
 def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
     """Read a folder of ``nas-ext latency dataset``, the unpacked NNLQP release, or an .npz file of

@@ -12,15 +12,14 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.latency.by_graph.base import LEAST_MS, Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import LEAST_MS, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.price_list import CountsConfig, costs_by_kind, shrunk_prices
+from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import NOT_BY_ITSELF
 from nas_core.predictor.base import AccuracyModel
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.recipes import get_recipe, recipe_types
-
-__all__ = ["NNFormerModel", "NNFormerReleasedModel", "check_unpriced"]
 
 
 class NNFormerReleasedModel(GraphLatencyModel):

@@ -23,8 +23,6 @@ from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 
-__all__ = ["TABLES", "NnlqpRow", "read_nnlqp", "read_nnlqp_table"]
-
 TABLES = ("gt_stage.txt", "gt.txt")
 """Names of the table in a folder; the first that is there is read."""
 _STAGES = ("train", "test")

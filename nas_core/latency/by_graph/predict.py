@@ -21,8 +21,6 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.registry import load_latency_model
 from nas_core.optional import require
 
-__all__ = ["NetworkPrediction", "opened", "predict_module_latency", "predict_networks", "predict_read", "read_module"]
-
 
 @dataclass(frozen=True)
 class NetworkPrediction:

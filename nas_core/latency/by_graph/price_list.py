@@ -15,18 +15,9 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.latency.by_graph.base import Floats, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
-
-__all__ = [
-    "CountsConfig",
-    "CountsModel",
-    "FlopsModel",
-    "check_kinds",
-    "costs_by_kind",
-    "relative_nnls",
-    "shrunk_prices",
-]
+from nas_core.latency.model import Floats
 
 
 @dataclass(frozen=True)

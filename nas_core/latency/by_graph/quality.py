@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.errors import DataError
 from nas_core.predictor.metrics import accuracy_within, mape
 
-__all__ = ["FamilyQuality", "family_quality", "family_table"]
-
 
 @dataclass(frozen=True)
 class FamilyQuality:

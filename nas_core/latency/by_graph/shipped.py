@@ -9,8 +9,6 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.registry import load_latency_model
 
-__all__ = ["FOLDER", "device_of", "shipped_for", "shipped_model"]
-
 FOLDER = Path(__file__).parent / "shipped"
 
 

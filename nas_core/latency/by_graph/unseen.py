@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 
-__all__ = [
-    "ENCODINGS",
-    "TRUSTED_SPREAD",
-    "Ranges",
-    "beyond",
-    "extrapolation_spread",
-    "ranges_of",
-    "unseen_operations",
-]
-
 ENCODINGS = {"corrected": CORRECTED, "released": RELEASED}
 """Names of the operations by encoding."""
 Ranges = dict[str, list[float]]

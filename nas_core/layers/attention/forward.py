@@ -13,8 +13,6 @@ from nas_core.errors import ConfigError
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights, joined, split_heads
 
-__all__ = ["attend", "cross_attention", "cross_keys_values", "cross_step", "self_attention", "self_read", "self_step"]
-
 
 def attend(
     q: Tensor,

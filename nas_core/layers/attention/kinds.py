@@ -21,8 +21,6 @@ from nas_core.layers.attention.packed import padded, unpadded
 from nas_core.layers.modes import is_exporting
 from nas_core.registry import Registry
 
-__all__ = ["KINDS", "PLACES", "AttentionKind", "AttentionState", "StateValue", "placed"]
-
 PLACES = ("encoder", "decoder", "cross", "image")
 """Where attention stands: in an encoder with padding, causal in a decoder, from it to the source, over patches."""
 

@@ -20,8 +20,6 @@ from torch import Tensor
 from nas_core.errors import ConfigError
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue, exporting
 
-__all__ = ["LOCAL", "WINDOW", "LocalAttention", "Ring", "naive_local"]
-
 WINDOW = 16
 """Positions of a window unless a kind says otherwise."""
 

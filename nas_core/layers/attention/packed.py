@@ -9,8 +9,6 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError
 
-__all__ = ["padded", "unpadded"]
-
 
 def padded(offsets: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
     """Queries, keys and values ``(L, H, D)`` as ``(B, H, T, D)``, the mask ``(B, T)`` of their tokens, and where in

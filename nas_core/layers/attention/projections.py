@@ -20,17 +20,6 @@ from nas_core.layers.attention.softmax import SOFTMAX
 from nas_core.layers.linear import ElasticLinear, prefix
 from nas_core.layers.weights import Affine
 
-__all__ = [
-    "CrossAttentionWeights",
-    "ElasticCrossAttention",
-    "ElasticSelfAttention",
-    "SelfAttentionWeights",
-    "joined",
-    "one_or_several",
-    "select_kind",
-    "split_heads",
-]
-
 _FUSED_GAIN = 2**-0.5
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["relative_bias"]
-
 
 def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, causal: bool, first: int = 0) -> Tensor:
     """What is added to the scores (Shaw et al. 2018, "Self-Attention with Relative Position Representations",

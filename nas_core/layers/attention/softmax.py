@@ -16,8 +16,6 @@ from torch import Tensor
 from nas_core.layers.attention.kinds import AttentionKind
 from nas_core.layers.attention.relative import relative_bias
 
-__all__ = ["SOFTMAX", "KeysValues", "SoftmaxAttention", "naive_attention"]
-
 _OPERATIONS = {"cross": "cross_attention"}
 
 

@@ -17,8 +17,6 @@ from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
-__all__ = ["ACCOUNTINGS", "flops", "flops_g", "parameters", "params_m"]
-
 ACCOUNTINGS = ("honest", "paper")
 _STORED_INDICES = {"softmax": 0, "linear": 4096}
 """Numbers that each layer stores beside its weights, for the kinds of attention that the paper has."""

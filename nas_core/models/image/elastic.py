@@ -9,8 +9,6 @@ from nas_core.layers.depth import check_order
 from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
 from nas_core.models.image.net import VisionNet
 
-__all__ = ["IMAGE_ELASTIC"]
-
 _CHANNELS = {"patch_embed.weight": 0, "patch_embed.bias": 0, "class_token": 0, "registers": 1, "positions": 1,
              "embedding_norm.weight": 0, "embedding_norm.bias": 0, "norm.weight": 0, "norm.bias": 0,
              "head.weight": 1}  # fmt: skip

@@ -12,8 +12,6 @@ from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.models.image.net import VisionNet
 from nas_core.space import Architecture, static_image_space
 
-__all__ = ["ImageModel", "image_part"]
-
 
 class ImageModel(nn.Module):
     """Images ``(B, channels, height, width)`` to logits ``(B, K)``, or to features without a classifier."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from nas_core.models.genes import StackGenes
 from nas_core.space import SearchSpace
 
-__all__ = ["GENES", "attention_options", "check_image_space", "widest_layers"]
-
 _CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
 GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTANT), _CONSTANT, place="image")
 """Those that each image architecture has, beside ``ffn_dim`` or ``mlp_ratio``."""

@@ -17,8 +17,6 @@ from nas_core.models.image.genes import GENES
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
-__all__ = ["ATTRIBUTES", "SCALES", "image_graph", "operations", "operations_of"]
-
 _FIRST = ("patch_embedding", "image_self_attention", "feed_forward", "pooling", "classifier")
 """Names of the operation indices 0 to 4; attention is softmax where its name does not say which."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "patches", "patch_size", "relative_clip")

@@ -14,8 +14,6 @@ from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig, i
 from nas_core.models.kind import OnePassKind
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["IMAGE"]
-
 _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
 
 

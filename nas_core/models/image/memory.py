@@ -12,8 +12,6 @@ from nas_core.models.memory import layer_numbers
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
-__all__ = ["live_numbers", "weight_numbers"]
-
 
 def weight_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
     """All parameters, those of the classifier included."""

@@ -32,8 +32,6 @@ from nas_core.models.static import copied, routed, routed_features, selected
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 
-__all__ = ["VisionNet"]
-
 
 class VisionNet(nn.Module):
     """Vision transformer of a search space with the genes of :mod:`nas_core.space.image`.

@@ -16,8 +16,6 @@ from nas_core.layers.vision import VisionLayerWeights
 from nas_core.layers.weights import Affine, NormWeights
 from nas_core.space import Architecture
 
-__all__ = ["POOLS", "VisionConfig", "VisionSubnet"]
-
 POOLS = ("avg", "max", "avgmax", "token", "")
 """What the classifier reads: of the patches' tokens the mean, the largest of each channel, or the mean of both; the
 class token; or every token."""

@@ -18,8 +18,6 @@ from nas_core.models.image.subnet import VisionConfig
 from nas_core.models.workload import SubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace, static_image_space
 
-__all__ = ["ImageWorkload", "ImageWorkloadConfig", "images", "static_net"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ImageWorkloadConfig:

@@ -10,8 +10,6 @@ from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Architecture
 from nas_core.space.stack import transformer_layers
 
-__all__ = ["flops", "flops_g", "parameters", "params_m"]
-
 
 def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = True, final_norm: bool = False) -> int:
     """Parameters of the static network, counted without building it; embeddings only where a vocabulary is given.

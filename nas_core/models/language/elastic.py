@@ -6,8 +6,6 @@ from nas_core.layers.positions import StoredPositions
 from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
 from nas_core.models.language.net import LanguageNet
 
-__all__ = ["LANGUAGE_ELASTIC"]
-
 
 class _LanguageElastic(StackForm):
     """Heads and hidden units of each layer, and the channels of the whole network.

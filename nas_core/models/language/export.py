@@ -25,8 +25,6 @@ from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.language.net import LanguageNet, length_limit
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["DecoderStep", "Prompt", "language_info", "language_parts", "part_inputs", "static_net"]
-
 
 def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
     """The static network of ``architecture`` in evaluation mode; its table of positions has just the width that it

@@ -5,8 +5,6 @@ from __future__ import annotations
 from nas_core.models.genes import StackGenes
 from nas_core.space import SearchSpace
 
-__all__ = ["GENES", "check_language_space"]
-
 _CONSTANT = ("head_dim", "context_length")
 GENES = StackGenes(
     "a language model", ("layers", "embed_dim", "heads", "ffn_dim", *_CONSTANT), _CONSTANT, place="decoder"

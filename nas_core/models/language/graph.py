@@ -16,8 +16,6 @@ from nas_core.models.language.genes import GENES
 from nas_core.space import Architecture
 from nas_core.space.stack import transformer_layers
 
-__all__ = ["ATTRIBUTES", "SCALES", "language_graph", "operations", "operations_of"]
-
 _FIRST = ("embedding", "decoder_self_attention", "decoder_feed_forward", "output")
 """Names of the operation indices 0 to 3; attention is softmax where its name does not say which."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "context_length")

@@ -19,8 +19,6 @@ from nas_core.models.workload import FIRST_WORD, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
-__all__ = ["LANGUAGE"]
-
 
 class _LanguageKind(ModelKind):
     """Decoder-only transformers over the genes of :mod:`nas_core.space.language`; costs without embeddings and output

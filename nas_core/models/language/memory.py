@@ -14,8 +14,6 @@ from nas_core.models.memory import attention_numbers, state_numbers
 from nas_core.space import Architecture
 from nas_core.space.stack import TransformerLayer, transformer_layers
 
-__all__ = ["cache_numbers", "live_numbers", "weight_numbers"]
-
 
 def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
     """All parameters, those of the table of words included, and the table of sinusoids."""

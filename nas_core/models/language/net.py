@@ -21,8 +21,6 @@ from nas_core.models.stack import TokenStack
 from nas_core.models.static import copied, selected
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["LanguageNet", "length_limit"]
-
 
 class LanguageNet(TokenStack):
     """Decoder-only transformer over the genes of :mod:`nas_core.space.language`.

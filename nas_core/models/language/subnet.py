@@ -18,8 +18,6 @@ from nas_core.layers.transformer import EncoderLayerWeights
 from nas_core.layers.weights import NormWeights
 from nas_core.space import Architecture
 
-__all__ = ["LanguageCache", "LanguageConfig", "LanguageSubnet"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageConfig:

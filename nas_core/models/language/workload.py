@@ -18,8 +18,6 @@ from nas_core.models.language.subnet import LanguageCache
 from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["LanguageWorkload", "LanguageWorkloadConfig", "check_lengths"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageWorkloadConfig:

@@ -11,8 +11,6 @@ from nas_core.models.masked_lm.subnet import MaskedLMConfig
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
 
-__all__ = ["flops", "flops_g", "parameters", "params_m"]
-
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
     """Parameters of the static network, counted without building it; tables only where a vocabulary is given.

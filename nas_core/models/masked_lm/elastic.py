@@ -6,8 +6,6 @@ from nas_core.layers.positions import StoredPositions
 from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
 from nas_core.models.masked_lm.net import MaskedLMNet
 
-__all__ = ["MASKED_LM_ELASTIC"]
-
 
 class _MaskedLMElastic(StackForm):
     """Heads and hidden units of each layer, the channels of the whole network, and hidden units of its heads."""

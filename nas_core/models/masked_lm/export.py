@@ -13,8 +13,6 @@ from nas_core.models.masked_lm.genes import length_limit
 from nas_core.models.masked_lm.net import MaskedLMNet
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["MaskedLMModel", "encoder_part", "static_net"]
-
 
 class MaskedLMModel(nn.Module):
     """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classification

@@ -14,16 +14,6 @@ from nas_core.models.masked_lm.subnet import MaskedLMConfig
 from nas_core.space import Option, SearchSpace
 from nas_core.space.bert import OUTER, RATIO, ffn_width
 
-__all__ = [
-    "BERT_GENES",
-    "GENES",
-    "check_bert_space",
-    "check_masked_lm_space",
-    "length_limit",
-    "widest_hidden",
-    "widest_layers",
-]
-
 _CONSTANT = ("head_dim", "sequence_length")
 GENES = StackGenes(
     "a masked language model", ("layers", "embed_dim", "ffn_dim", "heads", *_CONSTANT), _CONSTANT, place="encoder"

@@ -17,8 +17,6 @@ from nas_core.models.masked_lm.genes import GENES
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
-__all__ = ["ATTRIBUTES", "SCALES", "masked_lm_graph", "operations", "operations_of"]
-
 _FIRST = ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head")
 """Names of the operation indices 0 to 3; attention is softmax where its name does not say which."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")

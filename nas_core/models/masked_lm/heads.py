@@ -14,8 +14,6 @@ from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.transformer import norm
 from nas_core.models.masked_lm.subnet import ClassHeadWeights, TokenHeadWeights
 
-__all__ = ["ElasticClassHead", "ElasticTokenHead", "class_logits", "token_logits"]
-
 
 class ElasticTokenHead(nn.Module):
     """A linear layer, an activation and a layer norm of the network's width, and a bias for each token."""

@@ -27,8 +27,6 @@ from nas_core.models.static import copied, selected
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 
-__all__ = ["bert_config", "bert_state", "check_bert_layout", "write_bert"]
-
 _ACTIVATIONS = {"gelu_tanh": "gelu_pytorch_tanh"}
 """Those that have another name there."""
 _SEGMENTS = 2

@@ -15,8 +15,6 @@ from nas_core.models.masked_lm.workload import HEAD, MaskedLMWorkload, MaskedLMW
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths
 
-__all__ = ["BERT", "MASKED_LM"]
-
 
 class _MaskedLMKind(OnePassKind):
     """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables of tokens and

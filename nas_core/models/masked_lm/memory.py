@@ -12,8 +12,6 @@ from nas_core.models.memory import layer_numbers
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
 
-__all__ = ["live_numbers", "weight_numbers"]
-
 
 def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
     """All parameters, those of the tables of tokens and positions and of the heads included."""

@@ -31,8 +31,6 @@ from nas_core.models.static import copied, selected
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
-__all__ = ["MaskedLMNet"]
-
 
 class MaskedLMNet(TokenStack):
     """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm` or of

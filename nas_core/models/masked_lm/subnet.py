@@ -17,8 +17,6 @@ from nas_core.layers.transformer import EncoderLayerWeights
 from nas_core.layers.weights import Affine, NormWeights
 from nas_core.space import Architecture
 
-__all__ = ["ClassHead", "ClassHeadWeights", "MaskedLMConfig", "Subnet", "TokenHeadWeights"]
-
 
 @dataclass(frozen=True)
 class ClassHead:

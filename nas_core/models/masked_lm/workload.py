@@ -18,16 +18,6 @@ from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, ch
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 
-__all__ = [
-    "HEAD",
-    "MaskedLMWorkload",
-    "MaskedLMWorkloadConfig",
-    "sequences",
-    "timed_config",
-    "timed_length",
-    "timed_net",
-]
-
 HEAD = "classes"
 """Name of the classification head that is timed."""
 

@@ -8,8 +8,6 @@ from nas_core.models.translation.genes import attention_options, bounded
 from nas_core.models.translation.subnet import TranslationConfig
 from nas_core.space import SearchSpace
 
-__all__ = ["decoder_attention", "encoder_attention", "length_limits"]
-
 
 def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
     """For each encoder layer of the space."""

@@ -14,8 +14,6 @@ from nas_core.space import Architecture
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["Lengths", "flops", "flops_g", "parameters", "params_m"]
-
 _HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 
 

@@ -13,8 +13,6 @@ from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Subnet
 from nas_core.space import Architecture
 
-__all__ = ["TRANSLATION_ELASTIC"]
-
 
 class _TranslationElastic:
     """What is sorted in a :class:`TranslationNet` without experts, over a space that has a fixed ``head_dim``.

@@ -29,8 +29,6 @@ from nas_core.models.translation.subnet import DecoderCache, Subnet
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 
-__all__ = ["DecoderStep", "Encoder", "part_inputs", "static_net", "translation_info", "translation_parts"]
-
 
 def static_net(net: TranslationNet, architecture: Architecture, source: int, target: int) -> TranslationNet:
     """The static network of ``architecture`` in evaluation mode; its tables of positions have just the width that it

@@ -8,8 +8,6 @@ from nas_core.space import Option, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 from nas_core.space.mformer import ATTENTION_GENES
 
-__all__ = ["GENES", "PLACES", "attention_options", "bounded", "check_translation_space", "widest_queries"]
-
 PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
 """Gene of an attention -> where it stands, as :data:`nas_core.layers.attention.PLACES` has it."""
 

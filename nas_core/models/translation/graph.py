@@ -28,8 +28,6 @@ from nas_core.space.architecture import Architecture
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["ATTRIBUTES", "SCALES", "operations", "operations_of", "translation_graph"]
-
 _FIRST = (
     "source_embedding",
     "encoder_self_attention",

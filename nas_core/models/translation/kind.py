@@ -19,8 +19,6 @@ from nas_core.models.workload import FIRST_WORD
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 
-__all__ = ["TRANSLATION"]
-
 _READS = "encoder layers read"
 
 

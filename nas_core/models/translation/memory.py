@@ -14,8 +14,6 @@ from nas_core.space import Architecture
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["cache_numbers", "live_numbers", "weight_numbers"]
-
 
 def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
     """All parameters, those of three embedding tables included, and the tables of sinusoids."""

@@ -30,8 +30,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
-__all__ = ["TranslationNet"]
-
 
 class TranslationNet(nn.Module):
     """Encoder-decoder transformer of a search space with HAT's genes.

@@ -15,8 +15,6 @@ from nas_core.space import Architecture
 if TYPE_CHECKING:
     from nas_core.models.translation.net import TranslationNet
 
-__all__ = ["static_state"]
-
 
 def static_state(net: TranslationNet, architecture: Architecture) -> dict[str, Tensor]:
     """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a

@@ -23,8 +23,6 @@ from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights
 from nas_core.layers.weights import NormWeights
 from nas_core.space import Architecture
 
-__all__ = ["DecoderCache", "LayerMemory", "Memory", "Subnet", "TranslationConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig:

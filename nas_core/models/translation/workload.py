@@ -18,8 +18,6 @@ from nas_core.models.translation.subnet import DecoderCache
 from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["TranslationWorkload", "TranslationWorkloadConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationWorkloadConfig:

@@ -12,9 +12,6 @@ from torch.nn import functional
 
 from nas_core.predictor.nn_former.place import on_host
 
-__all__ = ["attend", "dropout", "keep_mask", "plain_attention", "scaled_mask", "short_softmax"]
-
-
 _BITS = {
     torch.bfloat16: torch.int16,
     torch.float16: torch.int16,

@@ -14,8 +14,6 @@ from nas_core.predictor.nn_former.attend import attend
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.place import uploaded
 
-__all__ = ["Batch", "Topology"]
-
 TOKENS = 2
 """Class token and depth token stand before the nodes."""
 

@@ -10,8 +10,6 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph.onnx.operators import KINDS
 
-__all__ = ["ATTENTION", "FEED_FORWARD", "POSITION", "SIBLING_MASK", "NNFormerConfig"]
-
 ATTENTION = ("siblings", "global")
 FEED_FORWARD = ("bidirectional", "vanilla")
 POSITION = ("none", "nar", "laplacian")

@@ -12,20 +12,6 @@ from nas_core.predictor.nn_former.batch import Batch, Topology
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
-__all__ = [
-    "COSTS",
-    "Attention",
-    "Block",
-    "FeedForward",
-    "LogReadout",
-    "NNFormer",
-    "cost_codes",
-    "one_hot",
-    "scale_of",
-    "sinusoids",
-    "standardised",
-]
-
 
 class Attention(nn.Module):
     """ASMA, equations 6 to 10: each quarter of the heads sees one kind of relatives."""

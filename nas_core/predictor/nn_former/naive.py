@@ -17,8 +17,6 @@ from torch.nn import functional
 from nas_core.graph import Graph
 from nas_core.predictor.nn_former.model import Block, NNFormer
 
-__all__ = ["naive_prediction"]
-
 
 def naive_prediction(model: NNFormer, graph: Graph) -> Tensor:
     """One prediction, a scalar; masks A, Aᵀ, AᵀA, AAᵀ and the bidirectional feed-forward."""

@@ -19,20 +19,6 @@ from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.place import on_host, uploaded
 
-__all__ = [
-    "Matrices",
-    "PackedBatch",
-    "PackedSet",
-    "PackedTopology",
-    "Pairs",
-    "Transposed",
-    "matrices_of",
-    "numbered",
-    "packable",
-    "segment_sums",
-]
-
-
 LARGEST = 60.0
 """Scores whose exponentials, and sums of a million of them, float32 holds."""
 

@@ -9,8 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["on_host", "uploaded"]
-
 HOSTS = ("cpu",)
 """Kinds of device that are the host itself."""
 

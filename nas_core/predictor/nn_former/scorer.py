@@ -28,8 +28,6 @@ from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, Packed
 from nas_core.predictor.nn_former.place import on_host
 from nas_core.predictor.precision import chosen_precision
 
-__all__ = ["Frozen", "FrozenPacked", "Product", "Scorer", "StaticForward", "score"]
-
 CHUNK_TOKENS = 5000
 """Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
 GRAPHED = 512

@@ -18,8 +18,6 @@ from nas_core.errors import DataError
 if TYPE_CHECKING:
     import lightgbm  # takes a second where scikit-learn is installed, so it is imported where it is used
 
-__all__ = ["BoostedTrees", "Forest"]
-
 Array = NDArray[np.float64]
 ROUNDS = 200
 _NUMBERED = re.compile(r"^Tree=\d+\n", re.MULTILINE)

@@ -28,9 +28,6 @@ from nas_core.predictor.statistics.features import (
 )
 from nas_core.predictor.statistics.operation_features import FEATURES, operation_features
 
-__all__ = ["Description", "Vocabulary"]
-
-
 Array = NDArray[np.float64]
 FEW = 8
 """Up to this index + 1 all operations count as kinds, also those that no training graph has."""

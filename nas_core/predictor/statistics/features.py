@@ -11,21 +11,6 @@ from numpy.typing import NDArray
 
 from nas_core.graph import GraphError, Graphs
 
-__all__ = [
-    "MOST_KINDS",
-    "graph_statistics",
-    "graphs_at_once",
-    "level_counts",
-    "levels_of",
-    "padded",
-    "place_statistics",
-    "sets_of",
-    "statistics_count",
-    "subset_statistics",
-    "sums_per_kind",
-]
-
-
 Array = NDArray[np.float64]
 FAR = 1e9
 MOST_KINDS = 6

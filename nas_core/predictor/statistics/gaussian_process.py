@@ -16,9 +16,6 @@ from torch import Tensor
 from nas_core.device import pinned_threads
 from nas_core.errors import DataError
 
-__all__ = ["CLIP", "HALVES", "GaussianProcess", "KernelSums"]
-
-
 Array = NDArray[np.float64]
 CLIP = 5.0
 """Standardised statistics are clipped to +-this, so that a network unlike all others is no infinity away."""

@@ -23,9 +23,6 @@ from nas_core.predictor.statistics.gaussian_process import GaussianProcess, Kern
 from nas_core.predictor.targets import TargetScale
 from nas_core.predictor.training.progress import Progress
 
-__all__ = ["Additive", "StatisticsModel"]
-
-
 Array = NDArray[np.float64]
 PENALTIES = np.logspace(-4, 4, 33)
 """In mean squares of the columns, times the number of graphs"""

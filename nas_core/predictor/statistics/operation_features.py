@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from nas_core.graph import GraphError, Graphs, Operation, described, open_ended, with_ends
 from nas_core.predictor.statistics.features import subset_statistics
 
-__all__ = ["CLASSES", "FEATURES", "QUANTITIES", "Along", "Ways", "classes_of", "operation_features", "quantities_of"]
-
-
 Array = NDArray[np.float64]
 CHANNELS = 32
 """That a layer is taken to have, where depth-wise convolutions are weighed against those of all channels."""

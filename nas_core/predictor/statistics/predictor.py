@@ -13,12 +13,11 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.predictor.base import AccuracyModel, Array, Progress
+from nas_core.predictor.base import AccuracyModel, Array
 from nas_core.predictor.mixture import Mixture, fold_of
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale, check_scale
-
-__all__ = ["BoostedTreesPredictor", "GaussianProcessPredictor", "StatisticsPredictor"]
+from nas_core.predictor.training.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from nas_core.files import read_json, write_json
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.training.trainer import Trainer
 
-__all__ = ["EVERY_S", "Checkpoint", "LearningCurve", "member_file"]
-
-
 EVERY_S = 30.0
 """Seconds between two writes."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["log_loss", "pairwise_loss", "ranking_loss", "relative_loss"]
-
 
 def ranking_loss(predicted: Tensor, target: Tensor, order: Tensor) -> Tensor:
     """How far differences of predictions are from those of targets, L1: each item ``(B,)`` against one other, given by

@@ -12,9 +12,6 @@ from tqdm import tqdm
 
 from nas_core.predictor.nn_former.place import on_host
 
-__all__ = ["EVERY", "Losses", "Progress", "told_in", "training_bar"]
-
-
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 

@@ -26,9 +26,6 @@ from nas_core.predictor.training.losses import log_loss, pairwise_loss, ranking_
 from nas_core.predictor.training.progress import EVERY
 from nas_core.random_streams import seed_streams
 
-__all__ = ["Bucket", "TrainConfig", "Trainer", "epoch_of"]
-
-
 _RANGES = {
     "epochs": Range(1),
     "batch_size": Range(1),

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["Collection", "Floats", "MeasuredNetwork"]
-
 Floats = NDArray[np.float64]
 
 

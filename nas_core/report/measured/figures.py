@@ -12,8 +12,6 @@ from nas_core.report.figures import Figure, cloud, figure
 from nas_core.report.measured.collection import Collection, Floats
 from nas_core.report.measured.judged import Judged
 
-__all__ = ["BAND", "agreement", "calibration", "drift", "repeats", "sizes"]
-
 BAND = 0.1
 """The band around the diagonal: 10 % either side."""
 _WIDE = 20.0

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from nas_core.graph import Graph
 
-__all__ = ["graph_lines"]
-
 _MOST = 60
 """Nodes that are told."""
 

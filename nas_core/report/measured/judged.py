@@ -13,8 +13,6 @@ from nas_core.latency.by_graph.quality import family_quality
 from nas_core.report.measured.collection import Floats
 from nas_core.report.tables import Column
 
-__all__ = ["ALL", "AVERAGE", "Judged", "family_columns"]
-
 ALL, AVERAGE = "all", "average"
 
 

@@ -18,8 +18,6 @@ from nas_core.predictor import AccuracyModel, Reader, kendall_tau, load_accuracy
 from nas_core.predictor.files import Records, read_records
 from nas_core.report.measured.judged import Judged
 
-__all__ = ["JudgedRecords", "judged_records"]
-
 GROUPS = ("family", "group", "benchmark")
 """Fields by which records are grouped where all have one of them."""
 _FEW = 20

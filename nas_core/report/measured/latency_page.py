@@ -19,8 +19,6 @@ from nas_core.report.measured.tables import error_table, family_table, worst_tab
 from nas_core.report.page import Page
 from nas_core.report.tables import Table
 
-__all__ = ["write_latency_report"]
-
 _NEIGHBOURS = 9
 """Networks over which the median error runs."""
 

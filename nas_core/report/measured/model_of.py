@@ -17,8 +17,6 @@ from nas_core.latency.by_graph.dataset import read_dataset
 from nas_core.report.measured.collection import Collection
 from nas_core.report.measured.judged import Judged
 
-__all__ = ["AgainstModel", "against_model", "opened_model"]
-
 
 @dataclass(frozen=True)
 class AgainstModel:

@@ -16,8 +16,6 @@ from nas_core.report.plots import COLOURS
 from nas_core.report.points import Field, Points, Row
 from nas_core.report.tables import Column, Table
 
-__all__ = ["predictor_table", "write_predictor_report"]
-
 _MOST_DRAWN = 60
 """Operations up to which a graph is drawn."""
 _LEARNED = "learned"

@@ -20,8 +20,6 @@ from nas_core.models.kind import fitting_kind
 from nas_core.report.measured.collection import Collection, MeasuredNetwork
 from nas_core.space import Architecture
 
-__all__ = ["read_collection"]
-
 _YEAR_10000 = 253_402_300_800.0
 _EXPECTED = "expected a folder of 'nas-ext latency dataset' or a .jsonl file of 'nas-ext latency collect'"
 

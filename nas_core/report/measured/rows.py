@@ -9,8 +9,6 @@ from nas_core.report.measured.collection import Collection, MeasuredNetwork
 from nas_core.report.measured.model_of import AgainstModel
 from nas_core.report.points import ARCHITECTURE_FILE, Field, Points, Row
 
-__all__ = ["points_of"]
-
 _SHORT = 300
 """Characters of a setting that are shown."""
 

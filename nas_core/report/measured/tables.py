@@ -13,8 +13,6 @@ from nas_core.report.measured.judged import ALL, Judged, family_columns
 from nas_core.report.measured.model_of import AgainstModel
 from nas_core.report.tables import Column, Table
 
-__all__ = ["error_table", "family_table", "worst_table"]
-
 _WORST = 12
 
 

@@ -10,8 +10,6 @@ from nas_core.errors import ConfigError
 from nas_core.files import file_digest, real_path
 from nas_core.search.calibration.model import Calibration
 
-__all__ = ["evaluation_settings", "require_made_with"]
-
 
 def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: int | None) -> dict[str, Any]:
     """On what a supernet is evaluated, as :meth:`nas_core.supernet.host.Host.open` takes it."""

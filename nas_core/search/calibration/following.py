@@ -19,8 +19,6 @@ from nas_core.search.calibration.searched import calibrated_name, objective_of
 from nas_core.search.finalists import choose_finalists
 from nas_core.space import Architecture
 
-__all__ = ["Following", "expected_gain", "next_to_train", "write_next"]
-
 NEXT = "train_next.jsonl"
 """Networks to train next, in the folder of a search."""
 

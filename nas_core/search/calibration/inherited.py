@@ -16,8 +16,6 @@ from nas_core.locks import only_process
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet
 
-__all__ = ["inherited_metrics", "inherited_value"]
-
 
 def inherited_metrics(
     supernets: Mapping[str, Supernet],

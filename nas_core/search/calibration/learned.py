@@ -11,8 +11,6 @@ from nas_core.predictor.mixture import Mixture
 from nas_core.predictor.targets import TargetScale
 from nas_core.search.calibration.parts import Parts
 
-__all__ = ["FEWEST", "Learned"]
-
 Array = NDArray[np.float64]
 FEWEST = 3
 """Trained networks without which nothing is fitted; none at all is allowed too."""

@@ -19,8 +19,6 @@ from nas_core.search.calibration.sizes import Sizes
 from nas_core.search.metrics import metric_named
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["Calibration", "Quality", "larger_is_better"]
-
 Array = NDArray[np.float64]
 RISING = ("bleu", "accuracy", "acc", "top1", "top5", "score", "f1")
 FALLING = ("loss", "ppl", "perplexity", "error", "nll")

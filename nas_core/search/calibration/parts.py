@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PARTS", "Inherited", "Line", "Parts"]
-
 Array = NDArray[np.float64]
 PARTS = ("inherited", "sizes", "both")
 """A straight line through the inherited metric; ridge on sizes; ridge on sizes beside that straight line."""

@@ -12,8 +12,6 @@ from nas_core.errors import ArchitectureError, DataError
 from nas_core.files import read_bytes, read_jsonl
 from nas_core.space import Architecture, SearchSpace
 
-__all__ = ["TrainedNetworks", "read_trained"]
-
 
 @dataclass(frozen=True)
 class TrainedNetworks:

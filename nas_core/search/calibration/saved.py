@@ -20,8 +20,6 @@ from nas_core.search.calibration.model import Calibration
 from nas_core.search.calibration.parts import PARTS, Inherited, Line, Parts
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
-__all__ = ["KIND", "load_calibration", "save_calibration"]
-
 KIND = "calibration"
 _ALTERED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
 """What reading an altered file may raise."""

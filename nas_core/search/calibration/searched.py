@@ -9,8 +9,6 @@ from nas_core.search.calibration.inherited import inherited_value
 from nas_core.search.calibration.model import Calibration
 from nas_core.space import Architecture
 
-__all__ = ["calibrated_metrics", "calibrated_name", "objective_of"]
-
 
 def calibrated_name(calibration: Calibration) -> str:
     """The name of the estimate among an evaluation's metrics, such as ``calibrated_test_bleu``."""

@@ -14,8 +14,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT
 
-__all__ = ["Sizes"]
-
 Array = NDArray[np.float64]
 DRAWN = 1000
 """Architectures drawn at random, by which columns are scaled: few trained networks would scale them by chance."""

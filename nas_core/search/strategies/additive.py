@@ -15,8 +15,6 @@ from nas_core.search.constraints import Constraint
 from nas_core.space import SearchSpace
 from nas_core.space.slots import ABSENT, Rows
 
-__all__ = ["AdditiveFit", "LinearCosts", "Variables", "estimated"]
-
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))

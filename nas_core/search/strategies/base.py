@@ -19,8 +19,6 @@ from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
-__all__ = ["Strategy"]
-
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
 """Spare architectures are children of so many of the best, each gene replaced with this probability."""
 

@@ -9,8 +9,6 @@ from nas_core.search.constraints import Constraint
 from nas_core.settings import NoSettings
 from nas_core.space import SearchSpace
 
-__all__ = ["StrategyDescription"]
-
 
 class StrategyDescription:
     """The part of a strategy that is known before it searches. One line in :mod:`nas_core.search.registry`, or an entry

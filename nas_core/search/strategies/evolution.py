@@ -29,9 +29,6 @@ from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.space.slots import Rows
 
-__all__ = ["EvolutionConfig", "HATEvolution"]
-
-
 _RANGES = {
     "iterations": Range(1),
     "population": Range(1),

@@ -12,8 +12,6 @@ from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["Importance", "importance_of", "limit_importance", "most_important"]
-
 Importance = dict[str, dict[str, float]]
 """Metric -> gene -> |Kendall's tau| between the two, the largest first."""
 

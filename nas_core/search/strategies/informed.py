@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from nas_core.search.strategies.base import Strategy
 from nas_core.space.slots import Rows
 
-__all__ = ["InformedStrategy"]
-
 
 class InformedStrategy(Strategy):
     """A strategy that fits a model to every successful result, and fills its proposals up with children of the best."""

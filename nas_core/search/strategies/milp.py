@@ -31,8 +31,6 @@ from nas_core.search.strategies.program import Program
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.space.slots import ABSENT, Rows
 
-__all__ = ["MILP"]
-
 _log = logging.getLogger(__name__)
 
 Numbers = NDArray[np.float64]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 
-__all__ = ["MILPConfig"]
-
 _RANGES = {
     "evaluations": Range(2),
     "single_changes": Range(0),

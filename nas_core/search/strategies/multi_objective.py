@@ -31,9 +31,6 @@ from nas_core.search.strategies.proposals import row_keys
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["MultiObjectiveConfig", "MultiObjectiveEvolution"]
-
-
 _RANGES = {
     "iterations": Range(1),
     "population": Range(2),

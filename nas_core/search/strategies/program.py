@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from nas_core.search.strategies.additive import Variables
 from nas_core.space.slots import Rows
 
-__all__ = ["Program"]
-
 Numbers = NDArray[np.float64]
 
 DIGITS = 9

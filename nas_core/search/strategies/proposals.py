@@ -14,8 +14,6 @@ from nas_core.search.constraints import InfeasibleError, Limits, constraints_of,
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["Proposals", "row_keys"]
-
 BATCH = 1024
 """Rows drawn at once. Constant, so that what is drawn depends on the seed and not on how much is needed."""
 

@@ -9,8 +9,6 @@ from nas_core.checks import Range, check_fields
 from nas_core.search.strategies.base import Strategy
 from nas_core.space.slots import Rows
 
-__all__ = ["RandomConfig", "RandomSearch"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RandomConfig:

@@ -20,15 +20,6 @@ from nas_core.space import SearchSpace
 from nas_core.space.encoding import ENCODINGS
 from nas_core.space.slots import Rows
 
-__all__ = [
-    "OBJECTIVES",
-    "BoostedRanker",
-    "Ranker",
-    "RankerConfig",
-    "permutation_importance",
-    "tau_importance",
-]
-
 Array = NDArray[np.float64]
 OBJECTIVES = ("pairwise", "regression")
 

@@ -36,8 +36,6 @@ from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
-__all__ = ["RankNAS"]
-
 FREQUENT = 0.05
 """Share of the random architectures whose options are counted for genes that do not matter."""
 

@@ -8,8 +8,6 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.search.strategies.ranker import RankerConfig
 
-__all__ = ["PRUNE_BY", "RANKERS", "RankNASConfig"]
-
 PRUNE_BY = ("metric-and-limits", "metric")
 """What a gene has to matter to in order to stay free."""
 

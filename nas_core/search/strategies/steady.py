@@ -11,8 +11,6 @@ import numpy as np
 from nas_core.search.strategies.base import Strategy
 from nas_core.space import Architecture
 
-__all__ = ["SteadySearch"]
-
 Results = Iterable[tuple[Architecture, Mapping[str, Any] | None]]
 
 

@@ -17,8 +17,6 @@ from nas_core.studies.base import Subject
 from nas_core.studies.gap.runs import diverged
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 
-__all__ = ["Curve", "Schedule", "check_further", "train_further"]
-
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
 """Files in a network's folder: its evaluations so far, and a note that its trainer has come to an end."""
 

@@ -16,8 +16,6 @@ from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, met
 from nas_core.studies.gap.runs import StandaloneRun, read_runs
 from nas_core.studies.result import Lines, Measure, StudyResult
 
-__all__ = ["CLOSE_GAP", "CloseGapConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CloseGapConfig:

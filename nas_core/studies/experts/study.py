@@ -23,8 +23,6 @@ from nas_core.studies.gap.runs import StandaloneRun, read_runs
 from nas_core.studies.result import Bars, Measure, StudyResult
 from nas_core.supernet.host import Supernet
 
-__all__ = ["EXPERTS", "ROUTER", "ExpertsConfig", "RouterConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Config:

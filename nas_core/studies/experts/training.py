@@ -18,8 +18,6 @@ from nas_core.studies.base import Subject
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
-__all__ = ["check_supernets", "experts_of", "train_supernets"]
-
 _TRAINED, _SETTINGS = "trained.json", "settings.json"
 """The files that say that a supernet's training has ended, and by which settings all of a folder were trained."""
 

@@ -10,8 +10,6 @@ from scipy.stats import kendalltau
 
 from nas_core.errors import DataError
 
-__all__ = ["FEWEST", "Agreement", "agreement"]
-
 FEWEST = 3
 """A rank correlation of fewer architectures says nothing: of two it is 1 or -1."""
 

@@ -10,8 +10,6 @@ from nas_core.space import Architecture
 from nas_core.studies.base import Subject
 from nas_core.studies.gap.runs import StandaloneRun
 
-__all__ = ["ask_for", "check_examples", "doubts", "metric_of", "named_with_unit"]
-
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
     """Check that all were evaluated on the same, as far as hosts and results say.

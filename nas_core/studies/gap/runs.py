@@ -15,8 +15,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
-__all__ = ["RESULTS", "StandaloneRun", "diverged", "read_runs", "train_standalone"]
-
 RESULTS = "standalone.jsonl"
 """The file of records in a study's folder."""
 

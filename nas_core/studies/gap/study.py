@@ -16,8 +16,6 @@ from nas_core.studies.gap.comparison import ask_for, check_examples, doubts, met
 from nas_core.studies.gap.runs import RESULTS, StandaloneRun, read_runs, train_standalone
 from nas_core.studies.result import Measure, Pairs, StudyResult
 
-__all__ = ["GAP", "GapConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GapConfig:

@@ -12,8 +12,6 @@ from nas_core.random_streams import own_streams
 if TYPE_CHECKING:
     from nas_core.supernet.elastic.take_over import Trained
 
-__all__ = ["RECOVERY", "mean_loss", "recovered_loss"]
-
 RECOVERY = 20
 """Updates after which a layer's absence is judged where no network works without it."""
 

@@ -9,8 +9,6 @@ from nas_core.layers.attention.kinds import KINDS
 from nas_core.space import Choice, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
 
-__all__ = ["ATTENTION", "AUTO", "attention_only", "check_kinds", "is_made", "made", "varying"]
-
 AUTO, ATTENTION = "auto", "attention"
 """The space around a trained network, and :func:`attention_only` of it; ``auto:layers,ffn_dim`` is :func:`varying`."""
 

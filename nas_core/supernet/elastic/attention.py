@@ -26,8 +26,6 @@ from nas_core.supernet.elastic.recorded import AttentionWeights, Place, Recorded
 from nas_core.supernet.elastic.signed import signed_pairs
 from nas_core.supernet.teacher.taps import Taps
 
-__all__ = ["FitConfig", "Fitted", "fit"]
-
 _EXACT = 1e-9
 """An error of rounding alone, as that of local attention whose window holds every sequence."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["BROKEN", "MOST_RECOVERED", "MOST_TRIED", "depth_order"]
-
 MOST_TRIED = 12
 """Layers of a side up to which every layer is judged anew after each one that was left out."""
 BROKEN = 1.0

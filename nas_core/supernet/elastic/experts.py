@@ -13,8 +13,6 @@ from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.mos import MoSLinear
 from nas_core.layers.starts import SPREAD, near_copies
 
-__all__ = ["copy_into_experts"]
-
 
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
     """Give a network with experts the weights of the same network without.

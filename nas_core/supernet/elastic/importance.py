@@ -16,8 +16,6 @@ from nas_core.models.elastic import Axis
 from nas_core.supernet.elastic.sorting import along
 from nas_core.supernet.teacher.taps import Taps
 
-__all__ = ["CRITERIA", "importance"]
-
 CRITERIA = ("activation", "weight", "gradient", "none")
 """What importance is judged by, see :func:`importance`."""
 

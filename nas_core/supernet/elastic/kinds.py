@@ -11,8 +11,6 @@ from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.attention.projections import ElasticCrossAttention, ElasticSelfAttention
 from nas_core.space import Choice, SearchSpace
 
-__all__ = ["attention_choices", "kinds_at", "with_kinds"]
-
 
 def attention_choices(space: SearchSpace) -> list[Choice]:
     """The genes by which layers choose among several kinds of attention."""

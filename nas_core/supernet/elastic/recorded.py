@@ -17,8 +17,6 @@ from nas_core.layers.attention.kinds import AttentionKind
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
 from nas_core.supernet.teacher.taps import Taps
 
-__all__ = ["AttentionWeights", "Place", "Recorded", "attentions_of", "computed", "record"]
-
 AttentionWeights = SelfAttentionWeights | CrossAttentionWeights
 Place = tuple[str | int, ...]
 """Where in the nested tuples of a subnet something stands: ``("encoder_layers", 3, "self_attn")``."""

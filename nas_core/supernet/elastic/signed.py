@@ -14,8 +14,6 @@ from nas_core.layers.attention.projections import SelfAttentionWeights
 from nas_core.layers.weights import Affine
 from nas_core.supernet.elastic.recorded import AttentionWeights, Recorded
 
-__all__ = ["signed_pairs"]
-
 _LEAST = 1e-6
 """Added to variances, over their mean: directions that no input has."""
 

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from nas_core.models.elastic import Axis
 
-__all__ = ["along", "sort_axes"]
-
 
 def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Put what scores highest first, so that smaller networks keep it; what the largest computes stays the same.

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from nas_core.errors import ConfigError
 
-__all__ = ["DEPTHS", "FFN", "HEADS", "WIDTHS", "around", "depths", "rounding"]
-
 WIDTHS = (1.0, 0.875, 0.75, 0.625)
 """Shares of a trained width that smaller networks may have."""
 HEADS = (1.0, 0.75, 0.5)

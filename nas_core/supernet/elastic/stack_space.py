@@ -9,8 +9,6 @@ from nas_core.space import SearchSpace, language_space, masked_lm_space
 from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
-__all__ = ["StackSizes", "language_around", "language_genes", "masked_lm_around", "trained_genes"]
-
 
 class StackSizes(NamedTuple):
     """Sizes of a trained network of one stack of layers, the same in all of them."""

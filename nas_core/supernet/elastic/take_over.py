@@ -27,8 +27,6 @@ from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
 
-__all__ = ["TOLERANCE", "TakenOver", "Trained", "check_output", "check_settings", "take_over"]
-
 TOLERANCE = 1e-5
 """Largest difference between the outputs of the trained network and of the largest subnet, over the largest output."""
 

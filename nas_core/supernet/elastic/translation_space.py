@@ -10,8 +10,6 @@ from nas_core.space.mformer import with_attention
 from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
-__all__ = ["SideSizes", "auto_space", "trained_genes"]
-
 _LAST_LAYER = -1
 """The option of ``decoder.arbitrary_cross`` that reads the last encoder layer alone, as trained networks do."""
 

@@ -26,8 +26,6 @@ from nas_core.files import make_folder, os_errors, read_json, write_json
 from nas_core.supernet.teacher.cache_files import CacheSettings, digest_of, reserve
 from nas_core.supernet.teacher.losses import TopK
 
-__all__ = ["TeacherCache"]
-
 _ABOUT, _FLAGS = "teacher.json", "samples.npy"
 _VERSION = 1
 _PENDING = 1024

@@ -16,8 +16,6 @@ from torch import Tensor
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import os_errors
 
-__all__ = ["CacheSettings", "digest_of", "reserve", "weights_digest"]
-
 _TYPES: dict[str, np.dtype[Any]] = {"fp16": np.dtype("<f2"), "fp32": np.dtype("<f4")}
 _CHECK = np.dtype("<f4")
 

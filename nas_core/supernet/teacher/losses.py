@@ -15,18 +15,6 @@ from nas_core.checks import Range
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.modes import without_autocast
 
-__all__ = [
-    "DISTILLATION_RANGES",
-    "TopK",
-    "check_temperature",
-    "distillation_loss",
-    "hidden_loss",
-    "naive_distillation_loss",
-    "naive_top_k_distillation_loss",
-    "top_k",
-    "top_k_distillation_loss",
-]
-
 _REDUCTIONS = ("mean", "sum", "none")
 
 

@@ -25,19 +25,6 @@ from nas_core.supernet.teacher.losses import (
     top_k_distillation_loss,
 )
 
-__all__ = [
-    "DistilledSums",
-    "Probabilities",
-    "Projection",
-    "distilled_loss",
-    "naive_distilled_loss",
-    "probabilities_of",
-    "projected_distilled_loss",
-    "projected_probabilities",
-    "projected_top_k",
-    "smoothed_loss",
-]
-
 
 class Probabilities(NamedTuple):
     """A teacher's probabilities of all words, at the temperature at which they are compared."""

@@ -12,8 +12,6 @@ from torch.overrides import TorchFunctionMode
 
 from nas_core.layers.weights import named_tensors
 
-__all__ = ["Taps", "weights_of"]
-
 
 def weights_of(subnet: Any, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
     """Weights by name of what a network's ``select`` gave, those of a name that is ``wanted``: names are those of the

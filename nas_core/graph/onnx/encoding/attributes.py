@@ -9,8 +9,6 @@ from nas_core.graph.onnx.network import Shape
 from nas_core.graph.onnx.operators import CORRECTED
 from nas_core.graph.onnx.site import Site, pair_of
 
-__all__ = ["ATTRIBUTES", "attributes_of", "four_dims"]
-
 ATTRIBUTES = ("kernel_depth", "kernel_height", "kernel_width", "stride", "padding", "dilation", "groups", "summed")
 """Columns of ``Graph.attributes``; 0 where an operator has no such number.
 

@@ -22,8 +22,6 @@ from nas_core.graph.onnx.operators import INPUT, OTHER, PASSED, SHAPE_READERS, o
 from nas_core.graph.onnx.shapes.check import check_fit
 from nas_core.graph.onnx.site import site_of
 
-__all__ = ["encode_corrected"]
-
 
 def encode_corrected(network: Network) -> Encoded:
     """Encode a network by what a runtime computes.

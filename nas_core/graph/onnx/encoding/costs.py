@@ -24,8 +24,6 @@ from typing import NamedTuple
 from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, operator_kind
 from nas_core.graph.onnx.site import Site, pair_of
 
-__all__ = ["Cost", "cost_of"]
-
 
 class Cost(NamedTuple):
     """What one operator costs."""

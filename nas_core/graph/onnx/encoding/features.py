@@ -11,8 +11,6 @@ from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.onnx.operators import KINDS
 
-__all__ = ["FEATURES", "node_features", "static_features"]
-
 FEATURES = ("corrected", "released")
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from nas_core.graph.onnx.encoding.costs import Cost
 from nas_core.graph.onnx.network import Network, Shape
 
-__all__ = ["Encoded", "batch_of"]
-
 FREE = Cost(0, 0, 0)
 
 

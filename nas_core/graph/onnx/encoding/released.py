@@ -20,8 +20,6 @@ from nas_core.graph.onnx.operators import RELEASED
 from nas_core.graph.onnx.shapes.check import check_fit
 from nas_core.graph.onnx.site import Site, site_of
 
-__all__ = ["encode_released"]
-
 _NONE = len(RELEASED) - 1
 _CODES = {name: index for index, name in enumerate(RELEASED[:-4])}
 _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")

@@ -10,8 +10,6 @@ from nas_core.errors import ConfigError
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.network import Shape
 
-__all__ = ["Shapes", "bind_shapes"]
-
 Shapes = Mapping[str, Sequence[int] | int]
 Dim = int | str | None
 """One dimension of a declared shape: a number, the name of an open dimension, or neither."""

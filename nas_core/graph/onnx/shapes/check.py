@@ -7,8 +7,6 @@ from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.network import Shape
 from nas_core.graph.onnx.site import Site
 
-__all__ = ["check_fit"]
-
 _BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Mean", "Max", "Min"}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["values_stay_small"]
-
 MOST_NUMBERS = 100_000
 """In one tensor of shapes; a network has some dozen."""
 _RANK = 64

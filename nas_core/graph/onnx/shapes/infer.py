@@ -15,8 +15,6 @@ from nas_core.graph.onnx.source import open_model
 from nas_core.graph.onnx.topological_order import sort_nodes
 from nas_core.optional import require
 
-__all__ = ["read_network"]
-
 _INDICES = {6, 7, 8, 9, 12, 13}
 """TensorProto's numbers of int32, int64, string, bool, uint32, uint64: no weights."""
 

@@ -19,8 +19,6 @@ from nas_core.graph.onnx.operators import SHAPE_READERS
 from nas_core.graph.onnx.source import KEPT
 from nas_core.optional import require
 
-__all__ = ["infer_stepwise"]
-
 Values = dict[str, NDArray[Any]]
 
 

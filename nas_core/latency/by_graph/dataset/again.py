@@ -24,10 +24,8 @@ from nas_core.latency.by_graph.dataset.runtimes import check_runtimes
 from nas_core.latency.by_graph.dataset.visited import NetworkSetConfig
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import TimingConfig
+from nas_core.latency.timing import TimingConfig
 from nas_core.progress import counted
-
-__all__ = ["AGAIN", "measured_again", "second_measurements"]
 
 AGAIN = "again.jsonl"
 """File of second measurements, beside the journal."""

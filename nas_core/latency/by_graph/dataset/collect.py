@@ -21,12 +21,11 @@ from nas_core.latency.by_graph.dataset.visited import BrokenNetwork, NetworkSetC
 from nas_core.latency.by_graph.families.branches import GOOGLENET
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import TimingConfig, time_passes_ms
+from nas_core.latency.protocol import time_passes_ms
+from nas_core.latency.timing import TimingConfig
 from nas_core.locks import only_process
 from nas_core.optional import require
 from nas_core.progress import counted
-
-__all__ = ["alone", "collect_networks", "references", "visited_together"]
 
 _REFERENCE = {
     "resolution": 192,

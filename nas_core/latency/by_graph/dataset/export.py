@@ -14,8 +14,6 @@ from torch.nn.modules.batchnorm import _BatchNorm  # noqa: PLC2701
 
 from nas_core.optional import require
 
-__all__ = ["OPSET", "calibrate", "exported", "input_names", "outputs_of", "without_weights"]
-
 OPSET = 17
 KEPT = 1024
 """Whole numbers of a tensor that stays in the file, which may be a shape that an operator needs."""

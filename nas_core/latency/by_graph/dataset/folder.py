@@ -17,8 +17,6 @@ from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
 from nas_core.latency.clock_state import told_states
 from nas_core.latency.timing import checked_settings
 
-__all__ = ["JOURNAL", "NetworkSet"]
-
 JOURNAL = "dataset.jsonl"
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
 

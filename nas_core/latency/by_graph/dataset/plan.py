@@ -12,8 +12,6 @@ import numpy as np
 from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.families.family import Family, Settings
 
-__all__ = ["PlannedNetwork", "planned_networks"]
-
 _MOST_DRAWS = 50
 """Draws for one network, after which a family counts as exhausted."""
 

@@ -17,8 +17,6 @@ from nas_core.graph.onnx import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet
 
-__all__ = ["read_dataset"]
-
 _log = logging.getLogger(__name__)
 _CACHE = re.compile(r"graphs-\w+-[0-9a-f]{12}\.npz")
 

@@ -20,8 +20,6 @@ from nas_core.latency.timing import TimingConfig, timed_conditions
 from nas_core.optional import require
 from nas_core.precision import half_type
 
-__all__ = ["RUNTIMES", "NetworkWorkload", "OnnxWorkload", "TorchWorkload", "check_runtimes", "workload"]
-
 RUNTIMES = ("onnxruntime", "torch")
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 

@@ -17,9 +17,8 @@ from nas_core.graph.onnx import read_onnx
 from nas_core.latency.by_graph.dataset.export import calibrate, exported, without_weights
 from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, NetworkWorkload, workload
-from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
-
-__all__ = ["BrokenNetwork", "NetworkSetConfig", "VisitedNetwork"]
+from nas_core.latency.protocol import Measurement, measure, time_passes_ms
+from nas_core.latency.timing import TimingConfig
 
 _AGREE = 0.02
 """Largest difference of two runtimes' outputs, relative to the largest output."""

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from nas_core.latency.by_graph.families.draws import draw, he_weights, resolution, width
 from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 
-__all__ = ["GOOGLENET", "SQUEEZENET"]
-
 _CLASSES = 1000
 
 

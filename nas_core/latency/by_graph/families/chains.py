@@ -10,8 +10,6 @@ from torch import nn
 from nas_core.latency.by_graph.families.draws import draw, he_weights, resolution, width
 from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 
-__all__ = ["ALEXNET", "VGG"]
-
 _CLASSES = 1000
 
 

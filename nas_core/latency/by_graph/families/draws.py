@@ -8,8 +8,6 @@ from typing import TypeVar
 import numpy as np
 from torch import nn
 
-__all__ = ["draw", "he_weights", "resolution", "width"]
-
 T = TypeVar("T")
 
 

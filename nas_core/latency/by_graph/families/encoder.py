@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from nas_core.latency.by_graph.families.family import Built, Family, Settings
 from nas_core.space import Architecture, SearchSpace, translation_space, with_attention
 
-__all__ = ["ENCODER"]
-
 _WORDS = 2000
 _FIRST_WORD = 4
 """Smaller token numbers are fairseq's special symbols."""

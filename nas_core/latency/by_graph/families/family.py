@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from nas_core.random_streams import own_streams
 
-__all__ = ["Built", "Family", "Settings", "image"]
-
 Settings = Mapping[str, Any]
 """What distinguishes a network from the others of its family, as JSON-able data."""
 Built = tuple[nn.Module, tuple[Tensor, ...]]

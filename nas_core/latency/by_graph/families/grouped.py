@@ -9,8 +9,6 @@ from torch import Tensor, nn
 from nas_core.latency.by_graph.families.draws import draw, he_weights, resolution
 from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 
-__all__ = ["REGNET"]
-
 _CLASSES = 1000
 _SHRINK = 4
 """Times that the squeezed vector of a block is narrower than its input."""

@@ -9,8 +9,6 @@ from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_ops, nasbenc
 from nas_core.latency.by_graph.families.draws import draw, he_weights, resolution, width
 from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 
-__all__ = ["NASBENCH201"]
-
 _CLASSES = 10
 
 

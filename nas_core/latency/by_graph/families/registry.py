@@ -19,8 +19,6 @@ from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
 from nas_core.latency.by_graph.families.translation import TRANSLATION
 from nas_core.registry import first_line
 
-__all__ = ["CORE", "GROUP", "chosen_families", "network_families", "offered_families", "register_all"]
-
 GROUP = "nas_ext.network_families"
 CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)
 """Families that need no host."""

@@ -13,8 +13,6 @@ from nas_core.latency.by_graph.families.draws import draw
 from nas_core.latency.by_graph.families.family import Built, Family, Settings
 from nas_core.space import Architecture, SearchSpace, translation_space, with_attention
 
-__all__ = ["TRANSLATION"]
-
 _PARTS = ("encoder", "decoder_step")
 _OPTIONS = (("softmax",), ("softmax", "linear"))
 """Options of a side's layers in the family's space: HAT's spaces have the first alone. Draws of a seed depend on them,

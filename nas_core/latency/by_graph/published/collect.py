@@ -23,8 +23,6 @@ from nas_core.optional import require
 from nas_core.progress import counted
 from nas_core.workers import WorkerPool
 
-__all__ = ["RUNTIME", "PublishedConfig", "collect_published"]
-
 RUNTIME = "torch"
 """The runtime that published latencies count as."""
 _UNKNOWN_FAMILY = "unknown"

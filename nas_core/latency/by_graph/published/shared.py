@@ -12,8 +12,6 @@ from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.published.source import NetworkSource
 from nas_core.latency.by_graph.published.table import PublishedNetwork
 
-__all__ = ["MadeGraphs"]
-
 
 class MadeGraphs:
     """The ONNX files of a folder of :func:`nas_core.latency.by_graph.published.collect_published`.

@@ -8,8 +8,6 @@ from nas_core.errors import MissingHostError
 from nas_core.jobs import Opener
 from nas_core.supernet.host import each_host
 
-__all__ = ["NetworkSource", "network_source"]
-
 
 class NetworkSource(Protocol):
     """What builds networks by name: a host has one as its attribute ``networks``."""

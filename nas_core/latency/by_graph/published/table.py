@@ -18,8 +18,6 @@ from typing import Any
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.files import read_bytes
 
-__all__ = ["PublishedNetwork", "PublishedTable", "read_published"]
-
 _NEEDED = {
     "model": ("model",),
     "img_size": ("img_size", "infer_img_size"),

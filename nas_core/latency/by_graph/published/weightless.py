@@ -21,8 +21,6 @@ from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.dataset.export import ABSENT, OPSET, input_names, without_weights
 from nas_core.optional import require
 
-__all__ = ["exported_without_weights", "of_batch", "without_storage"]
-
 _VALUE, _STEP = 1e-2, 1e-6
 """The number that all elements of the first parameter have, and by what the next one's differs: the exporter would take
 parameters that are equal for one."""

@@ -22,8 +22,6 @@ from nas_core.graph.onnx import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.published.weightless import exported_without_weights, of_batch, without_storage
 from nas_core.optional import require
 
-__all__ = ["ABSENT_FAMILY", "NamedNetwork", "exporting"]
-
 ABSENT_FAMILY = "absent"
 """Family of networks that the source does not have."""
 _SAME_PARAMS, _ROUNDED_M = 0.01, 0.011

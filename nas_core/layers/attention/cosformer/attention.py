@@ -18,8 +18,6 @@ from nas_core.layers.attention.cosformer.streaming import streamed
 from nas_core.layers.attention.packed import padded, unpadded
 from nas_core.layers.modes import is_exporting, without_autocast
 
-__all__ = ["cosformer_attention", "cosformer_packed"]
-
 
 def cosformer_attention(
     q: Tensor,

@@ -9,8 +9,6 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.attention.cosformer.normalize import NORMALIZE
 from nas_core.layers.modes import is_exporting
 
-__all__ = ["check", "check_length"]
-
 
 def check(
     q: Tensor,

@@ -18,8 +18,6 @@ from nas_core.layers.attention.cosformer.normalize import working_dtype
 from nas_core.layers.attention.cosformer.positions import Turns
 from nas_core.layers.attention.cosformer.products import multiplied_in, multiply_for, running_sums
 
-__all__ = ["BLOCK", "chunked_sums"]
-
 BLOCK = 128
 """Positions of a block: at twice the head dimension the work within and between blocks is equal."""
 _SUMMED = 512

@@ -9,8 +9,6 @@ from nas_core.layers.attention.cosformer.normalize import finished, working_dtyp
 from nas_core.layers.attention.cosformer.positions import Turns
 from nas_core.layers.attention.cosformer.products import multiplied_in, multiply_for
 
-__all__ = ["dense_attention"]
-
 
 def dense_attention(
     q: Tensor,

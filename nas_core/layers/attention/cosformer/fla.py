@@ -17,8 +17,6 @@ from nas_core.layers.attention.cosformer.positions import Turns
 from nas_core.layers.attention.cosformer.products import multiplied_in, running_sums
 from nas_core.optional import require
 
-__all__ = ["fla_sums"]
-
 
 def fla_sums(
     q: Tensor, k: Tensor, v: Tensor, query: Turns, key: Turns, mask: Tensor | None, max_length: int | None, causal: bool

@@ -7,8 +7,6 @@ import importlib
 
 import torch
 
-__all__ = ["FLA_FROM", "FORMS", "chosen_form", "has_fla"]
-
 FORMS = ("auto", "streaming", "chunked", "dense", "fla", "naive")
 """``streaming``: blocks one after the other, in bounded memory. ``chunked``: all blocks at once, few large products.
 ``dense``: all pairs, for short sequences. ``fla``: causal attention by flash-linear-attention's kernels, on CUDA.

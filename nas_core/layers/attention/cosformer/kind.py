@@ -21,8 +21,6 @@ from nas_core.layers.attention.cosformer.state import CosformerState
 from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK, NONCAUSAL_BLOCK
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 
-__all__ = ["LINEAR", "LinearAttention"]
-
 
 @dataclass(frozen=True)
 class LinearAttention(AttentionKind):

@@ -11,8 +11,6 @@ from nas_core.layers.attention.cosformer.checks import check
 from nas_core.layers.attention.cosformer.normalize import EPS, finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import own_scale
 
-__all__ = ["cosformer_naive"]
-
 
 def cosformer_naive(
     q: Tensor,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["EPS", "NORMALIZE", "finished", "working_dtype"]
-
 EPS = 1e-6
 """Smallest denominator: a query without any positive channel gets 0."""
 NORMALIZE = ("denominator", "rms", "layer")

@@ -8,8 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Turns", "own_scale", "turns"]
-
 
 class Turns(NamedTuple):
     """Sines and cosines of positions, ``(T, 1)`` or, where positions differ between sequences, ``(B, 1, T, 1)``."""

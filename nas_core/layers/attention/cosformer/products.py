@@ -11,8 +11,6 @@ from torch import Tensor
 from nas_core.layers.attention.cosformer.normalize import working_dtype
 from nas_core.precision import tf32
 
-__all__ = ["multiplied_in", "multiply_for", "running_sums"]
-
 
 def multiplied_in(x: Tensor) -> torch.dtype:
     """The type of the factors: that of bfloat16, float32 and float64 inputs, and float32 for float16.

@@ -14,8 +14,6 @@ from nas_core.layers.attention.cosformer.normalize import EPS, NORMALIZE, finish
 from nas_core.layers.attention.cosformer.positions import turns
 from nas_core.layers.modes import without_autocast
 
-__all__ = ["CosformerState"]
-
 
 class CosformerState:
     """Sums over the keys and values read so far: 2 D (Dv + 1) numbers per head, however many positions.

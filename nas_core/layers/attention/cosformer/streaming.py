@@ -18,8 +18,6 @@ from torch import Tensor
 from nas_core.layers.attention.cosformer.normalize import finished, working_dtype
 from nas_core.layers.attention.cosformer.positions import Turns
 
-__all__ = ["CAUSAL_BLOCK", "NONCAUSAL_BLOCK", "streamed"]
-
 CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
 """Positions of a block."""
 
