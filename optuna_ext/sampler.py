@@ -21,9 +21,10 @@ from nas_core.search.constraints import Limits, constraints_of
 from nas_core.search.registry import config_of, strategy_options
 from nas_core.search.strategies.shared import SharedSearch
 from nas_core.space import SearchSpace
+from nas_core.space.labels import parameters_of
 from optuna_ext.beats import Watch
 from optuna_ext.compat import optuna_module
-from optuna_ext.genes import distributions_of, parameters_of
+from optuna_ext.genes import distributions_of
 from optuna_ext.history import CLAIM, OPENED, History, Read, metric_names
 
 _optuna = optuna_module("sampling for Optuna")

@@ -27,9 +27,10 @@ from nas_core.jobs import Failure
 from nas_core.search.engine import MAX_FAILURES
 from nas_core.search.journal import plain_metrics
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.labels import parameters_of
 from optuna_ext.beats import BEAT, Heart, Watch, give_up
 from optuna_ext.compat import optuna_module
-from optuna_ext.genes import distributions_of, parameters_of
+from optuna_ext.genes import distributions_of
 from optuna_ext.history import CLAIM, ERROR, FAILING, WITHDRAWN, History, Read
 from optuna_ext.storage import is_of_storage, open_study, patiently, reading
 

@@ -15,11 +15,12 @@ from nas_core.search.metrics import metric_named
 from nas_core.search.registry import config_of, strategy_options
 from nas_core.search.strategies.steady import SteadySearch
 from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.labels import parameters_of
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import architecture_of
 from nni_ext.hpo.dispatcher import errors_told
 from nni_ext.hpo.limits import LIMITS, expanded, make_constraints
-from nni_ext.hpo.search_space import check_labels, parameters_of, space_from_nni
+from nni_ext.hpo.search_space import check_labels, space_from_nni
 from nni_ext.objectives import NEGATED, further_objectives, with_negatives
 from nni_ext.record import Record
 

@@ -10,7 +10,7 @@ import pytest
 from nas_core.errors import DataError, NasExtError
 from nas_core.models import params_m
 from nas_core.report import read_run, write_report
-from nni_ext.hpo.search_space import parameters_of
+from nas_core.space.labels import parameters_of
 from tests.nni_ext.hpo.manager import SPACE, Manager, evolution, quality
 from tests.report.pages import ReadPage
 

@@ -17,6 +17,7 @@ import pytest
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.search import HATEvolution
 from nas_core.search.registry import config_of
+from nas_core.space.labels import parameters_of
 from optuna_ext import (
     HATEvolutionSampler,
     MultiObjectiveSampler,
@@ -26,7 +27,7 @@ from optuna_ext import (
     as_objective,
     suggest_architecture,
 )
-from optuna_ext.genes import distributions_of, parameters_of
+from optuna_ext.genes import distributions_of
 from tests.contracts.strategy import drive
 from tests.contracts.strategy import quality as large_quality
 from tests.optuna_ext.study import NAME, SMALL, SPACE, constraint, limit, quality, size, storage_at, study_in, supernet
