@@ -19,7 +19,7 @@ from nas_core.search.calibration import (  # noqa: E402
     save_calibration,
 )
 from nas_core.space import get_space  # noqa: E402
-from nni_ext.hpo.search_space import parameters_of  # noqa: E402
+from nas_core.space.labels import parameters_of  # noqa: E402
 from nni_ext.trial import main  # noqa: E402
 from tests.toys import ToySupernet  # noqa: E402
 

@@ -69,8 +69,8 @@ def test_what_fails_fails_for_all_and_what_is_lost_thrice_too(tmp_path: Path) ->
 
 
 def _lost(study: optuna.Study, architecture: Architecture) -> None:
+    from nas_core.space.labels import parameters_of
     from optuna_ext.genes import distributions_of
-from nas_core.space.labels import parameters_of
 
     parameters = parameters_of(SPACE, architecture)
     chosen = {name: one for name, one in distributions_of(SPACE).items() if name in parameters}
