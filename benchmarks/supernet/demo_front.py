@@ -24,6 +24,7 @@ from nas_core.files import read_json, write_json
 from nas_core.latency.by_genes import LatencyDataset
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
+from nas_core.report.run import limit_label
 from nas_core.space import Architecture, get_space
 
 RESULT = Path(__file__).parents[1] / "results" / "demo_front.json"
@@ -87,7 +88,7 @@ def report(run: Path, work: Path) -> dict[str, Any]:
     shares = relative_latency(get_space("hat_small"), networks["largest"], networks, **workload)
     content = [
         {
-            "network": name,
+            "network": limit_label(name),
             "params_m": round(params_m(architecture), 3),
             "measured_ms": rows.get(name, {}).get("latency_ms"),
             "relative_latency": shares[name],

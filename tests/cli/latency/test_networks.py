@@ -12,8 +12,8 @@ import pytest
 from nas_core.cli import main
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
-from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each, shipped
+from nas_core.latency import GraphLatencyModel, load_latency_model
+from nas_core.latency.by_graph import NetworkLatencies, last_of_each, predict_networks, shipped
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 from tests.graph.onnx.models import chain, model, node, residual  # noqa: E402 - needs onnx
@@ -96,11 +96,11 @@ def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any
 
 
 def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
-    static = read_onnx(onnx_file).graph.static
-    assert static is not None
-    expected = 0.1 + 10 * static[3]
+    model = load_latency_model(trained, "graph")
+    assert isinstance(model, GraphLatencyModel)
+    expected = predict_networks([onnx_file], model)[0].latency_ms
     code, out, err = run(capsys, "predict", onnx_file, "--model", trained)
-    assert code == 0 and float(out.splitlines()[-1].split()[1]) == pytest.approx(expected, rel=0.05)
+    assert code == 0 and float(out.splitlines()[-1].split()[1]) == pytest.approx(expected, rel=0.01)
     assert "flops model of 48 networks in onnxruntime, held-out MAPE" in err and err.count("\n") == 1
     for suffix in ("jsonl", "csv"):
         path = tmp_path / f"p.{suffix}"
@@ -176,7 +176,7 @@ def test_wrong_inputs_are_one_line(networks: Path, trained: Path, onnx_file: Pat
     text = tmp_path / "text.txt"
     text.write_text("hello")
     for arguments, message in [
-        (("train", "--data", networks, "--out", out, "--model", "tress"), "Did you mean 'trees'"),
+        (("train", "--data", networks, "--out", out, "--model", "count"), "Did you mean 'counts'"),
         (("train", "--data", networks, "--out", out, "--model", "flops", "--set", "epochs=2"), "no setting epochs"),
         (("train", "--data", networks, "--out", out, "--model", "graphsage", "--set", "dim=x"), "a whole number"),
         (("train", "--data", networks, "--out", tmp_path / "m.json"), "safetensors"),
