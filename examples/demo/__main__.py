@@ -27,7 +27,8 @@ from nas_core.latency import load_latency_model
 from nas_core.progress import SlowWork, duration
 from nas_core.space import Architecture, get_space
 
-PAIRS = {"test": 500, "valid": 400, "train": 16_000}
+PAIRS = {"test": 1 / 32, "valid": 1 / 40, "train": 1.0}
+"""Sentence pairs of each split, as shares of those of the training."""
 CPU = [] if torch.cuda.is_available() else ["--cpu"]
 CLOCK = ["--clock", "cpu"] if CPU else ["--device", "cuda"]
 SPACE = get_space("hat_small")
@@ -72,11 +73,11 @@ class Stages:
             sys.exit(f"{command[0]} failed with exit code {process.returncode}; see {path}")
 
 
-def write_corpus(folder: Path) -> None:
+def write_corpus(folder: Path, pairs: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for split, pairs in corpus(PAIRS).items():
+    for split, sentences in corpus({name: round(share * pairs) for name, share in PAIRS.items()}).items():
         for side, language in enumerate(("en", "de")):
-            write_atomic(folder / f"{split}.{language}", "".join(f"{pair[side]}\n" for pair in pairs))
+            write_atomic(folder / f"{split}.{language}", "".join(f"{pair[side]}\n" for pair in sentences))
 
 
 def latency_limits(model: Path, count: int) -> list[float]:
@@ -99,6 +100,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/demo"))
     parser.add_argument("--data", type=Path, help="folder of fairseq-preprocess")
+    parser.add_argument("--pairs", type=int, default=16_000, help="sentence pairs of the built-in corpus")
     parser.add_argument("--updates", type=int, default=1000, help="of the supernet's training")
     parser.add_argument("--samples", type=int, default=60, help="architectures whose latency is measured")
     parser.add_argument("--population", type=int, default=24, help="architectures in a generation of the search")
@@ -108,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
     out, data, stages = args.out, args.data or args.out / "bin", Stages(args.out)
     supernet, model, search = out / "supernet" / "checkpoint_best.pt", out / "latency.json", out / "search"
     if args.data is None:
-        write_corpus(out / "corpus")
+        write_corpus(out / "corpus", args.pairs)
         prefixes = [word for split in PAIRS for word in (f"--{split}pref", out / "corpus" / split)]
         stages.run("preprocess", "numbers for words", (data / "dict.de.txt").exists(), [
             "fairseq-preprocess", "-s", "en", "-t", "de", *prefixes, "--joined-dictionary", "--destdir", data,

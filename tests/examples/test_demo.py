@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.toys import ROOT
 
-SMALL = ("--updates", "30", "--samples", "16", "--population", "8", "--limits", "1")
+SMALL = ("--pairs", "640", "--updates", "4", "--samples", "16", "--population", "4", "--limits", "1")
 
 
 def demo(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -18,6 +20,7 @@ def demo(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.usefixtures("warm_programs")
 def test_a_small_run_ends_in_a_front_and_is_not_repeated(tmp_path: Path) -> None:
     first = demo("--out", tmp_path, *SMALL)
     assert first.returncode == 0, first.stdout + first.stderr
