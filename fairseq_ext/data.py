@@ -35,7 +35,7 @@ def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
     listed = ", ".join(f"{language} ({size})" for language, size in sizes.items())
     raise DataError(
         f"{folder} has dictionaries of {listed}, and no data that"
-        " says which is the source's; give --source-vocab and --target-vocab"
+        " says which is the source's; give --workload source_vocab=N and target_vocab=N"
     )
 
 

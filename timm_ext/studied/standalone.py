@@ -72,7 +72,7 @@ def further_settings(
             trained network are trained further.
     """
     if own := [name for name in ("updates", "epochs") if name in changes]:
-        raise ConfigError(f"setting {own[0]} of further training is set by the study; give --most-updates")
+        raise ConfigError(f"setting {own[0]} of further training is set by the study; give --set most_updates")
     trained = _trained(origin)
     if not trained.get("updates"):
         trained["warmup_updates"] = 0
@@ -130,7 +130,7 @@ def _from_scratch(origin: Origin) -> dict[str, Any]:
     if not trained.get("model"):
         raise ConfigError(
             f"{origin.path} began as a trained network: nothing says how to train its subnets from scratch; give a"
-            " supernet that was trained with --model, or results with --standalone"
+            " supernet that was trained with --model, or results with --set standalone=FILE"
         )
     return trained
 

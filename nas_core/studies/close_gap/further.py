@@ -196,7 +196,7 @@ class _Network:
         if bad := diverged(metrics):
             raise DataError(
                 f"{self.folder}: {bad} after {updates} further updates, so that the training has diverged; give other"
-                " settings with --train, and another --out"
+                " settings with --set train.NAME=VALUE, and another --out"
             )
         append_jsonl(self.folder / _CURVE, {"updates": updates, "metrics": dict(metrics)})
         self.points[updates] = dict(metrics)

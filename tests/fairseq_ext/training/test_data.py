@@ -32,7 +32,7 @@ def test_dictionaries_alone(corpus, folder, tmp_path):
     for split in ("train", "valid", "test"):
         for file in folder.glob(f"{split}.*"):
             file.unlink()
-    with pytest.raises(DataError, match=r"src \(\d+\), tgt \(\d+\).*--source-vocab"):
+    with pytest.raises(DataError, match=r"src \(\d+\), tgt \(\d+\).*--workload source_vocab"):
         vocabularies(folder)
     (folder / "dict.tgt.txt").write_text((corpus / "dict.src.txt").read_text())
     assert vocabularies(folder) == (vocabularies(corpus)[0],) * 2

@@ -97,7 +97,7 @@ def test_wrong_inputs_are_one_line(model: Path, tmp_path: Path, capsys: Any) -> 
     collect = ["latency", "collect", "--space", "hat_small", "--samples", "3", "--out", str(tmp_path / "p.jsonl")]
     for more, said in (
         (["--predicted-by", str(tmp_path / "absent.safetensors")], "file not found"),
-        (["--predicted-by", str(model), "--executor", "submitit", "--cluster", "local"], "computes here"),
+        (["--predicted-by", str(model), "--executor", "submitit", "--job", "cluster=local"], "computes here"),
     ):
         assert main([*collect, *more]) == 2
         err = capsys.readouterr().err

@@ -102,7 +102,7 @@ class OnnxWorkload(NetworkWorkload):
         self._session = runtime.InferenceSession(content, options, providers=[(provider, provider_options(timing))])
         # A provider whose libraries are missing is left out with no more than a line in the log.
         if self._session.get_providers()[:1] != [provider]:
-            raise ConfigError(f"onnxruntime cannot use {provider} here; give --device cpu, or --runtimes torch")
+            raise ConfigError(f"onnxruntime cannot use {provider} here; give --device cpu, or --set runtimes=torch")
         self._session.disable_fallback()
         self._binding = self._session.io_binding()
         given = dict(zip(input_names(len(inputs)), inputs, strict=True))
@@ -158,14 +158,18 @@ def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, A
         ("clock device", timing.clock == "device"),
     ):
         if asked:
-            raise ConfigError(f"{what} is for networks in torch, not in onnxruntime: leave it out, or --runtimes torch")
+            raise ConfigError(
+                f"{what} is for networks in torch, not in onnxruntime: leave it out, or --set runtimes=torch"
+            )
     runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
     kind = torch.device(timing.device).type
     if _PROVIDERS.get(kind) not in runtime.get_available_providers():
         if kind == "cuda":
             raise MissingHostError(
                 "onnxruntime has no CUDA here: pip install onnxruntime-gpu in place of onnxruntime, or measure with "
-                "--runtimes torch"
+                "--set runtimes=torch"
             )
-        raise ConfigError(f"onnxruntime does not run on {timing.device!r} here; give --device cpu, or --runtimes torch")
+        raise ConfigError(
+            f"onnxruntime does not run on {timing.device!r} here; give --device cpu, or --set runtimes=torch"
+        )
     return {"onnxruntime": str(runtime.__version__)}
