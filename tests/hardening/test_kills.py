@@ -80,7 +80,9 @@ def test_a_predictor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def work(folder: Path) -> None:
         tiny = ("--set", "dim=16", "--set", "depth=1", "--epochs", 20, "--curve", folder / "curve.json")
-        command("lab", "predictor", "train", "--data", tmp_path / "graphs.jsonl", "--out", folder / "p.safetensors", *tiny)
+        command(
+            "lab", "predictor", "train", "--data", tmp_path / "graphs.jsonl", "--out", folder / "p.safetensors", *tiny
+        )
 
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder in (whole, cut):

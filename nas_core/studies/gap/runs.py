@@ -138,7 +138,8 @@ def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seco
         raise DataError(f"standalone training in {own} has left no network that can be evaluated: {error}") from None
     if bad := diverged(metrics):
         raise DataError(
-            f"standalone training in {own} has diverged: {bad}; give other settings with --set train.NAME=VALUE, and another --out"
+            f"standalone training in {own} has diverged: {bad}; give other"
+            " settings with --set train.NAME=VALUE, and another --out"
         )
     updates = trainer.standalone_updates(own)
     return StandaloneRun(architecture, metrics, examples, round(seconds, 2), updates)
