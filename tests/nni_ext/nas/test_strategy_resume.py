@@ -77,7 +77,7 @@ def test_a_checkpoint_survives_a_failed_resume(
         made.stop()
         assert torch.load(checkpoint(made), weights_only=True)["strategy"] == good
 
-    stopped_after(SearchStrategy("evolution", **SMALL, seed=2), ConfigError, "seed = 1, this one has 2")
+    stopped_after(SearchStrategy("evolution", **SMALL, seed=2), ConfigError, "seed = 1, now it is 2")
     stopped_after(SearchStrategy("evolution", **SMALL, seed=1, maximize=False), ConfigError, "maximize=True")
     stopped_after(SearchStrategy("random"), ConfigError, "strategy = 'evolution'")
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):  # of the file, before any strategy sees it
