@@ -110,7 +110,7 @@ def test_of_two_that_take_one_the_first_has_it(tmp_path: Path) -> None:
 def test_workers_of_other_searches_are_refused(tmp_path: Path) -> None:
     storage = storage_at(tmp_path, "journal")
     shared(storage)
-    with pytest.raises(ConfigError, match="data = 'toy', here it is 'other'"):
+    with pytest.raises(ConfigError, match="data = 'toy', now it is 'other'"):
         shared(storage, settings={"data": "other"})
     with pytest.raises(ConfigError, match="minimises loss, further"):
         shared(storage, metrics=("loss", "further"))
