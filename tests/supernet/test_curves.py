@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import DataError, MissingHostError, NasExtError
-from nas_core.supernet import curves
+from nas_core.supernet import Host, curves
 from nas_core.supernet.curves import TrainingCurves, read_curves
 
 
-class Toy:
+class Toy(Host):
     """A host whose logs begin with its name."""
 
     def __init__(self, name: str) -> None:
@@ -30,7 +30,7 @@ class Toy:
 
 @pytest.fixture(autouse=True)
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [("none", MissingHostError("absent")), ("old", object()), ("one", Toy("one")), ("two", Toy("two"))]
+    found = [("none", MissingHostError("absent")), ("old", Host()), ("one", Toy("one")), ("two", Toy("two"))]
     monkeypatch.setattr(curves, "each_host", lambda: iter(found))
 
 
