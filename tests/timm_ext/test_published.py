@@ -75,7 +75,7 @@ def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]
             ["--out", out, "--from-timm", csv, "--device", "i7", "--set", "visits=2"],
             "unknown setting of published networks 'visits'",
         ),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--again", 2], "leave it out with --from-timm"),
+        (["--out", out, "--from-timm", csv, "--device", "i7", "--again", 2], "leave out --from-timm"),
         (["--out", out, "--from-timm", csv, "--device", "i7", "--networks", 9], "9 networks were asked for"),
         (["--out", out, "--from-timm", csv, "--device", "i7", "--set", "most_seconds=0"], "most_seconds"),
         (["--out", out, "--from-timm", csv, "--device", "i7", "--graphs", out], "file not found"),
