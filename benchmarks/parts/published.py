@@ -78,14 +78,6 @@ def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
 
 
-def nasbench201_latency(device: str) -> tuple[Graphs, NDArray[np.float64]]:
-    """Cells measured on that device, with all that it computes, and milliseconds; implausible values are left out."""
-    with np.load(NASBENCH201_LATENCY, allow_pickle=False) as table:
-        milliseconds = table["latency_ms"][:, table["devices"].tolist().index(device)].astype(np.float64)
-        plausible = milliseconds >= 0.5
-        return nasbench201_graphs(table["ops"].astype(np.int64)[plausible], prune=False), milliseconds[plausible]
-
-
 @dataclass(frozen=True, eq=False)
 class LatencyTable:
     """The same networks measured on several devices."""

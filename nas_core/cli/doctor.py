@@ -104,8 +104,8 @@ def command(
 ) -> None:
     """Show which hosts, accelerators and plug-ins are usable, with versions and what to do about what is not."""
     findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose(imports)
-    lines = _plug_in_lines(findings["plug_ins"]) if plug_ins else _lines(findings)
-    typer.echo(json.dumps(findings, indent=2) if as_json else "\n".join(lines))
+    text = "\n".join(_plug_in_lines(findings["plug_ins"])) if plug_ins else findings_table(findings)
+    typer.echo(json.dumps(findings, indent=2) if as_json else text)
 
 
 def diagnose(imports: bool = False) -> dict[str, Any]:

@@ -212,7 +212,7 @@ def damaged(folder: str | Path) -> Iterator[None]:
         raise DataError(
             f"a file of {folder} is not as a search writes it ({type(error).__name__}: {error}); restore it, or give"
             " the folder of another run"
-        ) from None
+        ) from error
 
 
 def limit_label(search: str) -> str:
