@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import typer
 
-from nas_core.cli import COMMANDS, COMMANDS_OF_ADAPTERS, LAB, application
+from nas_core.adapters import ADAPTERS, adapter_parts
+from nas_core.cli import COMMANDS, LAB, application
 from nas_core.cli.default_command import DEFAULT
 from nas_core.files import write_atomic
 from nas_core.options import flag_of
@@ -43,7 +44,8 @@ in the line, shows the traceback as well. `nas-ext --version` prints the version
 def page() -> str:
     """The whole page."""
     parts: list[str] = [INTRODUCTION]
-    adapters = [entry.name for entry in entry_points(group=COMMANDS_OF_ADAPTERS) if entry.dist and _ours(entry.dist)]
+    hosts = [entry.name for entry in entry_points(group=ADAPTERS.group) if entry.dist and _ours(entry.dist)]
+    adapters = set(hosts) & adapter_parts("commands").keys()
     for name in [*(command.name for command in COMMANDS), *sorted(adapters)]:
         parts += _named(application([name]), "nas-ext", name)
     for name in (command.name for command in LAB):
