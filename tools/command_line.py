@@ -20,7 +20,7 @@ import typer
 
 from nas_core.adapters import ADAPTERS, adapter_parts
 from nas_core.cli import COMMANDS, LAB, application
-from nas_core.cli.default_command import DEFAULT
+from nas_core.cli.report import DEFAULT
 from nas_core.files import write_atomic
 from nas_core.options import flag_of
 

@@ -1,6 +1,6 @@
 """``nas-ext doctor``: which hosts, accelerators and plug-ins are usable, and how to install what is not.
 
-By default the metadata and version files of installed packages are read, which takes a second. ``--import`` also imports
+By default the metadata and version files of installed packages are read, which takes a second. ``--import`` imports
 each package in a process of its own, so that an import that raises, hangs or ends the interpreter is one finding.
 """
 
