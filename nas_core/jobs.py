@@ -1,8 +1,8 @@
 """Jobs of submitit that compute items on other machines.
 
-A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data once
-and computes one item after the other. Each result is a JSON line in the job's file, so that the results of a lost job
-are kept.
+A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data
+once and computes one item after the other. Each result is a JSON line in the job's file, so that the results of a lost
+job are kept.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _OUTCOMES = re.compile(r"[0-9a-f]{32}\.jsonl")
 """Names of the files of jobs"""
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
-"""Importable function, called once in each process with plain arguments; it returns the function from a plain item to its
-plain result."""
+"""Importable function, called once in each process with plain arguments; it returns the function from a plain item to
+its plain result."""
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,8 @@ class JobPool:
 def _silent() -> Iterator[None]:
     """Start processes without stderr and with SIGINT enabled inside the block.
 
-    submitit's watcher of a local job prints a traceback when it is cancelled, which is done by SIGINT; a process that was
-    started in the background ignores it.
+    submitit's watcher of a local job prints a traceback when it is cancelled, which is done by SIGINT; a process that
+    was started in the background ignores it.
     """
     main = threading.current_thread() is threading.main_thread()
     ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN

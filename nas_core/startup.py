@@ -1,7 +1,7 @@
 """Hooks that run when a host is imported, in every Python of an environment.
 
-``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install` when Python starts.
-The hooks act on the import of
+``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install` when Python
+starts. The hooks act on the import of
 
 - ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`;
 - ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``;

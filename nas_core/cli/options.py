@@ -47,11 +47,8 @@ def with_options(
     @functools.wraps(command)
     def whole(**values: Any) -> None:
         given = {
-            name: {option.name: values.pop(option.name) for option in parameters} for name, parameters in further.items()
-        }
-        given = {
-            name: {key: value for key, value in group.items() if value not in (None, [], ())}
-            for name, group in given.items()
+            name: {option.name: value for option in options if (value := values.pop(option.name)) not in (None, [], ())}
+            for name, options in further.items()
         }
         command(**values, **given)
 
