@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FairseqHost(Host):
-    """The entry point ``nas_ext.hosts: fairseq``."""
+    """The host of :data:`nas_core.adapters.FAIRSEQ`."""
 
     name = "fairseq"
     precisions = PRECISIONS

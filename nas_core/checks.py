@@ -1,4 +1,4 @@
-"""Fields of a settings dataclass, checked when it is made: types, ranges, choices, no infinities."""
+"""Validation of the fields of a settings dataclass: types, ranges, choices, finite numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nas_core.errors import ConfigError, unknown_choice
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers that are allowed."""
+    """An interval of allowed numbers."""
 
     low: float = -math.inf
     high: float = math.inf
     without: tuple[float, ...] = ()
-    """Ends that do not belong to it"""
+    """Ends that are excluded"""
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high and value not in self.without
@@ -37,17 +37,17 @@ SEEDS = Range(0, 2**32 - 1)
 
 
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
-    """Check switches, whole numbers, numbers and texts of a frozen dataclass, and make numbers of numpy plain ones.
+    """Validate the bool, int, float and str fields of a frozen dataclass; NumPy numbers become plain ones.
 
-    A field whose ``metadata`` has ``choices`` takes only these.
+    A field whose ``metadata`` has ``choices`` allows only these.
 
     Args:
-        config: in its ``__post_init__``.
-        owner: what the fields are settings of; empty where their names tell.
-        ranges: of numbers by field; any number is allowed in other fields.
+        config: the dataclass, inside its ``__post_init__``.
+        owner: noun for messages ("recipe").
+        ranges: allowed numbers by field.
 
     Raises:
-        ConfigError: a value of another type, not finite, or outside its range. UnknownChoiceError: none of the choices.
+        ConfigError: a value of another type, not finite, or out of range. UnknownChoiceError: none of the choices.
     """
     hints = get_type_hints(type(config))
     for field in fields(config):
@@ -63,10 +63,10 @@ def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | Non
 
 
 def checked_seed(seed: Any) -> int:
-    """A seed as a plain number.
+    """Return the seed of a predictor as a plain number.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a whole number from 0 to 2**32 - 1.
     """
     return int(checked_value(seed, int, "seed of a predictor", SEEDS))
 
@@ -74,15 +74,15 @@ def checked_seed(seed: Any) -> int:
 def checked_value(
     value: Any, kind: type[Any], what: str, allowed: Range | None = None, choices: Sequence[str] = ()
 ) -> Any:
-    """A value as a plain one of its kind: bool, int, float, str or Path.
+    """Return a value as a plain bool, int, float, str or Path.
 
     Args:
-        what: whose value it is, for the message.
-        allowed: of a number; default: any.
-        choices: of a text; default: any.
+        what: noun for messages.
+        allowed: range of a number; default: any.
+        choices: allowed texts; default: any.
 
     Raises:
-        ConfigError: it is none. UnknownChoiceError: a text, but none of the choices.
+        ConfigError: another type or out of range. UnknownChoiceError: none of the choices.
     """
     allowed = allowed or Range()
     number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)

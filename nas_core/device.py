@@ -1,4 +1,4 @@
-"""What torch computes on: devices by name, checked before anything is built on them, and numbers of threads."""
+"""Devices and threads of torch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nas_core.machine import cpu_name
 
 
 def usable_device(name: str) -> torch.device:
-    """The device, after a tensor was made on it.
+    """Return the device after creating a tensor on it.
 
     Raises:
-        ConfigError: torch does not know the name, or cannot use the device here.
+        ConfigError: torch does not know the name or cannot use the device here.
     """
     try:
         device = torch.device(name)
@@ -28,19 +28,18 @@ def usable_device(name: str) -> torch.device:
 
 
 def device_name(device: torch.device | str) -> str:
-    """The device as its maker calls it: the GPU's model, or the processor's."""
+    """Return the name of the GPU or processor model."""
     device = torch.device(device)
     return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
 
 
 def usable_devices(names: str) -> list[str]:
-    """The devices of a list such as ``cuda:0,cuda:1``, for one process each; ``cuda`` is the current one.
+    """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current one.
 
-    One device is tried as by :func:`usable_device`. Of several it is only asked whether they are there: a tensor made
-    here would take memory of each, and a device that allows one process would then refuse the one that it is for.
+    Several devices are only looked up: a tensor would take memory, and exclusive devices would reject their process.
 
     Raises:
-        ConfigError: an empty name, a device that is not there, or one that is given twice (the CPU may be).
+        ConfigError: an empty name, a device that is absent or of another kind, or a CUDA device that is named twice.
     """
     listed = [name.strip() for name in names.split(",")]
     if "" in listed:
@@ -62,7 +61,6 @@ def usable_devices(names: str) -> list[str]:
 
 
 def _present(name: str) -> str:
-    """What a device of a list is, with its number; errors as of :func:`usable_devices`."""
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -79,7 +77,7 @@ def _present(name: str) -> str:
 
 
 def device_index(device: torch.device | str) -> int:
-    """The number of a device: of ``cuda`` that of the current one, which is 0 unless this process has set another."""
+    """Return the index of a device; of ``cuda`` that of the current device."""
     device = torch.device(device)
     index: int | None = device.index  # which torch declares to be a number
     if index is not None:
@@ -90,7 +88,7 @@ def device_index(device: torch.device | str) -> int:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Python collects no garbage inside the block: a collection takes time, and frees what it finds at that moment."""
+    """Disable Python's garbage collector inside the block, since a collection takes time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -102,7 +100,7 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """torch computes with this many threads inside the block, and with the former number after it."""
+    """Set the number of threads of torch inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -1,4 +1,4 @@
-"""Settings that a file, a folder or a state was begun with, compared with those of now."""
+"""Comparison of the settings of an earlier run with the current ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _ABSENT = "nothing"
 
 
 def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """The first setting that differs, as ``(name, before, now)``; None if all agree.
+    """Return the first setting that differs as ``(name, before, now)``; None if all agree.
 
-    Names of nested settings are joined by dots. Tuples equal lists, since a file keeps no tuples; a setting that only
-    one side has is ``'nothing'`` on the other.
+    Names of nested settings are joined by dots. Tuples equal lists. A setting of only one side is ``'nothing'`` on the
+    other.
     """
     old, new = _flat(before), _flat(now)
     for name in [*new, *old]:
@@ -27,11 +27,11 @@ def check_same_settings(what: str, before: Mapping[str, Any], now: Mapping[str, 
     """Check that all settings agree, as :func:`first_difference` compares them.
 
     Args:
-        what: what was begun with the settings ``before``, as the beginning of the message.
-        advice: its end.
+        what: start of the message: what was made with ``before``.
+        advice: end of the message.
 
     Raises:
-        ConfigError: one differs; the first is named.
+        ConfigError: one differs; the message names the first.
     """
     if difference := first_difference(before, now):
         name, old, new = difference

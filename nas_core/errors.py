@@ -1,7 +1,7 @@
-"""The errors a user can cause, rooted in one class.
+"""Errors that wrong input raises, with one base class.
 
-Every message is one line with three parts: what was got, what was expected, what to do. The command line prints it as
-it is, without a traceback; anything that is not a `NasExtError` is a defect of ours and keeps its traceback.
+Every message is one line: the value, what was expected, what to do. The command line prints it without a traceback. Any
+other exception is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ _MAX_LISTED = 40
 
 
 class NasExtError(Exception):
-    """Root of all errors a wrong input can raise. Line breaks in the message are folded into spaces.
+    """Base class of errors that wrong input raises. Line breaks in the message become spaces.
 
     Args:
-        message: for who called from Python.
-        command_line: the same for who typed a command, where the advice differs; default: ``message``.
+        message: for callers from Python.
+        command_line: the same for users of a command, if the advice differs; default: ``message``.
     """
 
     def __init__(self, message: str, *, command_line: str | None = None) -> None:
@@ -30,7 +30,7 @@ def _one_line(message: str) -> str:
 
 
 class UnknownChoiceError(NasExtError):
-    """A name or value outside a closed list; build it with `unknown_choice`."""
+    """A name or value outside a closed list; see `unknown_choice`."""
 
 
 class SpaceError(NasExtError):
@@ -38,15 +38,15 @@ class SpaceError(NasExtError):
 
 
 class ArchitectureError(NasExtError):
-    """An architecture that is malformed or lies outside its search space."""
+    """An architecture that is malformed or outside its search space."""
 
 
 class CheckpointError(NasExtError):
-    """A checkpoint that is damaged, foreign, or made for another model."""
+    """A checkpoint that is damaged or of another model."""
 
 
 class ConstraintError(NasExtError):
-    """A bound on latency, parameters or FLOPs that no (or hardly any) architecture meets."""
+    """A limit on latency, parameters or FLOPs that no or hardly any architecture meets."""
 
 
 class DataError(NasExtError):
@@ -54,11 +54,11 @@ class DataError(NasExtError):
 
 
 class MissingHostError(NasExtError):
-    """An optional package that a feature needs is absent or does not import."""
+    """An optional package that is absent or does not import."""
 
 
 class ConfigError(NasExtError):
-    """An option, or a combination of options, that cannot work."""
+    """An option, or a combination of options, that is invalid."""
 
 
 class UnsupportedError(ConfigError):
@@ -66,12 +66,12 @@ class UnsupportedError(ConfigError):
 
 
 def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> UnknownChoiceError:
-    """The error for `got` where one of `choices` was expected, with the closest choice as a suggestion.
+    """Return the error for ``got`` where one of ``choices`` was expected, with the closest choice as a suggestion.
 
     Args:
-        kind: what is being chosen, as the user would call it ("search space", "encoder layers").
-        got: what the user gave.
-        choices: everything that is allowed, in the order to be shown.
+        kind: noun of the choice in the user's words ("search space").
+        got: value of the user.
+        choices: allowed values, in the order of the message.
     """
     allowed = list(choices)
     if not allowed:
@@ -85,7 +85,6 @@ def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> Unknown
 
 
 def _closest(got: object, choices: Sequence[object]) -> object | None:
-    """The nearest number, or the most similar text; None when nothing is similar."""
     if isinstance(got, int | float):
         numbers = [choice for choice in choices if isinstance(choice, int | float)]
         return min(numbers, key=lambda number: abs(number - got), default=None)

@@ -1,9 +1,8 @@
-"""Work on other machines: items are shared out to jobs of submitit, results come back in order.
+"""Jobs of submitit that compute items on other machines.
 
-A job is a process of its own, on this machine (cluster ``local``) or on a Slurm cluster, which shares a folder with
-this one. It opens what it works with once and then does one item after the other; each result is one JSON line in the
-job's file, so that what was done is kept when a job is lost. (submitit itself hands functions and arguments to its jobs
-as pickles in that folder; nothing that is kept is one.)
+A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data
+once and computes one item after the other. Each result is a JSON line in the job's file, so that the results of a lost
+job are kept.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ from nas_core.options import config_from, read_texts
 CLUSTERS = ("local", "slurm")
 EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}
-"""Between two looks at the jobs; submitit itself asks Slurm's accounting at most once a minute."""
+"""Seconds between checks of the jobs; submitit asks Slurm's accounting at most once a minute"""
 CANCEL_S = 10.0
-"""How long cancelled jobs are waited for."""
+"""Seconds to wait for cancelled jobs"""
 _OUTCOMES = re.compile(r"[0-9a-f]{32}\.jsonl")
-"""Files of jobs."""
+"""Names of the files of jobs"""
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
-"""Called once in each job: plain arguments -> what gives the plain result of one plain item. A function of a module
-that can be imported there, as the item's results are plain data: numbers, texts, lists and dictionaries of them."""
+"""Importable function, called once in each process with plain arguments; it returns the function from a plain item to
+its plain result."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An item without a result; the others go on."""
+    """An item without a result."""
 
     reason: str
-    """One line."""
+    """One line"""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
@@ -55,7 +54,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class JobsConfig:
-    """How work is shared out to jobs.
+    """Settings of jobs.
 
     Raises:
         ConfigError: a value out of range. UnknownChoiceError: another cluster.
@@ -94,15 +93,15 @@ class JobsConfig:
 
 
 def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsConfig | None:
-    """Return how work is shared out to jobs; None is work in this process.
+    """Return the settings of jobs; None means work in this process.
 
     Args:
         executor: of :data:`EXECUTORS`.
-        given: settings by name, texts of a command line among them; a job on a CUDA device has one GPU by default.
+        given: settings by name, also as texts; a job on a CUDA device has one GPU by default.
 
     Raises:
-        UnknownChoiceError: no such executor or setting. ConfigError: settings that contradict each other or are out of
-            range. MissingHostError: submitit is not installed.
+        UnknownChoiceError: an unknown executor or setting. ConfigError: settings that are out of range or contradict
+            each other. MissingHostError: submitit is not installed.
     """
     if executor not in EXECUTORS:
         raise unknown_choice("executor", executor, EXECUTORS)
@@ -117,12 +116,12 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
     index = device.partition(":")[2]
     if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
         raise ConfigError(f"device {device}: a job counts its GPUs from 0, it has {config.gpus}; give device cuda")
-    require("submitit", "executor submitit", "submitit")  # now, as a supernet takes long to open
+    require("submitit", "executor submitit", "submitit")  # before a supernet is opened, which takes long
     return config
 
 
 class JobPool:
-    """Jobs in a folder that they and this process share; it is made when there is work.
+    """Jobs that share a folder with this process.
 
     Raises:
         MissingHostError: submitit is not installed.
@@ -154,35 +153,34 @@ class JobPool:
     def map(
         self, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
     ) -> Iterator[dict[str, Any] | Failure]:
-        """The result of each item, in order, as soon as the job it belongs to has ended.
+        """Yield the result of each item in order, when its job has ended.
 
-        A job that ends too early (killed, out of time, its node lost) is followed by another one that does what is
-        missing. An item during which two jobs were lost has failed; so has one whose work raised an exception. However
-        the iteration ends, no job is left behind.
+        A job that is lost (killed, out of time, its node lost) is followed by another for the missing items. An item
+        fails if two jobs are lost over it or its work raises an exception. No job outlives the iteration.
 
         Raises:
-            ConfigError: the cluster is not to be reached from here.
-            NasExtError: a job raised one, or it cannot be submitted; all others are cancelled.
+            ConfigError: the cluster cannot be reached from here.
+            NasExtError: a job raised one or cannot be submitted; the others are cancelled.
         """
         make_folder(self.folder)
-        for left in self.folder.glob("*.jsonl"):  # of a process that was killed: its jobs look for them, and end
-            if _OUTCOMES.fullmatch(left.name):
-                left.unlink()
+        for file in self.folder.glob("*.jsonl"):  # of a process that was killed: without them its jobs end
+            if _OUTCOMES.fullmatch(file.name):
+                file.unlink()
         size = min(self.config.per_job, -(-len(items) // self.config.jobs)) or 1
         parts = [list(items[start : start + size]) for start in range(0, len(items), size)]
         shares = [_Share(self, opener, dict(arguments), part) for part in parts]
         try:
             for share in shares:
                 while len(share.outcomes) < len(share.items):
-                    self._look_after(shares)
+                    self._update(shares)
                 yield from share.outcomes
         finally:
             for share in shares:
                 share.cancel()
-            with contextlib.suppress(OSError):  # logs of lost jobs are kept in there
+            with contextlib.suppress(OSError):  # logs of lost jobs stay in it
                 self.folder.rmdir()
 
-    def _look_after(self, shares: Sequence[_Share]) -> None:
+    def _update(self, shares: Sequence[_Share]) -> None:
         for share in shares:
             share.collect()
         waiting = [share for share in shares if not share.job and len(share.outcomes) < len(share.items)]
@@ -196,17 +194,19 @@ class JobPool:
         try:
             with _silent() if self.config.cluster == "local" else contextlib.nullcontext():
                 return executor.submit(work, *arguments)
-        except Exception as error:  # whatever sbatch or this machine has against it
+        except Exception as error:  # whatever sbatch raises
             raise NasExtError(f"cannot submit a job to cluster {self.config.cluster}: {error}") from error
 
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Processes started inside have no stderr: submitit's watcher of a local job shows a traceback when cancelled. And
-    they can be interrupted, which is how it is cancelled, even where this process ignores that, as one does that was
-    started in the background."""
-    here = threading.current_thread() is threading.main_thread()
-    ignored = here and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    """Start processes without stderr and with SIGINT enabled inside the block.
+
+    submitit's watcher of a local job prints a traceback when it is cancelled, which is done by SIGINT; a process that
+    was started in the background ignores it.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     if ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stderr.flush()
@@ -223,7 +223,7 @@ def _silent() -> Iterator[None]:
 
 
 class _Share:
-    """Items that one job works on, and those that follow it if it is lost."""
+    """Items of one job and of those that replace it."""
 
     def __init__(self, pool: JobPool, opener: Opener, arguments: dict[str, Any], items: list[Any]) -> None:
         self.pool, self.opener, self.arguments, self.items = pool, opener, arguments, items
@@ -239,7 +239,7 @@ class _Share:
         self.job = self.pool.start(self.opener, self.arguments, missing, str(self.path))
 
     def collect(self) -> None:
-        """Take over what the job did, once it has ended."""
+        """Read the results of the job after its end."""
         if self.job is None or not self.job.done():
             return
         job, self.job = self.job, None
@@ -279,25 +279,25 @@ class _Share:
 
 
 def work(opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any], out: str) -> None:
-    """What runs in a job: each item's outcome is added to the file ``out``, until it is gone.
+    """Run a job: append the outcome of each item to the file ``out`` until it is gone.
 
-    A job that Slurm ran before and put back into its queue goes on where it was.
+    A job that Slurm has requeued continues after the outcomes in the file.
     """
     from submitit.core.utils import UncompletedJobError
 
     path = Path(out)
     try:
-        each = opener(**arguments)
+        compute = opener(**arguments)
     except NasExtError as error:
         return append_jsonl(path, {"refused": str(error)})
     except Exception as error:
         return append_jsonl(path, {"broken": Failure.of(error).reason})
     for item in items[len(read_jsonl(path)) :]:
         try:
-            outcome: dict[str, Any] = {"result": dict(each(item))}
+            outcome: dict[str, Any] = {"result": dict(compute(item))}
         except NasExtError as error:
             outcome = {"refused": str(error)}
-        except UncompletedJobError:  # raised by submitit's signal handler wherever the job is when its time is up
+        except UncompletedJobError:  # submitit's signal handler raises it when the time is up
             raise
         except Exception as error:
             outcome = {"failed": Failure.of(error).reason}

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used."""
+"""Packages that import their names on first use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import Any
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that imports what it offers under ``if TYPE_CHECKING:``.
+    """Return ``__getattr__`` and ``__dir__`` for a package that imports its names under ``if TYPE_CHECKING:``.
 
-    A name must not be that of a module of the package: Python puts the module in its place.
+    A name must differ from all modules of the package.
     """
     module = sys.modules[package]
 
     @cache
     def homes() -> dict[str, str]:
-        """Read the names and their modules from the package's source."""
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
         imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]

@@ -1,4 +1,4 @@
-"""One process at a time: locks that the system gives back when their process ends, however it ends."""
+"""Locks between processes, which the system releases when their process ends."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ _HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 @contextlib.contextmanager
 def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
-    """Keep other processes, and other threads, out of what is written or measured in the block.
+    """Exclude other processes and threads from the block by ``flock``.
 
-    The lock is the system's (``flock``), the file only its name: one that a killed process left holds nobody up. It
-    says who holds it, and is removed at the end. Where the folder of it does not exist, it is made.
-
-    The block gets the descriptor of the lock. A child that inherits it (``pass_fds``) holds the lock too, should it
-    outlive this process.
+    The file holds the name of its process and is removed at the end. Its folder is created. The block gets the
+    descriptor; a child that inherits it (``pass_fds``) holds the lock too.
 
     Args:
-        doing: what another process that holds the lock does ("writes to lat.jsonl").
-        instead: what the user may do but wait ("give another file").
+        doing: what the process with the lock does, for the message ("writes to lat.jsonl").
+        instead: alternative to waiting ("give another file").
 
     Raises:
-        ConfigError: another process holds it. NasExtError: the file cannot be written.
+        ConfigError: another process holds the lock. NasExtError: the file cannot be written.
     """
     path = Path(lock)
     descriptor = _taken(path, doing, instead)
@@ -50,7 +47,7 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
 
 def held(lock: str | Path) -> bool | None:
-    """Whether a process holds the lock, without asking for it; None if that cannot be said from this machine."""
+    """Return whether a process holds the lock, without acquiring it; None if this machine cannot know."""
     if os.path.exists(lock) and not os.path.isfile(lock):  # reading a pipe would wait
         return None
     try:
@@ -66,7 +63,6 @@ def held(lock: str | Path) -> bool | None:
 
 
 def _lives(process: int, since: float) -> bool:
-    """Whether the process is there, and is no later one of the same number."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

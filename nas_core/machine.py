@@ -1,4 +1,4 @@
-"""The machine that this process runs on by name, and what other Python processes on it are started with."""
+"""The name of this machine's processor, and the environment of further Python processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cpu_name() -> str:
-    """The processor as the system calls it; Python's own answer is empty on Linux."""
+    """Return the name of the processor; Python's own answer is empty on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -21,5 +21,5 @@ def cpu_name() -> str:
 
 
 def python_environment() -> dict[str, str]:
-    """Environment variables with which another Python process finds what this one imports."""
+    """Return environment variables with which another Python process finds the same modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}

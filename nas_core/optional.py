@@ -1,4 +1,4 @@
-"""Late imports of packages that only some features need."""
+"""Imports of optional packages."""
 
 from __future__ import annotations
 
@@ -22,24 +22,21 @@ _INSTALL_LINES = {
 
 
 def install_line(extra: str) -> str:
-    """The shell line that installs the packages of an extra."""
+    """Return the shell line that installs an extra."""
     return _INSTALL_LINES.get(extra, f"pip install 'nas-ext[{extra}]'")
 
 
 def require(module: str, feature: str, extra: str) -> ModuleType:
-    """Import an optional module now, or say how to get it.
+    """Import an optional module.
 
     Args:
-        module: dotted name of the module to import ("onnx", "nni.nas.strategy").
-        feature: what the user asked for, as the start of the message ("exporting to ONNX").
-        extra: the extra of this distribution that brings the package.
-
-    Returns:
-        The imported module.
+        module: dotted name ("onnx").
+        feature: start of the message ("exporting to ONNX").
+        extra: extra of nas-ext that brings the package.
 
     Raises:
-        MissingHostError: the package, or something it needs, is not installed, or its import fails in any other way;
-            the original exception is the cause.
+        MissingHostError: the package or one of its dependencies is absent or does not import; the message says how to
+            install it.
     """
     try:
         return importlib.import_module(module)

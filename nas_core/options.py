@@ -1,8 +1,7 @@
-"""Options of a command line or of a YAML file, derived from a frozen dataclass of settings.
+"""Settings by name: frozen dataclasses whose fields are options of a command, of YAML and of ``NAME=VALUE``.
 
-Each field is one option, with the field's name everywhere: its type, its default, and the docstring under it as help.
-This module knows no command line but argparse's; the command ``nas-ext`` takes its options by
-:mod:`nas_core.cli.options`.
+The type, the default and the docstring under a field are those of the option. :mod:`nas_core.cli.options` makes typer's
+parameters of them.
 """
 
 from __future__ import annotations
@@ -14,67 +13,66 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from nas_core.checks import Range, checked_value
 from nas_core.errors import ConfigError, unknown_choice
 
 Config = TypeVar("Config")
-_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One setting, as people give it."""
+    """A setting as users give it."""
 
     name: str
-    """The field's name; so it is called in YAML and from Python."""
+    """Name of the field; name in YAML and Python"""
     kind: Any
-    """bool, int, float, str or Path; a dataclass where the option is itself a group of settings by name; dict for any
-    names with texts."""
+    """bool, int, float, str or Path; a dataclass for a group of settings; dict for any names with texts"""
     default: Any
-    """MISSING where one has to be given."""
+    """MISSING if the option is required"""
     help: str
-    """The docstring under the field, as one line without markup."""
+    """Docstring under the field, as one line without markup"""
     choices: tuple[str, ...] = ()
-    """All texts that are allowed, from ``metadata={"choices": ..}`` of the field; empty: any."""
+    """Allowed texts, ``metadata={"choices": ..}`` of the field; empty: any"""
     many: bool = False
-    """Whether it takes several values, a tuple of them."""
+    """The value is a tuple"""
     alone: str | None = None
-    """For argparse: its value where it is given without one, from ``metadata={"alone": ..}``; None: it needs one."""
+    """For argparse: value of the option without one, ``metadata={"alone": ..}`` of the field; None: it needs one"""
 
     @property
     def flag(self) -> str:
-        """Its name on a command line."""
+        """Name on a command line."""
         return flag_of(self.name)
 
     @property
     def grouped(self) -> bool:
-        """Whether its value is settings by name; ``NAME=VALUE``, repeated, on a command line."""
+        """True if the value is settings by name; on a command line ``NAME=VALUE``, repeated."""
         return self.kind is dict or is_dataclass(self.kind)
 
     @property
     def described(self) -> str:
-        """The help with what may be chosen, and the default where the help does not tell one."""
-        one_of = f"; one of {', '.join(self.choices)}" if self.choices else ""
-        untold = (
+        """The help with choices, and with the default unless the help states it."""
+        choices = f"; one of {', '.join(self.choices)}" if self.choices else ""
+        shown = (
             "default:" not in self.help.lower()
             and not self.grouped
-            and not any(self.default is untellable for untellable in (MISSING, None, False))
+            and not any(self.default is hidden for hidden in (MISSING, None, False))
             and self.default not in ("", ())
         )
         required = " (required)" if self.default is MISSING else ""
-        return self.help.rstrip(".") + one_of + (f" (default: {self.default})" if untold else required)
+        return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
 
     def checked(self, value: Any) -> Any:
-        """A value of YAML or Python, made a plain one of the option's kind.
+        """Return a value of YAML or Python as a plain one of the option's kind.
 
         Raises:
-            ConfigError, UnknownChoiceError: it is none.
+            ConfigError, UnknownChoiceError: it is of another kind.
         """
         if self.grouped:
             if self.kind is not dict and isinstance(value, self.kind):
@@ -85,90 +83,80 @@ class Option:
         if self.many:
             if isinstance(value, str) or not isinstance(value, Sequence):
                 raise ConfigError(f"{self.name} is {value!r}; expected a list")
-            return tuple(checked_value(one, self.kind, self.name, choices=self.choices) for one in value)
+            return tuple(checked_value(item, self.kind, self.name, choices=self.choices) for item in value)
         return checked_value(value, self.kind, self.name, choices=self.choices)
 
     def read(self, text: Any) -> Any:
-        """A value from what was typed: a text, a list of texts, or what a parser has already made of it.
-
-        Of a group, ``part.depth=2`` is the setting ``depth`` of its part; a name that is given again has all its
-        values.
+        """Convert a typed text, a list of texts, or the value of a parser; :meth:`checked` rejects what does not fit.
 
         Raises:
-            ConfigError: it is none of the option's kind.
+            ConfigError: a group is not ``NAME=VALUE``.
         """
+        texts = [text] if isinstance(text, str) else text
         if self.grouped:
-            given = (
-                text if isinstance(text, Mapping) else read_pairs(self.name, [text] if isinstance(text, str) else text)
-            )
+            given = text if isinstance(text, Mapping) else read_pairs(self.name, texts)
             return dict(given) if self.kind is dict else read_texts(self.kind, given)
         if self.many:
-            return tuple(self._one(one) for one in ([text] if isinstance(text, str) else text))
-        return self._one(text)
+            return tuple(_convert(item, self.kind) for item in texts)
+        return _convert(text[-1] if isinstance(text, list) else text, self.kind)  # the last one counts
 
-    def _one(self, text: Any) -> Any:
-        if isinstance(text, list) and not self.many:
-            text = text[-1]  # given again: the last one holds, as on any command line
-        if not isinstance(text, str) or self.kind is str:
-            return text
-        try:
-            return _WORDS[text.lower()] if self.kind is bool else self.kind(text)
-        except (KeyError, ValueError):
-            return text  # refused as what it is when it is checked
+
+def _convert(text: Any, kind: Any) -> Any:
+    if not isinstance(text, str) or kind is str:
+        return text
+    try:
+        return _WORDS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        return text
 
 
 def read_texts(config_class: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that were typed, each of the kind of its field; those of unknown names stay as they are.
+    """Convert typed settings to the kinds of their fields; unknown names are left as they are.
 
     Raises:
-        ConfigError: a group is not given as ``NAME=VALUE``.
+        ConfigError: a group is not ``NAME=VALUE``.
     """
-    known = {option.name: option for option in options_of(config_class)}
-    return {name: known[name].read(value) if name in known else value for name, value in given.items()}
+    options = {option.name: option for option in options_of(config_class)}
+    return {name: options[name].read(value) if name in options else value for name, value in given.items()}
 
 
 def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
     """Return ``["depth=2", "part.width=3"]`` as ``{"depth": "2", "part": {"width": "3"}}``.
 
+    A repeated name gets a list of its values.
+
     Args:
-        what: what is given, for messages.
+        what: noun for messages.
 
     Raises:
-        ConfigError: one is no ``NAME=VALUE``.
+        ConfigError: a text is not ``NAME=VALUE``.
     """
-    found: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in str(text).partition("="))
         *groups, last = name.split(".")
         if not equals or not last:
             raise ConfigError(f"{what} is {text!r}; expected NAME=VALUE")
-        place = found
+        place = pairs
         for group in groups:
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
                 raise ConfigError(f"{what} is {text!r}, but {group} is a value by itself; give one of the two")
-        if last in place:
-            before = place[last]
-            place[last] = [*(before if isinstance(before, list) else [before]), value]
-        else:
-            place[last] = value
-    return found
+        before = place.get(last)
+        place[last] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+    return pairs
 
 
 def flag_of(name: str) -> str:
-    """A field's name on a command line."""
+    """Return the name of a field on a command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
-    """Check numbers that were given as options; None and fields that are absent have their own meaning.
-
-    Args:
-        options: has the numbers as attributes.
-        ranges: of the numbers by field.
+    """Check numbers among the attributes of parsed options; None and absent attributes are skipped.
 
     Raises:
-        ConfigError: one is not finite or outside its range; the message names the option.
+        ConfigError: a number is not finite or out of range; the message names the option.
     """
     for name, allowed in ranges.items():
         if (value := getattr(options, name, None)) is not None:
@@ -176,10 +164,10 @@ def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
 
 
 def options_of(config_class: type[Any]) -> tuple[Option, ...]:
-    """The options of a dataclass of settings, in the order of its fields.
+    """Return the options of a dataclass in the order of its fields.
 
     Raises:
-        ConfigError: it is none, or a field is of a type that no option has.
+        ConfigError: it is not a dataclass, or a field has a type that no option has.
     """
     if not is_dataclass(config_class):
         raise ConfigError(f"{config_class.__name__} is no dataclass; expected one with a field for each setting")
@@ -190,77 +178,135 @@ def options_of(config_class: type[Any]) -> tuple[Option, ...]:
 
 
 def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
-    """Settings of which only some are given, by the names of their fields; None is the default too.
+    """Return settings of which some are given by name; None means the default.
 
-    Where the class has a method ``of``, it makes the rest of what is given; otherwise the rest are defaults.
+    A method ``of`` of the class, if there is one, computes the rest from what is given.
 
     Args:
-        what: what one of them is, as messages call it ("option of evolution").
+        what: noun of a setting in messages ("option of evolution").
 
     Raises:
-        UnknownChoiceError: no setting of that name; the message lists all. ConfigError: a value of another type, out
-            of range, or missing.
+        UnknownChoiceError: an unknown name. ConfigError: a value of another type, out of range, or missing.
     """
-    known = {option.name: option for option in options_of(config_class)}
+    options = {option.name: option for option in options_of(config_class)}
     for name in given:
-        if name not in known:
-            raise unknown_choice(what, name, known)
-    values = {name: known[name].checked(value) for name, value in given.items() if value is not None}
-    for option in known.values():
+        if name not in options:
+            raise unknown_choice(what, name, options)
+    values = {name: options[name].checked(value) for name, value in given.items() if value is not None}
+    for option in options.values():
         if option.default is MISSING and option.name not in values:
             raise ConfigError(f"{what} {option.name!r} is missing; give it")
     config: Config = getattr(config_class, "of", config_class)(**values)
     return config
 
 
-def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> None:
-    """Give an argparse parser the options of a dataclass of settings."""
-    for option in options_of(config_class):
-        text = option.described.replace("%", "%%")
-        if option.kind is bool and not option.default:
-            parser.add_argument(option.flag, action="store_true", help=text)
-        elif option.kind is bool:
-            parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, default=True, help=text)
-        elif option.grouped:
-            parser.add_argument(option.flag, action="append", metavar="NAME=VALUE", help=text)
-        else:
-            parser.add_argument(
-                option.flag,
-                type=option.kind,
-                nargs="+" if option.many else None if option.alone is None else "?",
-                const=option.alone,
-                required=option.default is MISSING,
-                metavar=option.kind.__name__.upper(),
-                help=text,
+@dataclass(frozen=True)
+class NoSettings:
+    """Settings of a member without any."""
+
+
+class Configured:
+    """A member of a registry with settings, the fields of a dataclass."""
+
+    name: ClassVar[str]
+    """Name in the registry"""
+    called: ClassVar[str]
+    """Noun in messages: "latency model\""""
+    config_class: ClassVar[type] = NoSettings
+    """Frozen dataclass of the settings"""
+
+    @classmethod
+    def setting_types(cls) -> dict[str, type]:
+        """Return the types of the settings by name."""
+        hints = get_type_hints(cls.config_class)
+        return {field.name: hints[field.name] for field in fields(cls.config_class)}
+
+    @classmethod
+    def check_settings(cls, names: Iterable[str]) -> None:
+        """Reject unknown settings.
+
+        Raises:
+            ConfigError: there is one; the message lists the known ones.
+        """
+        settings = cls.setting_types()
+        if unknown := set(names) - settings.keys():
+            raise ConfigError(
+                f"{cls.called} {cls.name!r} has no setting {', '.join(sorted(unknown))}; it has:"
+                f" {', '.join(settings) or 'none'}"
             )
 
 
-def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
-    """The settings that a parser with :func:`add_options` has read.
+def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str = "a predictor") -> dict[str, Any]:
+    """Return ``["dim=64", "lr=1e-3"]`` as values by name, each of the type of its setting.
+
+    Args:
+        types: types of the settings by name.
+        what: owner of the settings in messages.
 
     Raises:
-        NasExtError: as :func:`config_from`.
+        ConfigError: not ``NAME=VALUE``, a repeated name, or a value of another type.
+        UnknownChoiceError: an unknown setting.
     """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value:
+            raise ConfigError(f"setting {text!r}: expected NAME=VALUE, such as dim=64")
+        if name not in types:
+            raise unknown_choice(f"setting of {what}", name, types)
+        if name in values:
+            raise ConfigError(f"setting {name!r} is given twice; give it once")
+        kind = types[name]
+        values[name] = _convert(value, kind)
+        if not isinstance(values[name], kind):
+            expected = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, kind.__name__)
+            raise ConfigError(f"setting {name} is {value!r}; expected {expected}")
+    return values
+
+
+def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> None:
+    """Add the options of a dataclass to an argparse parser."""
+    for option in options_of(config_class):
+        keywords: dict[str, Any] = {"help": option.described.replace("%", "%%")}
+        if option.kind is bool:
+            keywords |= {"action": argparse.BooleanOptionalAction, "default": True} if option.default else {
+                "action": "store_true"
+            }  # fmt: skip
+        elif option.grouped:
+            keywords |= {"action": "append", "metavar": "NAME=VALUE"}
+        else:
+            keywords |= {
+                "type": option.kind,
+                "nargs": "+" if option.many else None if option.alone is None else "?",
+                "const": option.alone,
+                "required": option.default is MISSING,
+                "metavar": option.kind.__name__.upper(),
+            }
+        parser.add_argument(option.flag, **keywords)
+
+
+def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
+    """Return the settings from the result of a parser with :func:`add_options`; raise as :func:`config_from`."""
     typed = {option.name: getattr(parsed, option.name) for option in options_of(config_class)}
     given = {name: value for name, value in typed.items() if value is not None}
     return config_from(config_class, read_texts(config_class, given), "option")
 
 
 def arguments_of(config: Any) -> list[str]:
-    """The arguments from which a parser with :func:`add_options` reads equal settings; defaults are left out."""
-    found: list[str] = []
+    """Return the arguments from which :func:`read_options` reads equal settings, without defaults."""
+    arguments: list[str] = []
     for option in options_of(type(config)):
         value = getattr(config, option.name)
         if value == option.default:
             continue
         if option.kind is bool:
-            found.append(option.flag if value else f"--no-{option.flag.removeprefix('--')}")
+            arguments.append(option.flag if value else f"--no-{option.flag.removeprefix('--')}")
         elif option.grouped:
             group = asdict(value) if is_dataclass(value) and not isinstance(value, type) else dict(value)
-            found += [part for key, one in group.items() for part in (option.flag, f"{key}={one}")]
+            arguments += [part for name, item in group.items() for part in (option.flag, f"{name}={item}")]
         else:
-            found += [option.flag, *map(str, value if option.many else [value])]
-    return found
+            arguments += [option.flag, *map(str, value if option.many else [value])]
+    return arguments
 
 
 def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
@@ -272,18 +318,19 @@ def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
     kind = typing.get_args(hint)[0] if many else dict if typing.get_origin(hint) in (dict, Mapping) else hint
     if kind not in (bool, int, float, str, Path, dict) and not is_dataclass(kind):
         raise ConfigError(f"{field.name} of {owner.__name__} is of type {hint}, which no option has; give it another")
+    text = " ".join(re.sub(r":\w+:`~?([^`]*)`", r"\1", doc).replace("``", "").split())
     choices, alone = tuple(field.metadata.get("choices", ())), field.metadata.get("alone")
-    return Option(field.name, kind, default, _plain(doc), choices, many, alone)
+    return Option(field.name, kind, default, text, choices, many, alone)
 
 
 @cache
 def _docs(config_class: Any) -> dict[str, str]:
-    """The docstring under each field, those of bases included; none where there is no source."""
+    """Return the docstring under each field, with those of base classes; none where there is no source."""
     docs: dict[str, str] = {}
-    each: Any
-    for each in filter(is_dataclass, reversed(config_class.__mro__)):
+    owner: Any
+    for owner in filter(is_dataclass, reversed(config_class.__mro__)):
         try:
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
         except (OSError, TypeError):
             continue
         assert isinstance(body, ast.ClassDef)
@@ -291,9 +338,3 @@ def _docs(config_class: Any) -> dict[str, str]:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
                 docs[field.target.id] = str(ast.literal_eval(doc.value))
     return docs
-
-
-def _plain(doc: str) -> str:
-    """A docstring as one line without markup."""
-    without_roles = re.sub(r":\w+:`~?([^`]*)`", r"\1", doc)
-    return " ".join(without_roles.replace("``", "").split())

@@ -1,4 +1,4 @@
-"""In which numbers networks compute: float32, TF32 or a half. One setting for torch and onnxruntime, and in results."""
+"""Number formats that networks compute in."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import torch
 from nas_core.errors import ConfigError, unknown_choice
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""``fp32``: float32 throughout. ``tf32``: the same numbers in memory, products of them with 10 bits of mantissa on the
-tensor cores of an NVIDIA device from Ampere on. ``bf16``, ``fp16``: 16 bits where torch's autocast takes them."""
+"""``fp32``: float32. ``tf32``: float32 whose products have 10 bits of mantissa on tensor cores of NVIDIA devices from
+Ampere on. ``bf16``, ``fp16``: 16 bits by torch's autocast.
+"""
 
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _AMPERE = (8, 0)
 
 
 def check_precision(precision: str, device: torch.device | str) -> str:
-    """Give the precision back if the device computes in it.
+    """Return the precision if the device computes in it.
 
     Raises:
-        UnknownChoiceError: there is no such precision. ConfigError: this device has none.
+        UnknownChoiceError: there is no such precision. ConfigError: the device does not have it.
     """
     if precision not in PRECISIONS:
         raise unknown_choice("precision", precision, PRECISIONS)
@@ -40,16 +41,15 @@ def check_precision(precision: str, device: torch.device | str) -> str:
 
 
 def half_type(precision: str) -> torch.dtype | None:
-    """The 16-bit type of a precision; None for ``fp32`` and ``tf32``, whose numbers are float32."""
+    """Return the 16-bit type of a precision; None for ``fp32`` and ``tf32``."""
     return _HALVES.get(precision)
 
 
 @contextmanager
 def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
-    """Compute in this precision inside the block: products in TF32 or not, autocast to a half or none.
+    """Compute in a precision inside the block, by autocast and by torch's setting for TF32.
 
-    Weights stay what they are. Outside, torch's settings are what they were; they belong to the whole process. ``tf32``
-    on a device that has none is ``fp32``: :func:`check_precision` refuses it where a person asked for it.
+    Weights keep their types. ``tf32`` on a device without it is ``fp32``; see :func:`check_precision`.
     """
     half = half_type(precision)
     with tf32(precision == "tf32"), torch.autocast(torch.device(device).type, half, enabled=half is not None):
@@ -58,10 +58,7 @@ def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
 
 @contextmanager
 def tf32(enabled: bool) -> Iterator[None]:
-    """Matrix products and convolutions of float32 numbers take TF32 inside the block, or do not.
-
-    torch's own defaults differ: products do not, convolutions do.
-    """
+    """Enable or disable TF32 for matrix products and convolutions of float32 inside the block."""
     try:
         before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     except RuntimeError:  # from 2.9 on torch refuses to read them where somebody has used those that follow them

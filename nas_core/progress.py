@@ -10,24 +10,24 @@ from contextlib import contextmanager
 from tqdm import tqdm
 
 FIRST_S, AGAIN_S = 5.0, 60.0
-"""Seconds after which :class:`SlowWork` reports for the first time, and between reports."""
+"""Seconds until the first report of :class:`SlowWork`, and between reports"""
 
 clock = time.monotonic
 
 
 def duration(seconds: float) -> str:
-    """Rounded for people: ``40 s``, ``12 min``, ``3.5 h``."""
+    """Return a rounded duration: ``40 s``, ``12 min``, ``3.5 h``."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class SlowWork:
-    """Reports on standard error how far work is, once it has taken :data:`FIRST_S` seconds and then every minute.
+    """Progress on standard error, first after :data:`FIRST_S` seconds and then every minute.
 
     Args:
-        what: is done, in words.
-        total: its units; may be set once they are known, before :meth:`advance` is called.
+        what: name of the work.
+        total: number of units; may be set later, before :meth:`advance`.
     """
 
     def __init__(self, what: str, total: int = 0) -> None:
@@ -37,7 +37,7 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report the number of finished units when a report is due; after the last unit none is."""
+        """Report the number of finished units if a report is due; none is after the last unit."""
         now = clock()
         if now < self._next or done >= self.total:
             return
@@ -48,7 +48,7 @@ class SlowWork:
 
 
 def slow_training(what: str) -> Callable[[int, int, float], None]:
-    """Return a progress of a predictor's training that reports as :class:`SlowWork` does, each of several fits anew."""
+    """Return a progress callback of a predictor's training that reports like :class:`SlowWork`, for each fit."""
     work, last = SlowWork(what), 0
 
     def progress(step: int, steps: int, loss: float) -> None:
@@ -66,8 +66,8 @@ def counted(what: str, total: int, unit: str, show: bool | None = None) -> Itera
     """Yield a function that is called with a number of finished units.
 
     Args:
-        what: is done, in words. total: its units. unit: the name of one.
-        show: whether to report. None shows a bar on a terminal, and reports elsewhere as :class:`SlowWork` does.
+        what: name of the work. total: number of units. unit: name of a unit.
+        show: show the bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
     """
     work, done = SlowWork(what, total), 0
     with tqdm(desc=what, total=total, unit=unit, disable=None if show is None else not show) as bar:

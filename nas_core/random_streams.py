@@ -1,4 +1,4 @@
-"""torch's random streams: seeded for a block of code, and afterwards where the caller had them."""
+"""Random generators of torch, seeded for a block of code."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import torch
 
 @contextmanager
 def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed torch's global generators inside the block; afterwards they are where they were, on the CPU and on all
-    accelerators in use.
+    """Seed torch's global generators in the block and restore them afterwards, on the CPU and all accelerators in use.
 
-    Accelerators that are not in use stay unused, unless ``device`` is one. Inside, :func:`seed_streams` seeds anew:
-    ``torch.manual_seed`` would also decide what a CUDA device that is first used later begins with.
+    Inside, :func:`seed_streams` seeds again; ``torch.manual_seed`` would also seed CUDA devices that are used later.
 
     Args:
-        seed: None: go on from where the streams are.
-        device: where the block draws, beside the CPU.
+        seed: None: continue from the current state.
+        device: device where the block draws, in addition to the CPU.
     """
     device = torch.device(device)
     cuda = device.type == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
@@ -34,7 +32,7 @@ def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> 
 
 
 def seed_streams(seed: int, device: torch.device | str = "cpu") -> None:
-    """Seed the global generators of the CPU and of this one device; all others stay where they are."""
+    """Seed the global generators of the CPU and of one device."""
     device = torch.device(device)
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

@@ -1,14 +1,13 @@
-"""What nas-ext does for a host at the moment the host is imported, in every Python of an environment.
+"""Hooks that run when a host is imported, in every Python of an environment.
 
-``setup.py`` puts a copy of this file into ``site-packages``, with ``nas_ext.pth``, which calls :func:`install` when
-Python starts. That imports nothing. When one of these packages is imported:
+``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install` when Python
+starts. The hooks act on the import of
 
-- ``fairseq_cli``, the package of fairseq's commands: OpenMP threads wait without spinning, see :func:`wait_passively`;
-- ``fairseq``, in one of its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no
-  ``--user-dir``. Other programs that import fairseq are left alone;
-- ``torchvision``: a CUDA build beside a CPU build of torch is repaired, see :mod:`nas_core.torchvision_fix`.
+- ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`;
+- ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``;
+- ``torchvision``: a CUDA build next to a CPU build of torch is repaired, see :mod:`nas_core.torchvision_fix`.
 
-Where nas-ext cannot do that, the host works as it does without nas-ext, and one line on stderr gives the reason.
+A hook that fails leaves the host as it is and prints one line on stderr.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
 
 
 def wait_passively() -> None:
-    """Let OpenMP threads sleep while they wait for each other, unless the environment says how they wait.
+    """Let waiting OpenMP threads sleep, unless the environment sets their policy.
 
-    A waiting thread that spins takes the processor from the thread it waits for, where other programs run too. torch
-    reads this setting when it is imported.
+    A spinning thread takes the processor from the thread that it waits for. torch reads the policy when it is imported.
     """
     import os
 
@@ -53,21 +51,18 @@ def _repair_torchvision() -> None:
 
 
 registering = False
-"""Whether ``fairseq_ext`` is being imported here, which its user did not ask for."""
+"""``fairseq_ext`` is being imported by the hook, not by its user"""
 _BEFORE = {"fairseq_cli": wait_passively, "torchvision": _repair_torchvision}
 _AFTER = {"fairseq": _register_with_fairseq}
-"""What is called before and after a module of this name is executed."""
+"""Hooks before and after the execution of a module"""
 
 
 class _OnImport:
-    """Finds these modules as the other finders do, and has them executed with what is to be called.
-
-    To look for a module without importing it, as many packages do, calls nothing.
-    """
+    """A finder that asks the other finders and adds the hooks to the execution of these modules."""
 
     of_nas_ext = True
     asks = False
-    """Whether it asks the others, which may ask it in turn."""
+    """The other finders are being asked; they may ask this one"""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -106,6 +101,6 @@ def _call(actions: dict[str, Callable[[], None]], name: str) -> None:
 
 
 def install() -> None:
-    """Act on these modules when they are imported, if they ever are."""
+    """Add the hooks once."""
     if not any(getattr(finder, "of_nas_ext", False) for finder in sys.meta_path):
         sys.meta_path.insert(0, _OnImport())

@@ -1,11 +1,8 @@
-"""Lets a CUDA build of torchvision be imported beside a CPU build of torch.
+"""Repair of a CUDA build of torchvision next to a CPU build of torch.
 
-PyPI offers torchvision for Linux as a CUDA build only. Beside a CPU torch its compiled part does not load and
-``import torchvision`` (and with it timm, torchmetrics, pytorch-lightning) stops with ``operator torchvision::nms does
-not exist``, because shape functions are registered for operators that were never declared. Declaring these two
-operators is enough for transforms, data sets and models; calling them still fails, as nothing implements them.
-
-Where nas-ext is installed, :mod:`nas_core.startup` does this for every program of the environment.
+PyPI has torchvision for Linux as a CUDA build only. Next to a CPU torch ``import torchvision`` stops with ``operator
+torchvision::nms does not exist``, since its compiled part does not load. Declaring the two missing operators is enough
+for transforms, data sets and models; calling these operators still fails.
 """
 
 from __future__ import annotations
@@ -20,10 +17,7 @@ _declared: list[object] = []  # the declarations live as long as the object that
 
 
 def cuda_mismatch(package: str) -> bool:
-    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed beside a torch built without CUDA.
-
-    Neither is imported.
-    """
+    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed next to a CPU torch."""
     return _is_cuda_build(package) and not _is_cuda_build("torch")
 
 
@@ -39,10 +33,10 @@ def _is_cuda_build(package: str) -> bool:
 
 
 def repair() -> bool:
-    """Declare the missing operators if, and only if, the mismatch is there; call it before importing torchvision.
+    """Declare the missing operators if the builds do not match. Call it before importing torchvision.
 
     Returns:
-        Whether they are declared here.
+        True if the operators are declared here.
     """
     if not _declared and cuda_mismatch("torchvision"):
         import torch

@@ -1,45 +1,45 @@
-"""Work in processes of this machine that stay: each opens what it works with once, on a device of its own.
+"""Worker processes of this machine, each of which opens its data once, on a device of its own.
 
-A worker is a fresh interpreter, as CUDA cannot be used in a fork. It is started with the search path of this process
-and imports nothing of the program that this one runs, so that programs need no guard against being imported. Items go
-to it and results come back as JSON lines through pipes; nothing is pickled, no file is written and no port opened.
+A worker is a fresh interpreter, since CUDA cannot be used in a fork. It does not import the main module of the program.
+Items and results are JSON lines through pipes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import queue
 import selectors
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure, Opener
 from nas_core.machine import python_environment
 
 LOOK_S = 1.0
-"""Between two looks whether the workers live, where nothing comes from them: one that ends closes its pipe, unless a
-process that it has started holds that open."""
+"""Seconds between checks of silent workers: the pipe of one that ended may be held open by its children"""
 END_S = 10.0
-"""How long a worker that was told to end is waited for before it is killed."""
-_PROGRAM = "from nas_core.worker import main; main()"
+"""Seconds until a worker that does not end is killed"""
+_PROGRAM = "from nas_core.workers import work; work()"
 
 
 class WorkerPool:
-    """One worker for each list of arguments; they are started with the first items and stay until the pool is closed.
+    """Workers, one for each mapping of arguments, that start with the first items and stay until the pool is closed.
 
-    Used as a context manager, no worker is left behind. One whose pool was never closed ends with this process.
+    Workers end with this process at the latest.
 
     Args:
-        opener: a function of a module that can be imported, called once in each worker: arguments -> what gives the
-            plain result of one plain item.
-        arguments: plain keyword arguments of it, for each worker its own.
-        names: what the workers are called in messages, such as their devices.
+        opener: importable function, called once in each worker; it returns the function from an item to its result.
+        arguments: keyword arguments of the opener for each worker, as plain data.
+        names: names of the workers in messages, such as their devices.
     """
 
     def __init__(self, opener: Opener, arguments: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ class WorkerPool:
             raise ConfigError(f"{len(arguments)} workers and {len(names)} names were given; expected as many, and one")
         where = {"module": _module_of(opener), "function": opener.__qualname__}
         self._places = [
-            _Place(name, {**where, "arguments": dict(given)}) for name, given in zip(names, arguments, strict=True)
+            _Place(name, {**where, "arguments": dict(own)}) for name, own in zip(names, arguments, strict=True)
         ]
 
     def __enter__(self) -> WorkerPool:
@@ -59,20 +59,20 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End all workers, whatever they are doing; they are started anew with the next items."""
+        """End all workers; the next items start new ones."""
         for place in self._places:
-            place.tell_to_end()
+            place.close_input()
         for place in self._places:
             place.end()
 
     def map(self, items: Sequence[Any]) -> Iterator[Mapping[str, Any] | Failure]:
-        """The result of each item, in order, as soon as those before it are there.
+        """Yield the result of each item in order, as soon as it is known.
 
-        A worker that dies is replaced once, and begins with the item it died over; that item fails if the second one
-        dies too. An item whose work raises an exception has failed.
+        A worker that dies is replaced and its item repeated; the item fails if the second worker dies too, or if its
+        work raises an exception.
 
         Raises:
-            NasExtError: a worker raised one, or could not begin; all workers are ended.
+            NasExtError: a worker raised one or could not start; all workers are ended.
         """
         done: dict[int, Mapping[str, Any] | Failure] = {}
         left = list(reversed(range(len(items))))
@@ -88,13 +88,12 @@ class WorkerPool:
                 if yielded < len(items):
                     self._wait(done, items)
         except BaseException as error:
-            # Who has all results need not ask whether there are more.
+            # A caller may leave after the last result.
             if not isinstance(error, GeneratorExit) or any(place.item is not None for place in self._places):
                 self.close()
             raise
 
     def _wait(self, done: dict[int, Mapping[str, Any] | Failure], items: Sequence[Any]) -> None:
-        """Take what comes next from any worker."""
         busy = [place for place in self._places if place.item is not None]
         with selectors.DefaultSelector() as selector:
             for place in busy:
@@ -111,10 +110,10 @@ class WorkerPool:
 
 
 def _module_of(opener: Opener) -> str:
-    """By which a worker imports it, also of a program that was started by ``python -m``.
+    """Return the module by which a worker imports the opener, also of a program started by ``python -m``.
 
     Raises:
-        ConfigError: it is of a program that was started by its file, or defined inside a function or a class.
+        ConfigError: the opener is of a program started by its file, or defined inside a function or a class.
     """
     name = str(opener.__module__)
     if name == "__main__":
@@ -127,14 +126,14 @@ def _module_of(opener: Opener) -> str:
 
 @dataclass
 class _Place:
-    """Where a worker is, or will be; the one that is there may be the second."""
+    """A worker and its replacements."""
 
     name: str
     opening: Mapping[str, Any]
     item: int | None = None
-    """Place of the item it works on."""
+    """Index of the current item"""
     losses: int = 0
-    """Workers that died over this item, or while they began."""
+    """Workers that died over this item or at their start"""
     _process: subprocess.Popen[bytes] | None = None
     _began: bool = False
     _unread: bytes = b""
@@ -146,19 +145,19 @@ class _Place:
 
     @property
     def results(self) -> int:
-        """The pipe that its answers come through."""
+        """Descriptor of the pipe with the answers."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
     def give(self, index: int, items: Sequence[Any]) -> None:
         self.item = index
         if self._process is None:
-            self._process, self._began, self._unread = _started(), False, b""
+            self._process, self._began, self._unread = _start(), False, b""
             self._write(self.opening)
         self._write({"item": items[index]})
 
     def read(self, items: Sequence[Any]) -> Mapping[str, Any] | Failure | None:
-        """What became of the item, after something has come through the pipe; None while that is open."""
+        """Read from the pipe; return the outcome of the item if there is one."""
         content = os.read(self.results, 1 << 20)
         if not content:
             return self.lost(items)
@@ -177,7 +176,7 @@ class _Place:
         return outcome
 
     def lost(self, items: Sequence[Any]) -> Failure | None:
-        """Replace the worker, which has died; or the failure of its item, if it was the second."""
+        """Replace the worker that died; return the failure of its item if it was the second."""
         began, index = self._began, self.item
         assert index is not None
         how = self.end()
@@ -190,17 +189,17 @@ class _Place:
             raise NasExtError(f"two workers on {self.name} ended before they could begin: the last one {how}")
         return Failure(f"two workers were lost over it: the one on {self.name} {how}")
 
-    def tell_to_end(self) -> None:
-        """A worker whose pipe is closed ends at once."""
+    def close_input(self) -> None:
+        """End the worker."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
 
     def end(self) -> str:
-        """End the worker, if there is one; how it ended."""
+        """End the worker, if there is one, and return how it ended."""
         if self._process is None:
             return "not there"
-        self.tell_to_end()
+        self.close_input()
         process, self._process, self.item = self._process, None, None
         try:
             code = process.wait(END_S)
@@ -212,14 +211,13 @@ class _Place:
         return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        """A worker that is dead does not take it, which is seen when its results are read."""
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a dead worker is noticed when its results are read
             self.process.stdin.write(json.dumps(record).encode() + b"\n")
 
 
-def _started() -> subprocess.Popen[bytes]:
-    """A worker in a session of its own, so that Ctrl-C in a terminal comes to this process alone, which ends it."""
+def _start() -> subprocess.Popen[bytes]:
+    """Start a worker in a session of its own, so that Ctrl-C reaches this process alone, which ends the worker."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM],
@@ -229,3 +227,72 @@ def _started() -> subprocess.Popen[bytes]:
         bufsize=0,
         start_new_session=True,
     )
+
+
+# -- the program of a worker -------------------------------------------------------------------------------------------
+
+
+def work() -> None:
+    """Run a worker: call the opener of the first line of stdin, then answer each item.
+
+    Output of the work goes to stderr. The process ends at once when its input ends, which is when its parent ends.
+    """
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(os.fdopen(os.dup(0), "rb"), lines), daemon=True).start()
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)  # reads of the work end at once
+    os.close(empty)
+    opening = json.loads(lines.get())
+    try:
+        opener = getattr(importlib.import_module(opening["module"]), opening["function"])
+        compute = opener(**opening["arguments"])
+    except NasExtError as error:
+        return _end(answers, {"refused": str(error)})
+    except Exception as error:
+        return _end(answers, {"broken": Failure.of(error).reason})
+    _answer(answers, {"began": True})
+    while True:
+        item = json.loads(lines.get())["item"]
+        try:
+            _answer(answers, {"result": dict(compute(item))})
+        except NasExtError as error:
+            return _end(answers, {"refused": str(error)})
+        except BrokenPipeError:
+            os._exit(1)
+        except Exception as error:
+            if _device_is_lost():
+                print(f"the device of this process is lost: {Failure.of(error).reason}", file=sys.stderr, flush=True)
+                os._exit(1)  # another process does the item
+            _answer(answers, {"failed": Failure.of(error).reason})
+
+
+def _device_is_lost() -> bool:
+    """Return whether CUDA fails every call of this process, as after an illegal access."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def _listen(source: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    for line in source:
+        lines.put(line)
+    os._exit(0)
+
+
+def _answer(answers: IO[bytes], record: dict[str, Any]) -> None:
+    answers.write(json.dumps(record, default=float).encode() + b"\n")  # numbers of numpy and torch are numbers
+    answers.flush()
+
+
+def _end(answers: IO[bytes], record: dict[str, Any]) -> None:
+    """Answer and wait to be ended: a process that ends first counts as lost."""
+    _answer(answers, record)
+    sys.stderr.flush()
+    threading.Event().wait()

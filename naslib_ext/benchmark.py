@@ -22,9 +22,9 @@ import torch
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.latency.machine import describe_machine
+from nas_core.options import parsed_settings
 from nas_core.predictor.recipes import recipe_types
 from nas_core.progress import SlowWork
-from nas_core.settings import parsed_settings
 from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table

@@ -1,9 +1,8 @@
-"""NNI plug-in: predictors of ``nas_core`` as profilers and evaluators, its search spaces as model spaces, and its
-searches as strategies.
+"""NNI plug-in: predictors as profilers and evaluators, search spaces as model spaces, searches as strategies and
+tuners.
 
-Importing this package imports nothing of NNI; a name does when it is first used. It translates between NNI and
-``nas_core``; what is computed lives there. Import it before ``nni.nas`` where a CUDA build of torchvision lies beside a
-CPU build of torch: NNI imports torchvision through pytorch-lightning, which fails there without our help.
+Importing this package does not import NNI. Import it before ``nni.nas`` if a CUDA build of torchvision is installed
+next to a CPU build of torch: NNI imports torchvision, which then fails.
 """
 
 from __future__ import annotations
@@ -22,11 +21,10 @@ if TYPE_CHECKING:
     )
     from nni_ext.hpo.tuner import SearchTuner
     from nni_ext.nas.evaluator import PredictorEvaluator
-    from nni_ext.nas.network_profiler import NetworkLatencyProfiler
-    from nni_ext.nas.profiler import PredictorProfiler
-    from nni_ext.nas.profiler_limit import ProfilerLimit
-    from nni_ext.nas.search_strategy import SearchStrategy
-    from nni_ext.nas.space import ArchitectureSpace, as_model_space
+    from nni_ext.nas.limits import ProfilerLimit
+    from nni_ext.nas.profilers import NetworkLatencyProfiler, PredictorProfiler
+    from nni_ext.nas.spaces import ArchitectureSpace, as_model_space
+    from nni_ext.nas.strategy import SearchStrategy
 
 __all__ = [
     "ArchitectureSpace",

@@ -1,4 +1,4 @@
-"""``nas-ext nni``: our tuner in NNI's experiments. The entry point ``nas_ext.commands: nni``."""
+"""``nas-ext nni``: our tuner in NNI's experiments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="The tuner fo
 
 @app.command("register")
 def register_command(
-    remove: Annotated[bool, typer.Option("--remove", help="Take it out of NNI's list again.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove it from NNI's list.")] = False,
 ) -> None:
-    """Make our tuner, which takes every strategy, known to NNI as nas-ext, in this Python environment."""
+    """Register our tuner with NNI as nas-ext, in this Python environment."""
     from nni_ext.hpo.register import register, registered_in, unregister
 
     names = unregister() if remove else register()
@@ -37,15 +37,15 @@ def check_command(
         bool, typer.Option("--import-code", help="Import a className that is not ours: its code runs here.")
     ] = False,
 ) -> None:
-    """Check an experiment's tuner and search space without starting it: show what it would try first, warn of what
-    would mislead, and print the command that starts it. Code of the experiment is not run."""
-    from nni_ext.hpo.register import check_experiment
+    """Check the tuner and search space of an experiment, show its first sample, warn of misleading settings, and print
+    the command that starts it. Code of the experiment is not run."""
+    from nni_ext.hpo.check import check_experiment
 
-    found = check_experiment(path, import_code)
+    checked = check_experiment(path, import_code)
     typer.echo("a sample, the architecture of the first trial (NNI's parameters by label):")
-    for label, value in found.first.items():
+    for label, value in checked.first.items():
         typer.echo(f"  {label}: {value}")
-    for warning in found.warnings:
+    for warning in checked.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    but = ", but see the warnings" if found.warnings else ""
+    but = ", but see the warnings" if checked.warnings else ""
     typer.echo(f"can be started{but}: python -m nni_ext.nnictl create --config {shlex.quote(str(path))} --port 8080")

@@ -1,4 +1,4 @@
-"""NNI's classes as bases of ours, where NNI is installed and where it is not."""
+"""Late imports of NNI."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from nas_core.optional import require
 
 
 def nni_module(module: str, feature: str) -> ModuleType:
-    """A module of NNI, imported now.
+    """Import a module of NNI.
 
     Raises:
-        MissingHostError: NNI, or something it needs, is absent or does not import.
+        MissingHostError: NNI or one of its dependencies is absent or does not import.
     """
     startup.install()  # NNI's NAS part imports torchvision where it finds it
     return require(module, feature, "nni")
 
 
 def host_class(module: str, name: str, feature: str) -> Any:
-    """A class of NNI to derive from; where NNI is absent, one whose every instantiation says how to get NNI.
-
-    So a module of ours imports without NNI, and a MissingHostError comes when ``feature`` is used.
-    """
+    """Return a class of NNI as a base class; without NNI, a class whose instantiation raises a MissingHostError."""
     try:
         return getattr(nni_module(module, feature), name)
     except MissingHostError as error:

@@ -1,7 +1,6 @@
-"""Samples of NNI, which map labels to chosen values, as graphs and architectures of ``nas_core``.
+"""Samples of NNI (label -> value) as graphs and architectures of ``nas_core``.
 
-Nothing of NNI is imported here: a sample is a plain mapping. Labels that a function does not know (of an evaluator's
-own parameters, or NNI's note ``cell/final``) are passed over.
+Unknown labels, such as an evaluator's parameters or NNI's ``cell/final``, are ignored.
 """
 
 from __future__ import annotations
@@ -18,23 +17,22 @@ from nas_core.graph.nasbench201 import CHOICES, STATES
 from nas_core.space import Architecture, SearchSpace
 
 Sample = Mapping[str, Any]
-"""What NNI's strategies draw: label -> value."""
+"""Label -> value, as NNI's strategies draw it"""
 
 _HUB_201 = ("none", "skip_connect", "conv_1x1", "conv_3x3", "avg_pool_3x3")
-"""The hub's names of the operations of NAS-Bench-201, in the benchmark's order."""
+"""NNI's names of the operations of NAS-Bench-201, in the benchmark's order"""
 assert len(_HUB_201) == len(CHOICES)
 
 
 def nasbench101_sample(sample: Sample) -> Graph:
-    """The cell of a sample of ``nni.nas.hub.pytorch.NasBench101``, pruned as the benchmark does.
+    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``.
 
-    Read are ``cell/num_nodes``, ``cell/op1``.. and ``cell/input1``.. (or ``cell/input1/0``.. with a flag for each
-    candidate), not ``cell/final``: strategies that mutate a sample leave that of its parent in place.
+    Reads ``cell/num_nodes``, ``cell/op1``.. and ``cell/input1``.. (or ``cell/input1/0``.. with a flag for each
+    candidate). ``cell/final`` is ignored, since it is outdated in mutated samples.
 
     Raises:
-        GraphError: a label is missing or has a value that the space does not have; no way from input to output; more
-            than 7 nodes or 9 edges are left.
-        UnknownChoiceError: an operation that the benchmark does not have.
+        GraphError: a label is missing or has an invalid value, no path leads from input to output, or more than 7 nodes
+            or 9 edges are left. UnknownChoiceError: an unknown operation.
     """
     nodes = _value(sample, "cell/num_nodes")
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 2:
@@ -48,18 +46,18 @@ def nasbench101_sample(sample: Sample) -> Graph:
 
 
 def nasbench201_sample(sample: Sample) -> Graph:
-    """The cell of a sample of ``nni.nas.hub.pytorch.NasBench201``: ``cell/0_1`` to ``cell/2_3``, one label per edge.
+    """Return the cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, with the labels ``cell/0_1`` to ``cell/2_3``.
 
-    Operations on no way from input to output are left out, as predictors of accuracy want it.
+    Operations on no path from input to output are removed, as predictors of accuracy need it.
 
     Raises:
-        GraphError: a label is missing. UnknownChoiceError: an operation that the space does not have.
+        GraphError: a label is missing. UnknownChoiceError: an unknown operation.
     """
     return nasbench201_graph(_ops_201(sample))
 
 
 def nasbench201_unpruned_sample(sample: Sample) -> Graph:
-    """Read a sample with all operations that a device computes, for predictors of latency."""
+    """Return the cell with all operations that a device computes, for predictors of latency."""
     return nasbench201_graph(_ops_201(sample), prune=False)
 
 
@@ -69,15 +67,13 @@ def _ops_201(sample: Sample) -> list[int]:
 
 
 def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
-    """The architecture of a sample of ``as_model_space(space)``.
+    """Return the architecture of a sample of ``as_model_space(space)``.
 
-    The labels are ``space.feature_names("layers")``: a gene of the whole network has its own name
-    (``encoder.embed_dim``), one that is repeated has its layer behind it, from 0 (``encoder.ffn_dim.0``). Every layer
-    that could exist has a label; those of layers that do not exist are passed over, so several samples can be one
-    architecture.
+    Labels are ``space.feature_names("layers")``: ``encoder.embed_dim``, or ``encoder.ffn_dim.0`` for a layer. Labels of
+    absent layers are ignored, so that several samples can be one architecture.
 
     Raises:
-        ArchitectureError: a label that is needed is missing, or its value is none of its options.
+        ArchitectureError: a label is missing, or its value is not an option.
     """
     genes: dict[str, Any] = dict(space.fixed)
     for choice in space.choices:

@@ -1,9 +1,8 @@
 """``python -m nni_ext.nnictl``: nnictl for machines on which NNI starts slowly.
 
-nnictl gives NNI's manager three seconds and then leaves it half started (``Create experiment failed: ... Connection
-refused``). Here it gets a minute. nnictl also ends with success before the tuner has connected, for which the manager
-waits ten seconds. Here ``create`` and ``resume`` wait until it has. Where an experiment fails, they say why and end
-with exit code 1. Everything else is nnictl's.
+nnictl waits three seconds for NNI's manager (``Create experiment failed: ... Connection refused``); here it waits a
+minute. ``create`` and ``resume`` also wait until the tuner has connected, and end with exit code 1 and the reason if
+the experiment fails. Everything else is nnictl's.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from nni_ext.compat import nni_module
 
 MANAGER_S = 60
 TUNER_S = 20
-"""Seconds after which an experiment without an error counts as started, if no trial shows it earlier."""
+"""Seconds after which an experiment without error and trials counts as started"""
 MOST_UNANSWERED = 3
-"""Requests in a row after which a manager that does not answer counts as dead."""
+"""Unanswered requests in a row after which a manager counts as dead"""
 _FEATURE = "running nnictl"
 
 
@@ -65,7 +64,7 @@ def main() -> int:
 
 
 def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
-    """Wait until an experiment has a trial, or has had time to fail.
+    """Wait until an experiment has a trial or :data:`TUNER_S` seconds have passed.
 
     Raises:
         NasExtError: it has failed.
@@ -89,10 +88,10 @@ def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
 
 
 def check_status(port: int, url_prefix: str | None = None) -> None:
-    """Ask NNI's manager how an experiment is.
+    """Raise the error of an experiment that has failed.
 
     Raises:
-        NasExtError: it has failed.
+        NasExtError: it has failed, or the manager does not answer.
     """
     try:
         status: Mapping[str, Any] = nni_module("nni.experiment.rest", _FEATURE).get(port, "/check-status", url_prefix)

@@ -1,4 +1,4 @@
-"""What a search of several metrics minimises, from what users call the metrics of a trial's result."""
+"""Minimised metrics of a search with several objectives."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from nas_core.search import Strategy
 from nas_core.search.metrics import metric_named
 
 NEGATED = "-"
-"""In front of a metric's name: its negative, which is minimised where larger is better."""
+"""Prefix of a metric whose negative is minimised"""
 
 
 def further_objectives(
     strategy: type[Strategy], objectives: Any, metric: str, limited: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """What is minimised beside the metric that a search goes by, which is itself the first of ``objectives``.
+    """Return the minimised metrics after the first of ``objectives``.
 
     Args:
-        objectives: as given; None: all that is limited. A metric that is better when it is larger has a minus in front,
-            which those that the project knows by name (accuracy, BLEU) need not have.
-        metric: what the search goes by, under its name in the trial's result.
+        objectives: None: ``metric`` and ``limited``. A larger-is-better metric has a minus unless its name is known
+            (accuracy, BLEU).
+        metric: first objective.
         limited: metrics with a limit, which are predicted for each architecture.
 
     Raises:
-        ConfigError: objectives of a strategy that minimises one metric, malformed ones, or fewer than two of a strategy
-            that weighs several.
+        ConfigError: invalid objectives, objectives of a strategy with one metric, or fewer than two of another
+            strategy.
     """
     if not strategy.weighs_several:
         if objectives is not None:
@@ -47,7 +47,7 @@ def further_objectives(
 
 
 def with_negatives(metrics: Mapping[str, float | None], minimised: Sequence[str]) -> dict[str, float | None]:
-    """The metrics of a result, and the negatives of those that are maximised."""
+    """Return the metrics with the negatives of those that are maximised."""
     found = dict(metrics)
     for name in minimised:
         number = found.get(name.removeprefix(NEGATED))

@@ -1,9 +1,8 @@
-"""What a tuner was told, in the files of ``nas-ext search``: for going on after a kill, and for ``nas-ext report``."""
+"""The results of a tuner or strategy in the files of ``nas-ext search``, for resuming and for ``nas-ext report``."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,21 +20,19 @@ from nni_ext.compat import nni_module
 
 FOLDER = "nas-ext"
 FINALISTS = 8
-_KEY = re.compile("[0-9a-f]+")
-"""The key of an architecture."""
+
 
 
 class Record:
-    """A run folder with ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, ``sessions.json``, the finalists so far and
-    (in ``state.json``) what the search has learned, if it tells.
+    """A run folder: ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, ``sessions.json``, finalists, ``state.json``.
 
     Args:
-        folder: is made.
-        strategy: whose settings and limits it holds.
-        notes: for its readers: ``experiment`` (``id`` and ``name``), ``units`` of metrics by name.
+        folder: created if it is missing.
+        strategy: source of settings and limits.
+        notes: ``experiment`` (``id`` and ``name``) and ``units`` of metrics by name.
 
     Raises:
-        ConfigError: the folder holds the record of other settings. NasExtError: it cannot be written.
+        ConfigError: the folder has the record of other settings. NasExtError: it cannot be written.
     """
 
     def __init__(self, folder: Path, strategy: Strategy, notes: Mapping[str, Any] | None = None) -> None:
@@ -44,7 +41,7 @@ class Record:
         self._strategy = strategy
         limits = strategy.proposals.constraints
         self._name = " ".join(constraint.label for constraint in limits) or "unlimited"
-        self._archive = ParetoArchive(list(dict.fromkeys([*strategy.objectives, *(one.name for one in limits)])))
+        self._archive = ParetoArchive(list(dict.fromkeys([*strategy.objectives, *(limit.name for limit in limits)])))
         self._best: Entry | None = None
         self._count = 0
         make_folder(folder)
@@ -61,7 +58,7 @@ class Record:
 
     @classmethod
     def of_experiment(cls, strategy: Strategy, units: Mapping[str, str]) -> Record | None:
-        """Beside the log folder that NNI's manager names; None outside an experiment."""
+        """Return the record next to the log folder of NNI's manager; None outside an experiment."""
         log = os.environ.get("NNI_LOG_DIRECTORY")
         if not log:
             return None
@@ -70,7 +67,7 @@ class Record:
         return cls(folder / FOLDER, strategy, {"experiment": experiment, "units": dict(units)})
 
     def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
-        """All results on the disk, in order; they also become the front and the best.
+        """Yield all recorded results in order, and update the front and the best with them.
 
         Raises:
             DataError: the journal is damaged.
@@ -85,7 +82,7 @@ class Record:
             yield architecture, entry["metrics"]
 
     def add(self, architecture: Architecture, metrics: Mapping[str, Any]) -> None:
-        """One result, on the disk when this returns."""
+        """Record a result; it is on the disk when this returns."""
         plain = plain_metrics(metrics)
         entry = {"index": self._count, "search": self._name, "key": architecture.key, "metrics": plain,
                  "genes": architecture.to_dict()}  # fmt: skip
@@ -100,15 +97,14 @@ class Record:
             self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
-        """Those so far; the files of former ones go."""
-        keys = (str(entry.get("key")) for entry in finalists_before(self.folder))
-        former = {f"finalists/{key}.json" for key in keys if _KEY.fullmatch(key)}  # no other file, whatever it says
+        """Save the current finalists and remove the files of earlier ones."""
+        former = {f"finalists/{entry['key']}.json" for entry in finalists_before(self.folder)}
         save_finalists(self.folder, finalists)
         for file in former - {finalist.file for finalist in finalists}:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
-        """What is over a limit, as a trial may be that was added by hand or imported, stays out of front and best."""
+        """Update the front and the best, unless a limit is exceeded, as imported trials may."""
         self._count += 1
         metric, proposals = self._strategy.metric, self._strategy.proposals
         if not proposals.feasible(self._strategy.space.rows([architecture]))[0]:
@@ -120,7 +116,7 @@ class Record:
 
 
 def _experiment_name(identity: str) -> str | None:
-    """What the YAML calls the experiment, from NNI's list of experiments; None if that does not tell."""
+    """Return the name of an experiment from NNI's list; None if it is not there."""
     try:
         known = nni_module("nni.tools.nnictl.config_utils", "naming experiments").Experiments().get_all_experiments()
         return str(known[identity]["experimentName"])

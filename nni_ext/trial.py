@@ -1,8 +1,7 @@
-"""The trial of an experiment: one architecture evaluated with the inherited weights of a supernet.
+"""The trial of an experiment: an architecture evaluated with the inherited weights of a supernet.
 
 ``trialCommand: python -m nni_ext.trial --checkpoint supernet.pt [--latency-model latency.json]``. The checkpoint is of
-any host (fairseq, timm); its space is the one of the experiment. Outside an experiment, ``--architecture FILE`` says
-what to evaluate.
+any host; its space is that of the experiment. ``--architecture FILE`` evaluates outside an experiment.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from nni_ext.graphs import architecture_of
 
 _FEATURE = "running a trial of NNI"
 INTERMEDIATE = 10
-"""Results on the way at most; a curve with more says nothing more."""
+"""Most intermediate results"""
 
 
 def evaluate(
@@ -44,12 +43,13 @@ def evaluate(
     metric: str = "loss",
     calibration: Calibration | None = None,
 ) -> dict[str, float]:
-    """What the trial reports: ``default`` is the ``metric``, by default the validation loss, or what a calibration
-    estimates; all metrics, costs on paper and, with a model, ``latency_ms`` stand beside it. ``report`` takes results
-    on the way.
+    """Return the report of a trial: ``default`` is the ``metric`` or the estimate of a calibration.
+
+    The report also has all metrics, computed costs and, with a model, ``latency_ms``. ``report`` gets intermediate
+    results.
 
     Raises:
-        UnknownChoiceError: the supernet is not evaluated by that metric.
+        UnknownChoiceError: the supernet does not have the metric.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
     found = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
@@ -61,7 +61,7 @@ def evaluate(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a wrong input."""
+    """Run the command; return 0, or 2 after wrong input."""
     options = parser().parse_args(argv)
     try:
         _run(options)
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
     made.add_argument("--checkpoint", required=True, help="of a trained supernet")
     made.add_argument("--data", help="default: what the supernet was trained on")
@@ -128,7 +128,7 @@ def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration
 
 
 class _Progress:
-    """Sends each result on the way that is a tenth of the data further than the one before."""
+    """A callback that sends a result for each tenth of the data."""
 
     def __init__(self, nni: Any, metric: str) -> None:
         self._nni, self._metric, self._next = nni, metric, 0.0

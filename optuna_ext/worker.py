@@ -58,7 +58,7 @@ class _Failed(NamedTuple):
 
 class SharedEvaluations:
     """Evaluations that the workers of a study have in common: ``evaluate_many`` of :func:`nas_core.search.search`, and
-    the entry point ``nas_ext.shared_searches: optuna``.
+    the ``shared_search`` of :data:`nas_core.adapters.OPTUNA`.
 
     Args:
         storage: URL of a storage of Optuna, or the path of a journal file.

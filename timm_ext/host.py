@@ -225,7 +225,7 @@ def _content(checkpoint: Path) -> bytes:
 
 
 class TimmHost(Host):
-    """The entry point ``nas_ext.hosts: timm``."""
+    """The host of :data:`nas_core.adapters.TIMM`."""
 
     name = "timm"
     precisions = PRECISIONS

@@ -52,9 +52,9 @@ from benchmarks.parts.resumable import OutOfTimeError, merged, results, settings
 from nas_core.device import device_name
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.latency.machine import describe_machine
+from nas_core.options import parsed_settings
 from nas_core.predictor import NNFormerPredictor, kendall_tau
 from nas_core.predictor.recipes import recipe_types
-from nas_core.settings import parsed_settings
 
 RESULTS = Path(__file__).parents[1] / "results"
 THERE = ("nasbench101", "nasbench201")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor, nn
 
+from nas_core.adapters import Adapter
 from nas_core.latency.by_graph.families import Built, Family, Settings, image
 
 
@@ -49,4 +50,13 @@ def _build(settings: Settings) -> Built:
 
 
 FAMILIES = (Family("mixer", "MLP-Mixers: resolution, patch, channels, layers", _sample, _build),)
-"""Offered as ``mixers = "package.module:FAMILIES"`` in the entry-point group ``nas_ext.network_families``."""
+
+
+class MixerAdapter(Adapter):
+    """Offered as ``mixers = "package.module:ADAPTER"`` in the entry-point group ``nas_ext.hosts``."""
+
+    name = "mixers"
+    network_families = f"{__name__}:FAMILIES"
+
+
+ADAPTER = MixerAdapter()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
+from nas_core.adapters import Adapter
 from nas_core.quickstart import Quickstart
 
 PAGE = """# A search over a formula
@@ -21,8 +23,6 @@ print(f"the least of {EVALUATIONS} sums is {best}")
 
 
 class SumsQuickstart(Quickstart):
-    """Offered as ``sums = "package.module:SUMS"`` in the entry-point group ``nas_ext.quickstarts``."""
-
     name = "sums"
     purpose = "search the least of many sums"
 
@@ -34,3 +34,13 @@ class SumsQuickstart(Quickstart):
 
 
 SUMS = SumsQuickstart()
+
+
+class SumsAdapter(Adapter):
+    """Offered as ``sums = "package.module:ADAPTER"`` in the entry-point group ``nas_ext.hosts``."""
+
+    name = "sums"
+    quickstarts: ClassVar[Mapping[str, str]] = {"sums": f"{__name__}:SUMS"}
+
+
+ADAPTER = SumsAdapter()

@@ -37,4 +37,4 @@ class Ends(Study):
 
 
 ENDS = Ends()
-"""Offered as ``ends = "package.module:ENDS"`` in the entry-point group ``nas_ext.studies``."""
+"""A program calls ``STUDIES.register("ends", ENDS)``."""

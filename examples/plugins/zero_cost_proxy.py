@@ -14,4 +14,4 @@ class L2Norm(Proxy):
 
 
 L2_NORM = L2Norm()
-"""Offered as ``l2_norm = "package.module:L2_NORM"`` in the entry-point group ``nas_ext.proxies``."""
+"""A program calls ``PROXIES.register("l2_norm", L2_NORM)``."""

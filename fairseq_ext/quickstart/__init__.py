@@ -1,5 +1,34 @@
-"""What ``nas-ext quickstart translation`` writes: a small parallel corpus, drawn from a grammar, and a script."""
+"""``nas-ext quickstart translation``: a small parallel corpus from a grammar, and a script."""
 
-from fairseq_ext.quickstart.translation import TRANSLATION, TranslationQuickstart
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairseq_ext.quickstart.corpus import corpus
+from nas_core.quickstart import Quickstart
 
 __all__ = ["TRANSLATION", "TranslationQuickstart"]
+
+SIZES = {"test": 100, "valid": 200, "train": 4000}
+
+
+class TranslationQuickstart(Quickstart):
+    """English to German: supernet, latency, search, extraction and decoding, with fairseq's commands."""
+
+    name = "translation"
+    purpose = "search a fast translation network, from a parallel corpus to translated sentences"
+    templates = "fairseq_ext/quickstart/templates"
+    script = "run.sh"
+    modules = ("fairseq", "sacrebleu")
+    extra = "fairseq"
+    minutes = 3.0
+
+    def data(self) -> Mapping[str, str | bytes]:
+        written = {}
+        for split, pairs in corpus(SIZES, words=0.5, clauses=1).items():
+            for side, language in enumerate(("en", "de")):
+                written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
+        return written
+
+
+TRANSLATION = TranslationQuickstart()

@@ -1,12 +1,10 @@
-"""The command `nas-ext`.
+"""The command ``nas-ext``.
 
-Each command is a module of this folder with a line in `COMMANDS`, or in `LAB` for those of ``nas-ext lab``. The module
-offers either ``app`` (a `typer.Typer`
-with sub-commands), ``command`` (one function), or ``make_command`` (gives the function, where its options depend on
-what is installed). Only the module that was asked for is imported, so that commands which
-need no torch start at once. Adapters offer further commands as entry points.
+Each command is a module of this folder with a line in `COMMANDS`, or in `LAB` for ``nas-ext lab``. The module has
+``app`` (a `typer.Typer` with sub-commands), ``command`` (a function) or ``make_command`` (returns the function, whose
+options depend on what is installed). Only the module of the requested command is imported.
 
-Every `NasExtError` ends as one line on stderr and exit code 2. With ``--debug`` the traceback is shown as well.
+Every `NasExtError` ends as one line on stderr and exit code 2; ``--debug`` adds the traceback.
 """
 
 from __future__ import annotations
@@ -18,23 +16,23 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from importlib.metadata import entry_points
 from typing import Annotated, NamedTuple
 
 import typer
 
 from nas_core import __version__
+from nas_core.adapters import adapter_parts
 from nas_core.errors import MissingHostError, NasExtError
-from nas_core.registry import first_line
+from nas_core.registry import import_object
 
-__all__ = ["COMMANDS", "COMMANDS_OF_ADAPTERS", "LAB", "Command", "application", "main"]
+__all__ = ["COMMANDS", "LAB", "Command", "application", "main"]
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
 
 class Command(NamedTuple):
-    """One line of the table of commands."""
+    """A line of the table of commands."""
 
     name: str
     module: str
@@ -60,34 +58,33 @@ LAB = (
     Command("study", "nas_core.cli.study", "Study whether trained supernets can be trusted."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
 )
-"""Commands of ``nas-ext lab``: spaces, estimates and studies."""
-
-COMMANDS_OF_ADAPTERS = "nas_ext.commands"
-"""Entry points of further commands, each a `typer.Typer` under the command's name."""
+"""Commands of ``nas-ext lab``"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `nas-ext` with `argv` (default: the process arguments) and return its exit code."""
-    arguments, debug = _take_debug(list(sys.argv[1:] if argv is None else argv))
-    with _asked_to_end():
-        return _run(arguments, debug)
+    """Run ``nas-ext`` with ``argv`` (default: the arguments of the process) and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [argument for argument in arguments[:end] if argument != "--debug"]
+    with _sigterm_as_exit():
+        return _run(kept + arguments[end:], debug=len(kept) < end)
 
 
 @contextlib.contextmanager
-def _asked_to_end() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does, with what is half written removed and what is kept written."""
+def _sigterm_as_exit() -> Iterator[None]:
+    """Let SIGTERM end the command as Ctrl-C does: half-written files are removed, results are kept."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     if ours:
-        signal.signal(signal.SIGTERM, _leave)
+        signal.signal(signal.SIGTERM, leave)
     try:
         yield
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _leave(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -108,13 +105,6 @@ def _run(arguments: list[str], debug: bool) -> int:
     return 0
 
 
-def _take_debug(arguments: list[str]) -> tuple[list[str], bool]:
-    """The arguments without ``--debug``, which may stand anywhere before a ``--``."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept = [argument for argument in arguments[:end] if argument != "--debug"]
-    return kept + arguments[end:], len(kept) < end
-
-
 def application(arguments: Sequence[str]) -> typer.Typer:
     """Return the application with the requested command in full and the others by name only."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -124,30 +114,29 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     lab = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     _add_commands(lab, LAB, further if wanted == "lab" else None)
     app.add_typer(lab, name="lab", help="Spaces, predictors, calibration, zero-cost proxies and studies.")
-    for entry in entry_points(group=COMMANDS_OF_ADAPTERS):
-        if wanted in (None, entry.name):
-            try:
-                app.add_typer(entry.load(), name=entry.name)
-            except Exception as error:  # what another distribution does at its import is not ours
-                if wanted == entry.name:
-                    raise MissingHostError(
-                        f"command {entry.name!r} ({entry.value}) does not import: {first_line(error)}"
-                    ) from None
+    if wanted in {"lab", *(command.name for command in COMMANDS)}:
+        return app
+    for name, target in adapter_parts("commands").items():
+        try:
+            app.add_typer(import_object(f"command {name!r}", target), name=name)
+        except MissingHostError:
+            if wanted == name:
+                raise
     return app
 
 
 def _add_commands(app: typer.Typer, commands: Sequence[Command], wanted: str | None) -> None:
-    for command in commands:
-        if command.name != wanted:
-            app.command(command.name, help=command.help)(_name_only)
+    for name, module_name, text in commands:
+        if name != wanted:
+            app.command(name, help=text)(lambda: None)
             continue
-        module = importlib.import_module(command.module)
+        module = importlib.import_module(module_name)
         if hasattr(module, "app"):
-            app.add_typer(module.app, name=command.name, help=command.help)
+            app.add_typer(module.app, name=name, help=text)
         elif hasattr(module, "make_command"):
-            app.command(command.name)(module.make_command())
+            app.command(name)(module.make_command())
         else:
-            app.command(command.name, help=command.help)(module.command)
+            app.command(name, help=text)(module.command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -163,10 +152,6 @@ def _global_options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Neural architecture search for fairseq, timm, NNI and NASLib."""
-
-
-def _name_only() -> None:
-    """Stands for a command that was not asked for in the list of commands."""
 
 
 def _fail(message: str, debug: bool, code: int = EXIT_ERROR) -> int:

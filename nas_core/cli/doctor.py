@@ -1,31 +1,30 @@
-"""``nas-ext doctor``: which hosts, accelerators and plug-ins are usable here, and how to get what is not.
+"""``nas-ext doctor``: which hosts, accelerators and plug-ins are usable, and how to install what is not.
 
-By default the metadata and version files of the installed packages are read, which takes a second. With ``--import``
-each package is imported as well, in a process of its own: a host or plug-in whose import raises, hangs or takes the
-interpreter down is a finding to report, not an end of the report.
+By default the metadata and version files of installed packages are read, which takes a second. ``--import`` imports
+each package in a process of its own, so that an import that raises, hangs or ends the interpreter is one finding.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.metadata
 import importlib.util
 import json
 import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoint, distributions
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from packaging.requirements import InvalidRequirement, Requirement
 
 from nas_core import __version__
-from nas_core.cli.requirements import installed_version, unmet_requirements
-from nas_core.errors import MissingHostError, NasExtError, unknown_choice
+from nas_core.adapters import Adapter
+from nas_core.errors import NasExtError, unknown_choice
 from nas_core.machine import python_environment
 from nas_core.optional import install_line
-from nas_core.registry import first_line
+from nas_core.registry import first_line, import_object
 from nas_core.torchvision_fix import cuda_mismatch, repair
 
 _TIMEOUT_S = 120
@@ -37,15 +36,17 @@ _NOT_STARTED = (
 )
 _REPAIRED = "torchvision is a CUDA build beside a CPU torch: repaired on import"
 _USES_TORCHVISION = ("timm", "nni", "naslib")
+_NOT_NEEDED = "torchaudio"
+"""Dependency of fairseq that only its speech tasks import; ``tools/setup.sh`` may remove it"""
 
 
 class Host(NamedTuple):
-    """An optional package and what to look for."""
+    """An optional package."""
 
     name: str
     distributions: tuple[str, ...]
     modules: tuple[str, ...]
-    """All of these have to import for the host to be usable."""
+    """Modules that have to import for the host to be usable"""
 
 
 HOSTS = (
@@ -62,29 +63,21 @@ CUDA_PACKAGES = {
     "onnxruntime-gpu": ("onnxruntime-gpu",),
     "nvidia-ml-py": ("nvidia-ml-py",),
 }
-"""Packages that are of use on CUDA devices alone: name -> the distributions that bring it."""
+"""Packages that only CUDA devices need -> their distributions"""
 GROUPS = {
     "nas_ext.accuracy_models": "nas_core.predictor:ACCURACY_MODELS",
     "nas_ext.attention_kinds": "nas_core.layers.attention:KINDS",
-    "nas_ext.commands": "",
     "nas_ext.graph_readers": "nas_core.predictor:READERS",
-    "nas_ext.hosts": "",
+    "nas_ext.hosts": "nas_core.adapters:ADAPTERS",
     "nas_ext.latency_models": "nas_core.latency:LATENCY_MODELS",
-    "nas_ext.network_families": "",
     "nas_ext.network_kinds": "nas_core.models:KINDS",
-    "nas_ext.proxies": "nas_core.proxies:PROXIES",
-    "nas_ext.quickstarts": "nas_core.quickstart:QUICKSTARTS",
-    "nas_ext.routers": "nas_core.layers:ROUTERS",
-    "nas_ext.shared_searches": "",
-    "nas_ext.space_formats": "",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
-    "nas_ext.studies": "nas_core.studies:STUDIES",
 }
-"""Every group of entry points, and the registry that knows what a member has to be, where there is one."""
+"""Groups of entry points -> their registries"""
 
 
 class PlugIn(NamedTuple):
-    """One entry point of another distribution."""
+    """An entry point of another distribution."""
 
     group: str
     name: str
@@ -99,27 +92,25 @@ def command(
         bool, typer.Option("--import", help="Import each host and plug-in too, each in a process of its own.")
     ] = False,
     plug_ins: Annotated[
-        bool, typer.Option("--plug-ins", help="Look at what other distributions plug in alone, and import it.")
+        bool, typer.Option("--plug-ins", help="Look only at plug-ins of other distributions, and import them.")
     ] = False,
 ) -> None:
-    """Show which hosts, accelerators and plug-ins are usable, with versions and what to do about what is not."""
+    """Show which hosts, accelerators and plug-ins are usable, with versions and how to install what is missing."""
     findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose(imports)
     text = "\n".join(_plug_in_lines(findings["plug_ins"])) if plug_ins else findings_table(findings)
     typer.echo(json.dumps(findings, indent=2) if as_json else text)
 
 
 def diagnose(imports: bool = False) -> dict[str, Any]:
-    """Return the findings as plain types: ``nas_ext``, ``startup``, ``python``, ``platform``, ``torch``,
-    ``torchaudio``, ``accelerators``, ``cuda_packages``, ``hosts`` and ``plug_ins``.
+    """Return the findings as plain types.
 
     ``torch``, ``torchaudio`` and each host have ``installed``, ``importable`` (None: not tried), ``version``,
-    ``problems`` (lines) and ``install`` (the shell line; None where there is no problem); hosts that import torchvision
-    have ``torchvision_fix`` (whether its import has to be repaired). ``startup`` is whether every Python of this
-    environment starts with :mod:`nas_core.startup`.
+    ``problems`` (lines) and ``install`` (shell line; None without a problem). Hosts that import torchvision have
+    ``torchvision_fix``: its import has to be repaired. ``startup``: Python starts with :mod:`nas_core.startup`.
 
     Args:
-        imports: import each host and plug-in. Otherwise only torch is imported, and only where it was not built for
-            the CPU alone: it knows the accelerators.
+        imports: import each host and plug-in. Otherwise only a torch that was not built for the CPU is imported, since
+            it knows the accelerators.
     """
     core = unmet_requirements("nas-ext")
     for_cpu = (installed_version("torch") or "").endswith("+cpu")
@@ -127,20 +118,16 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
     audio = unmet_requirements("torchaudio")
     if cuda_mismatch("torchaudio"):
         audio.append("a CUDA build next to a CPU torch: it cannot be imported, nor packages that use it (transformers)")
+    remove = "pip uninstall torchaudio  # only fairseq's speech tasks need it"
     return {
         "nas_ext": __version__,
         "startup": _is_present("_nas_ext_start"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "accelerators": torch.pop("accelerators", []),
-        "cuda_packages": {name: installed_version(*brought_by) for name, brought_by in CUDA_PACKAGES.items()},
+        "cuda_packages": {name: installed_version(*packages) for name, packages in CUDA_PACKAGES.items()},
         "torch": torch,
-        "torchaudio": _examine(
-            Host("torchaudio", ("torchaudio",), ("torchaudio",)),
-            "pip uninstall torchaudio  # only fairseq's speech tasks need it",
-            audio,
-            imports,
-        ),
+        "torchaudio": _examine(Host("torchaudio", ("torchaudio",), ("torchaudio",)), remove, audio, imports),
         "hosts": {
             host.name: _examine(
                 host,
@@ -155,7 +142,6 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
 
 
 def _examine(host: Host, install: str, problems: list[str], imports: bool) -> dict[str, Any]:
-    """Examine a package whose dependencies have these problems."""
     installed = all(map(_is_present, host.modules))
     finding: dict[str, Any] = {
         "installed": installed,
@@ -185,40 +171,84 @@ def _is_present(module: str) -> bool:
         return False
 
 
+def installed_version(*distributions: str) -> str | None:
+    """Return the version of the first of these distributions that is installed; None if none is."""
+    for name in distributions:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(name)
+    return None
+
+
+def unmet_requirements(package: str) -> list[str]:
+    """Return a line for each unmet requirement of a package (``nas-ext[timm]``) and of its direct dependencies.
+
+    Only metadata is read.
+    """
+    outer = Requirement(package)
+    direct = list(_requirements(outer))
+    unmet = []
+    for name, requirement in [
+        *((outer.name, requirement) for requirement in direct),
+        *((dependency.name, inner) for dependency in direct for inner in _requirements(dependency)),
+    ]:
+        version = installed_version(requirement.name)
+        if version is not None and not requirement.specifier.contains(version, prereleases=True):
+            unmet.append(f"{name} needs {requirement.name}{requirement.specifier}, but {version} is installed")
+        elif version is None and requirement.name != _NOT_NEEDED:
+            unmet.append(f"{name} needs {requirement.name}{requirement.specifier}, which is not installed")
+    return list(dict.fromkeys(unmet))
+
+
+def _requirements(package: Requirement) -> Iterator[Requirement]:
+    try:
+        lines = importlib.metadata.requires(package.name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for line in lines:
+        with contextlib.suppress(InvalidRequirement):  # as old packages have them
+            requirement = Requirement(line)
+            marker = requirement.marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in package.extras or {""}):
+                yield requirement
+
+
 def installed_plug_ins() -> list[PlugIn]:
-    """Return the entry points of other distributions in groups named as ours, by group and name; import nothing."""
+    """Return the ``nas_ext.*`` entry points of other distributions, by group and name; import nothing."""
     return sorted(
         {
-            PlugIn(entry.group, entry.name, entry.value, one.metadata["Name"], one.version)
-            for one in distributions()
-            if one.metadata["Name"] and one.metadata["Name"].lower().replace("_", "-") != "nas-ext"
-            for entry in one.entry_points
+            PlugIn(entry.group, entry.name, entry.value, distribution.metadata["Name"], distribution.version)
+            for distribution in importlib.metadata.distributions()
+            if (distribution.metadata["Name"] or "nas-ext").lower().replace("_", "-") != "nas-ext"
+            for entry in distribution.entry_points
             if entry.group.startswith("nas_ext.")
         }
     )
 
 
 def found_plug_ins(imports: bool = True) -> list[dict[str, Any]]:
-    """Return plug-ins as plain types, with ``usable`` and ``error``, the line that says why one is not; without
-    ``imports``, ``usable`` is None."""
+    """Return plug-ins as plain types with ``usable`` (None without ``imports``) and ``error`` (one line)."""
     plug_ins = installed_plug_ins()
     if not imports:
-        return [{**one._asdict(), "usable": None, "error": None} for one in plug_ins]
-    errors = [answer.get("error") for answer in probe("check_plug_in", [one[:3] for one in plug_ins])]
-    told = zip(plug_ins, errors, strict=True)
-    return [{**one._asdict(), "usable": error is None, "error": error} for one, error in told]
+        return [{**plug_in._asdict(), "usable": None, "error": None} for plug_in in plug_ins]
+    errors = [answer.get("error") for answer in probe("check_plug_in", [plug_in[:3] for plug_in in plug_ins])]
+    return [
+        {**plug_in._asdict(), "usable": error is None, "error": error}
+        for plug_in, error in zip(plug_ins, errors, strict=True)
+    ]
 
 
 # -- in processes of their own -----------------------------------------------------------------------------------------
 
 
 def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Call a function of this module on each item in a fresh interpreter, and return its answers, or ``error`` in one
-    line. After an item that ends the interpreter, or hangs, another one goes on."""
+    """Call a function of this module on each item in a fresh interpreter; return its answers, or ``error`` in a line.
+
+    After an item that hangs or ends the interpreter, another interpreter continues.
+    """
     answers: list[dict[str, Any]] = []
     while len(answers) < len(items):
         code = f"from nas_core.cli.doctor import answer; answer({function!r}, {list(items[len(answers) :])!r})"
-        output: bytes | None = b""
+        output: bytes | None
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-c", code],
@@ -230,8 +260,6 @@ def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]
             output, ended = done.stdout, f"its import ended the interpreter (exit code {done.returncode})"
         except subprocess.TimeoutExpired as error:
             output, ended = error.stdout, f"its import did not end within {_TIMEOUT_S} s"
-        except OSError as error:
-            ended = f"cannot start {sys.executable}: {error}"
         lines = (output or b"").decode("utf-8", "replace").splitlines()
         answers += [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
         if len(answers) < len(items):
@@ -243,12 +271,12 @@ def answer(function: str, items: Sequence[Sequence[str]]) -> None:
     """Print a marked line of JSON for each item; run in a process of its own."""
     for item in items:
         try:
-            found = globals()[function](*item)
+            finding = globals()[function](*item) or {}
         except NasExtError as error:
-            found = {"error": str(error)}
+            finding = {"error": str(error)}
         except BaseException as error:  # some packages leave by sys.exit
-            found = {"error": f"does not import: {first_line(error)}"}
-        print(f"\n{_MARK}{json.dumps(found)}", flush=True)
+            finding = {"error": f"does not import: {first_line(error)}"}
+        print(f"\n{_MARK}{json.dumps(finding)}", flush=True)
 
 
 def import_host(*modules: str) -> dict[str, Any]:
@@ -262,41 +290,31 @@ def import_host(*modules: str) -> dict[str, Any]:
     }
 
 
-def check_plug_in(group: str, name: str, target: str) -> dict[str, Any]:
-    """Import a plug-in, and return why it cannot be used, as far as that is not raised."""
+def check_plug_in(group: str, name: str, target: str) -> None:
+    """Import a plug-in, and all parts of an adapter.
+
+    Raises:
+        NasExtError: it cannot be used.
+    """
     if group not in GROUPS:
         raise unknown_choice("group of entry points", group, GROUPS)
-    if GROUPS[group]:
-        module, _, attribute = GROUPS[group].partition(":")
-        getattr(importlib.import_module(module), attribute).get(name)
-        return {}
-    if group == "nas_ext.network_families":
-        from nas_core.latency.by_graph.families.registry import CORE, offered_families, register_all
-
-        offered = offered_families(EntryPoint(name, target, group))  # alone: another one may end the interpreter
-        if isinstance(offered, MissingHostError):
-            raise offered
-        register_all({family.name: family for family in CORE}, offered, target)
-        return {}
-    member = EntryPoint(name, target, group).load()
-    if group == "nas_ext.hosts":
-        from nas_core.supernet import Host as SupernetHost
-
-        if not isinstance(member, SupernetHost):
-            return {"error": f"an object of {type(member).__name__}; expected one with name, recognises and open"}
-    return {}
+    member = import_object("registry", GROUPS[group]).get(name)
+    if isinstance(member, Adapter):
+        parts = [member.host, member.commands, member.network_families, member.space_format, member.shared_search]
+        for part in filter(None, [*parts, *member.quickstarts.values()]):
+            import_object(f"part of {name!r}", part)
 
 
 def _accelerators() -> list[dict[str, Any]]:
-    """Return the devices torch can compute on beside the CPU; one that fails a first addition is not listed."""
+    """Return the devices beside the CPU on which a first addition succeeds."""
     import torch
 
     from nas_core.precision import PRECISIONS, check_precision
 
-    found: list[dict[str, Any]] = []
+    devices: list[dict[str, Any]] = []
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        found.append(
+        devices.append(
             {
                 "kind": "cuda",
                 "name": properties.name,
@@ -306,14 +324,14 @@ def _accelerators() -> list[dict[str, Any]]:
             }
         )
     if torch.backends.mps.is_available():
-        found.append({"kind": "mps", "name": platform.processor() or "Apple", "device": "mps"})
-    found = [one for one in found if _adds(one["device"])]
-    for one in found:
-        one["precisions"] = []
+        devices.append({"kind": "mps", "name": platform.processor() or "Apple", "device": "mps"})
+    devices = [device for device in devices if _adds(device["device"])]
+    for device in devices:
+        device["precisions"] = []
         for precision in PRECISIONS:
             with contextlib.suppress(NasExtError):
-                one["precisions"].append(check_precision(precision, one["device"]))
-    return found
+                device["precisions"].append(check_precision(precision, device["device"]))
+    return devices
 
 
 def _adds(device: str) -> bool:
@@ -329,7 +347,7 @@ def _adds(device: str) -> bool:
 
 
 def findings_table(findings: Mapping[str, Any]) -> str:
-    """Return the findings as people read them."""
+    """Return the findings as a table for people."""
     return "\n".join(_lines(findings))
 
 
@@ -339,36 +357,33 @@ def _lines(findings: Mapping[str, Any]) -> Iterator[str]:
         yield f"{'':<12} -> {_NOT_STARTED}"
     yield f"{'python':<12} {findings['python']} on {findings['platform']}"
     for device in findings["accelerators"]:
-        told = device["name"]
+        details = device["name"]
         if device["kind"] == "cuda":
-            told += f", {device['memory_gib']:g} GiB, compute capability {device['capability']}"
-        yield f"{'accelerator':<12} {device['device']} ({told}): {', '.join(device['precisions'])}"
+            details += f", {device['memory_gib']:g} GiB, compute capability {device['capability']}"
+        yield f"{'accelerator':<12} {device['device']} ({details}): {', '.join(device['precisions'])}"
     if not findings["accelerators"]:
         yield f"{'accelerator':<12} none: the CPU is used"
     elif any(device["kind"] == "cuda" for device in findings["accelerators"]):
         packages = (f"{name} {version or 'not installed'}" for name, version in findings["cuda_packages"].items())
         yield f"{'for CUDA':<12} {', '.join(packages)}"
-    named = {"torch": findings["torch"], "torchaudio": findings["torchaudio"], **findings["hosts"]}
-    if not findings["torchaudio"]["problems"]:  # nothing of ours needs it
-        del named["torchaudio"]
-    for name, finding in named.items():
+    audio = {"torchaudio": findings["torchaudio"]} if findings["torchaudio"]["problems"] else {}
+    for name, finding in {"torch": findings["torch"], **audio, **findings["hosts"]}.items():
         repaired = [_REPAIRED] if finding.get("torchvision_fix") else []
-        version = finding["version"] or "(version unknown)"
-        said = ", ".join([version, *finding["problems"], *repaired]) if finding["installed"] else "not installed"
-        yield f"{name:<12} {said}"
+        state = ", ".join([finding["version"] or "(version unknown)", *finding["problems"], *repaired])
+        yield f"{name:<12} {state if finding['installed'] else 'not installed'}"
         if finding["install"]:
             yield f"{'':<12} -> {finding['install']}"
     yield from _plug_in_lines(findings["plug_ins"])
-    if any(one["importable"] is None for one in (findings["torch"], *findings["hosts"].values())):
+    if any(finding["importable"] is None for finding in (findings["torch"], *findings["hosts"].values())):
         yield f"{'imports':<12} not tried; nas-ext doctor --import imports each host and plug-in"
 
 
 def _plug_in_lines(plug_ins: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not plug_ins:
         yield f"{'plug-ins':<12} none of other distributions"
-    for one in plug_ins:
-        state = {True: ": usable", False: ": not usable", None: ""}[one["usable"]]
-        group = one["group"].removeprefix("nas_ext.")
-        yield f"{'plug-in':<12} {group}: {one['name']}, of {one['distribution']} {one['version']}{state}"
-        if one["error"]:
-            yield f"{'':<12} -> {one['error']}"
+    for plug_in in plug_ins:
+        state = {True: ": usable", False: ": not usable", None: ""}[plug_in["usable"]]
+        member = f"{plug_in['group'].removeprefix('nas_ext.')}: {plug_in['name']}"
+        yield f"{'plug-in':<12} {member}, of {plug_in['distribution']} {plug_in['version']}{state}"
+        if plug_in["error"]:
+            yield f"{'':<12} -> {plug_in['error']}"

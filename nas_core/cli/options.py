@@ -1,24 +1,33 @@
-"""Options of commands that are derived from dataclasses of settings, after those that a command writes itself."""
+"""Options of commands from dataclasses of settings, and the workload of a network as ``NAME=VALUE``."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nas_core.options import Option, options_of
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.models.kind import KINDS, ModelKind
+from nas_core.options import Option, options_of, read_pairs, read_texts
+from nas_core.supernet.host import vocabularies
+
+Workload = Annotated[
+    list[str] | None,
+    typer.Option("--workload", metavar="NAME=VALUE", help="A setting of the workload; repeatable."),
+]
 
 
 def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
-    """Return parameters of a command for the fields of a dataclass, all of them None where they are not given."""
+    """Return a parameter of a command for each field of a dataclass; the default of all is None."""
     return [_parameter(option) for option in options_of(config_class)]
 
 
 def settings_help(title: str, config_class: type[Any]) -> str:
-    """Return a part of a command's help: the settings that ``NAME=VALUE`` gives, a line each."""
+    """Return help of the settings that ``NAME=VALUE`` gives, a line each."""
     lines = [f"  {option.name}: {option.described}" for option in options_of(config_class)]
     return "\n".join([f"\b\n{title}:", *(lines or ["  none"])])
 
@@ -29,8 +38,8 @@ def with_options(
     """Return the command with further options.
 
     Args:
-        further: name of an argument of the command -> the options that come in it, a mapping of those that were given.
-        doc: what the command's help says.
+        further: argument of the command -> options that it gets as a mapping, without those that are not given.
+        doc: help of the command.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for parameter in signature.parameters.values() if parameter.name not in further]
@@ -38,8 +47,8 @@ def with_options(
     @functools.wraps(command)
     def whole(**values: Any) -> None:
         given = {
-            name: {one.name: value for one in parameters if (value := values.pop(one.name)) not in (None, [], ())}
-            for name, parameters in further.items()
+            name: {option.name: value for option in options if (value := values.pop(option.name)) not in (None, [], ())}
+            for name, options in further.items()
         }
         command(**values, **given)
 
@@ -61,3 +70,38 @@ def _parameter(option: Option) -> inspect.Parameter:
         typer.Option(help=f"{option.described.rstrip('.')}.", **shown),
     ]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def workload_help() -> str:
+    """Return help of the workloads of all kinds of network."""
+    return "\n\n".join(
+        settings_help(f"Workload of {name} networks; --workload NAME=VALUE", kind.workload_config)
+        for name, kind in KINDS.items()
+    )
+
+
+def workload_config(
+    kind: ModelKind, typed: Sequence[str], task: Mapping[str, Any] | None = None, data: Path | None = None
+) -> Any:
+    """Return the workload of a kind of network.
+
+    Args:
+        typed: ``NAME=VALUE``; ``vocab`` means both vocabularies of translation.
+        task: :attr:`nas_core.supernet.host.Supernet.task`, the default of what is not typed.
+        data: folder whose dictionaries give the sizes of vocabularies.
+
+    Raises:
+        ConfigError, UnknownChoiceError: an unknown setting, a value of another type, or ``data`` with a vocabulary.
+    """
+    settings = read_pairs("workload", typed)
+    names = [option.name for option in options_of(kind.workload_config)]
+    what = f"setting of the workload of {kind.name} networks"
+    if data is not None:
+        if not kind.vocabularies:
+            raise unknown_choice(what, "data", names)
+        if settings.keys() & {"vocab", *kind.vocabularies}:
+            raise ConfigError(f"give --data or the sizes {', '.join(('vocab', *kind.vocabularies))}, not both")
+        settings |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)
+    if "vocab" not in names and kind.vocabularies and "vocab" in settings:
+        settings = {**dict.fromkeys(kind.vocabularies, settings.pop("vocab")), **settings}
+    return kind.config({**kind.of_task(task or {}), **read_texts(kind.workload_config, settings)})

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli.workload import Workload, workload_config
+from nas_core.cli.options import Workload, workload_config
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import append_jsonl, read_jsonl, real_path
 from nas_core.graph import nasbench201_ops, nasbench201_string

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from nas_core.cli import EXIT_INTERRUPTED
-from nas_core.cli.default_command import DEFAULT, DefaultGroup
-from nas_core.cli.report_data import latency, new_output, predictor
 from nas_core.errors import ConfigError
+
+DEFAULT = "RUN .."
+"""Name of the command for arguments that name no other; help shows it"""
+
+
+class DefaultGroup(TyperGroup):
+    """Commands of which one is meant by arguments that begin with none.
+
+    The name of a command that is the only argument and also a folder means the folder.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = bool(args) and args[0] in self.commands and not (len(args) == 1 and Path(args[0]).is_dir())
+        helped = bool(args) and args[0] in ctx.help_option_names
+        return super().parse_args(ctx, args if not args or named or helped else [DEFAULT, *args])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return "" if name == DEFAULT else name, command, rest
+
 
 app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, subcommand_metavar="RUN .. | COMMAND ..")
 
@@ -48,9 +67,8 @@ def searches(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
-    """Write report.html, a picture of each front (front-*.png), evaluations.csv, evaluations.jsonl and finalists.csv
-    into a search's folder and print the finalists. Of several searches, write one page with their fronts in the same
-    axes and print what each found."""
+    """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder and
+    print the finalists. For several searches, write one page with their fronts in the same axes and print a table."""
     if train_log is not None and len(runs) > 1:
         raise ConfigError(f"--train-log {train_log} is for the report of one search; give one folder with it")
     if (watch or every is not None) and len(runs) > 1:
@@ -76,10 +94,10 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
         except KeyboardInterrupt:
             typer.echo(f"no longer watched: {run / 'report.html'} stays as it is", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    found = read_run(run)
-    if found.finalists:
+    search = read_run(run)
+    if search.finalists:
         with damaged(run):
-            typer.echo(finalists_text(found))
+            typer.echo(finalists_text(search))
     if not watch:
         typer.echo(f"wrote {write_report(run, train_log, every_s)}")
 
@@ -88,7 +106,7 @@ def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
     from nas_core.report import comparison_table, read_run, write_comparison
     from nas_core.report.run import damaged
 
-    page = folders[0] / _COMPARISON if out is None else new_output(out, ".html", "page", force)
+    page = folders[0] / _COMPARISON if out is None else _new_page(out, force)
     with damaged(folders[0].parent):
         typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
         typer.echo(f"wrote {write_comparison(folders, page)}")
@@ -102,13 +120,11 @@ def architecture(
 ) -> None:
     """Print the layers of architectures and draw them."""
     from nas_core.files import write_atomic
+    from nas_core.predictor.files import new_file
     from nas_core.report import architecture_picture, layers_table
     from nas_core.space import Architecture
 
-    picture = files[0].with_suffix(".png") if out is None else out
-    if picture in files:
-        raise ConfigError(f"--out is {picture}; expected the name of a picture that ends in .png")
-    picture = new_output(picture, ".png", "picture", force)
+    picture = new_file(out or files[0].with_suffix(".png"), force, files, [".png"])
     name, count = Counter(file.stem for file in files).most_common(1)[0]
     if count > 1:
         raise ConfigError(f"{count} files are named {name!r}; pictures name networks by their files, rename them")
@@ -120,5 +136,72 @@ def architecture(
     typer.echo(f"wrote {picture}")
 
 
-app.command("latency", short_help="A page of measured latencies, and of what a model predicts of them.")(latency)
-app.command("predictor", short_help="A page of a predictor against architectures whose value is known.")(predictor)
+@app.command("latency", short_help="A page of measured latencies, and of what a model predicts of them.")
+def latency(
+    data: Annotated[
+        Path,
+        typer.Argument(help="Folder of 'nas-ext latency dataset', or a .jsonl file of 'nas-ext latency collect'."),
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="Compare predictions of this model: one of 'latency train' for a folder, of 'latency fit' for a file."
+        ),
+    ] = None,
+    runtime: Annotated[
+        str | None,
+        typer.Option(help="Of a folder, whose latencies; default: the model's, or the first one measured."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page (.html); default: report.html in the folder, or FILE.report.html beside the file."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
+) -> None:
+    """Write a page about measured latencies: noise, size against latency, drift; with --model also predicted against
+    measured, errors by family and the worst networks. Print its tables."""
+    from nas_core.report.measured import write_latency_report
+
+    page = data / "report.html" if data.is_dir() else data.with_suffix(".report.html")
+    if out is not None:
+        page = _new_page(out, force, data, *filter(None, [model]))
+    for table in write_latency_report(data, page, model, runtime):
+        typer.echo(f"{table.text()}\n")
+    typer.echo(f"wrote {page}")
+
+
+@app.command("predictor", short_help="A page of a predictor against architectures whose value is known.")
+def predictor(
+    model: Annotated[Path, typer.Argument(help="A predictor of 'nas-ext lab predictor train' (.safetensors).")],
+    data: Annotated[
+        Path, typer.Option(help="JSON Lines: graph or architecture, and its known value, as for 'lab predictor train'.")
+    ],
+    reader: Annotated[str | None, typer.Option(help="What the architectures are; default: as in the training.")] = None,
+    target: Annotated[str | None, typer.Option(help="Field with the known value; default: as in the training.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Field that groups records; default: family, group or benchmark, where all have it."),
+    ] = None,
+    lower_is_better: Annotated[
+        bool, typer.Option("--lower-is-better", help="The best architectures have the lowest values, as of a loss.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="The page (.html); default: MODEL.report.html.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
+) -> None:
+    """Write a page about a predictor on architectures with known values: predicted against known, ranks, errors by
+    family, coverage of intervals, the worst and the predicted best. Print its quality."""
+    from nas_core.report.measured import judged_records, write_predictor_report
+
+    page = model.with_suffix(".report.html") if out is None else _new_page(out, force, data, model)
+    records = judged_records(
+        model, data, reader=reader, target=target, by=by, lower_is_better=lower_is_better, device=device
+    )
+    typer.echo(f"{write_predictor_report(records, page).text()}\n")
+    typer.echo(f"wrote {page}")
+
+
+def _new_page(out: Path, force: bool, *inputs: Path) -> Path:
+    from nas_core.predictor.files import new_file
+
+    return new_file(out, force, inputs, [".html"])

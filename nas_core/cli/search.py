@@ -1,4 +1,4 @@
-"""``nas-ext search``: from a supernet and a latency model to the architectures worth having."""
+"""``nas-ext search``: search architectures of a supernet under limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nas_core.cli.interruption import interruption_told
+from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.cli.options import parameters_of, settings_help, with_options
 from nas_core.errors import ConfigError
 from nas_core.files import read_yaml
@@ -30,13 +30,18 @@ def _search(
     options: Mapping[str, Any],
 ) -> None:
     settings = _settings(config, options)
-    with interruption_told(settings.out):
+    try:
         result = search_checkpoint(settings, log=lambda line: typer.echo(line, err=True))
+    except KeyboardInterrupt:
+        journal = settings.out / "journal.jsonl"
+        kept = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        typer.echo(f"interrupted: {kept} evaluations are kept in {settings.out}; the same command continues", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     _report(settings, result)
 
 
 def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
-    """Return the settings of the file with those that were typed, of groups each by itself."""
+    """Merge the settings of the file with those of the command line, also inside groups."""
     given = read_yaml(config) if config else {}
     if not isinstance(given, dict):
         raise ConfigError(f"{config} holds {type(given).__name__}; expected options by name, such as strategy: random")

@@ -7,20 +7,17 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
 
-from nas_core.errors import ConfigError, MissingHostError, unknown_choice
+from nas_core.adapters import adapter_parts
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import write_atomic
-from nas_core.registry import first_line
+from nas_core.registry import import_object
 from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
-
-FORMATS = "nas_ext.space_formats"
-"""Entry points of functions that write a `SearchSpace` as text, under the format's name."""
 
 MODELS = {
     "autoformer_s": ("autoformer_s", "mos_autoformer_s_supernet"),
@@ -59,7 +56,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @app.command("list")
 def list_command() -> None:
-    """List the registered spaces: task, how many architectures each holds, and the models that have it by default."""
+    """List the registered spaces: task, number of architectures, and models that have it by default."""
     from nas_core.models.kind import kind_of  # torch, which takes seconds to import
 
     row = "{:26}{:12}{:>16}  {}"
@@ -79,30 +76,17 @@ def export_command(
     out: Annotated[Path | None, typer.Option(help="File to write; default: print it.")] = None,
 ) -> None:
     """Write a space in the format of another program."""
-    formats = {entry.name: entry for entry in entry_points(group=FORMATS)}
+    formats = {} if format == "yaml" else adapter_parts("space_format")
     if format != "yaml" and format not in formats:
         raise unknown_choice("format of a search space", format, ["yaml", *sorted(formats)])
-    write = _yaml if format == "yaml" else _writer(formats[format])
+    write: Callable[[SearchSpace], str] = (
+        _yaml if format == "yaml" else import_object(f"format {format!r}", formats[format])
+    )
     text = write(get_space(name))
     if out is None:
         typer.echo(text, nl=False)
     else:
         write_atomic(out, text)
-
-
-def _writer(entry: EntryPoint) -> Callable[[SearchSpace], str]:
-    """Load what writes a space in an adapter's format.
-
-    Raises:
-        MissingHostError: it does not import.
-    """
-    try:
-        write: Callable[[SearchSpace], str] = entry.load()
-    except Exception as error:  # what another distribution does at its import is not ours
-        raise MissingHostError(
-            f"format {entry.name!r} ({entry.value}) does not import: {first_line(error)}; install what offers it anew"
-        ) from None
-    return write
 
 
 def _yaml(space: SearchSpace) -> str:
@@ -114,7 +98,7 @@ def show_command(
     name: Annotated[str, typer.Argument(help="A space of 'list', or a YAML file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the definition as JSON.")] = False,
 ) -> None:
-    """The choices of a space, its size, and the range of parameters where they can be counted."""
+    """Show the choices of a space, its size, and the range of parameters where they can be counted."""
     space = get_space(name)
     if as_json:
         typer.echo(json.dumps(space_to_dict(space), indent=1))

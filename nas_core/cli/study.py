@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from nas_core import __version__
 from nas_core.cli.options import settings_help, with_options
-from nas_core.cli.study_writing import table_of, write_study
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files import make_folder, real_path, write_atomic, write_json
 from nas_core.options import config_from, read_pairs, read_texts
-from nas_core.studies import STUDIES, open_subjects
+from nas_core.report import Column, Page, Table
+from nas_core.report.plots import bars, lines, pairs, squares
+from nas_core.studies import STUDIES, Bars, Lines, Measure, Squares, Study, StudyResult, Subject, open_subjects
+from nas_core.studies.result import Picture
 
 
 def _study(
@@ -47,9 +51,9 @@ def _study(
     }
     subjects = open_subjects(checkpoint, **opened)
     result = study.run(subjects, config, out)
-    written = write_study(study, subjects, opened, config, result, out)
-    typer.echo(table_of(result.columns, result.rows).text())
-    typer.echo("\n" + table_of(result.summary_columns, result.summary).text())
+    written = _write(study, subjects, opened, config, result, out)
+    typer.echo(_table(result.columns, result.rows).text())
+    typer.echo("\n" + _table(result.summary_columns, result.summary).text())
     typer.echo(f"wrote {', '.join(map(str, written))}")
 
 
@@ -61,3 +65,54 @@ def make_command() -> Callable[..., None]:
         for part in (f"{name}: {study.purpose}\n\n{study.about}", settings_help(f"Settings of {name}", study.config))
     ]
     return with_options(_study, {}, "\n\n".join(["Study whether trained supernets can be trusted.", *listed]))
+
+
+def _table(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Table:
+    shown = [column for column in columns if any(row.get(column.key) is not None for row in rows)]
+    return Table([Column(*column) for column in shown], rows)
+
+
+def _write(
+    study: Study, subjects: Sequence[Subject], settings: Mapping[str, Any], config: Any, result: StudyResult, out: Path
+) -> list[Path]:
+    """Write ``NAME.json``, ``NAME.png`` and ``NAME.html`` into a folder and return their paths."""
+    make_folder(out)
+    data, picture, html = (out / f"{study.name}.{suffix}" for suffix in ("json", "png", "html"))
+    write_json(
+        data,
+        {
+            "study": study.name,
+            "nas_ext": __version__,
+            "checkpoints": {subject.name: str(real_path(subject.path)) for subject in subjects},
+            "space": subjects[0].supernet.space.name,
+            "opened": dict(settings),
+            "settings": asdict(config),
+            "summary": list(result.summary),
+            "rows": list(result.rows),
+            "notes": list(result.notes),
+            **result.details,
+        },
+    )
+    image = _image(result.picture)
+    write_atomic(picture, image)
+    page = Page(f"Study {study.name}", study.purpose)
+    page.heading("Figures")
+    page.table(_table(result.summary_columns, result.summary))
+    page.image(image, f"picture of the study {study.name}")
+    for note in result.notes:
+        page.paragraph(note)
+    page.heading("Measurements")
+    page.table(_table(result.columns, result.rows))
+    page.details("Settings", {**settings, **asdict(config)})
+    page.save(html)
+    return [html, picture, data]
+
+
+def _image(picture: Picture) -> bytes:
+    if isinstance(picture, Bars):
+        return bars(picture.series, picture.label)
+    if isinstance(picture, Squares):
+        return squares(picture.names, picture.panels, picture.label)
+    if isinstance(picture, Lines):
+        return lines(picture.panels, picture.levels, picture.x_label, picture.y_label, picture.level_label)
+    return pairs(picture.series, picture.x_label, picture.y_label, picture.equal)

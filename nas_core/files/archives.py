@@ -1,4 +1,4 @@
-"""Zip archives from anybody, such as .npz files and checkpoints: what they declare is read before what they hold."""
+"""Zip archives such as .npz files and checkpoints, whose declared sizes are checked before they are unpacked."""
 
 from __future__ import annotations
 
@@ -21,54 +21,49 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError, TypeError,
     AttributeError, ArithmeticError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError,
 )  # fmt: skip
-"""What reading an altered zip archive raises, such as an .npz file or a checkpoint."""
+"""Exceptions that reading a damaged archive raises"""
 
 MOST_ARRAYS = 2**30
-"""Bytes of all arrays of an .npz file together, unpacked."""
+"""Bytes of all arrays of an .npz file, unpacked"""
 _PICKLE = 2**26
-"""Bytes of a checkpoint's pickle: it names the tensors, whose numbers are in other records."""
+"""Bytes of a checkpoint's pickle, which has the names of tensors but not their numbers"""
 _SLACK = 2**26
 
 
 def check_archive(path: str | Path, whole: bool = True) -> None:
-    """Reject a checkpoint in a zip archive that declares far more than the file can hold (torch packs nothing), or
-    whose records do not fit their checksums, which torch does not look at.
+    """Reject a zip checkpoint that declares more than its file can hold (torch does not compress) or that is damaged.
 
     Args:
-        whole: read all records for their checksums; False where no tensor is used. A file that did not change is read
-            once per process.
+        whole: verify the checksums of all records, which torch does not; once per process for an unchanged file.
 
     Raises:
-        ValueError: it is one of these, or damaged. DataError: no such file, or a pipe.
+        ValueError: it is such a checkpoint. DataError: there is no such file, or it is a pipe.
     """
     if not zipfile.is_zipfile(check_regular(path)):
         return
     with zipfile.ZipFile(path) as archive:
         declared = sum(record.file_size for record in archive.infolist())
         pickled = max((record.file_size for record in archive.infolist() if _is_pickle(record)), default=0)
-    if declared > 2 * Path(path).stat().st_size + _SLACK or pickled > _PICKLE:
-        raise ValueError(f"its records declare {declared} bytes, more than a checkpoint of this size can hold")
     state = Path(path).stat()
+    if declared > 2 * state.st_size + _SLACK or pickled > _PICKLE:
+        raise ValueError(f"its records declare {declared} bytes, more than a checkpoint of this size can hold")
     if whole and (record := _damaged_record(str(path), state.st_ino, state.st_size, state.st_mtime_ns)) is not None:
         raise ValueError(f"its record {record} does not fit its checksum; copy the file again")
 
 
 @functools.lru_cache(maxsize=16)
 def _damaged_record(path: str, *_: int) -> str | None:
-    """Return the name of the first record that does not fit its checksum."""
     with zipfile.ZipFile(path) as archive:
         return archive.testzip()
 
 
 def archive_pickle(path: str | Path) -> bytes:
-    """The pickle in torch's zip format, unread; empty where there is none, whatever the file is."""
+    """Return the raw pickle of a checkpoint in torch's zip format; empty for any other file."""
     try:
         with zipfile.ZipFile(check_regular(path)) as archive:
-            record = next(each for each in archive.infolist() if _is_pickle(each))
+            record = next(record for record in archive.infolist() if _is_pickle(record))
             return archive.read(record) if record.file_size <= _PICKLE else b""
-    except (NasExtError, StopIteration):
-        return b""
-    except DAMAGED_ARCHIVE:
+    except (NasExtError, StopIteration, *DAMAGED_ARCHIVE):
         return b""
 
 
@@ -78,13 +73,13 @@ def _is_pickle(record: zipfile.ZipInfo) -> bool:
 
 @contextlib.contextmanager
 def open_npz(path: str | Path, most: int | None = None) -> Iterator[np.lib.npyio.NpzFile]:
-    """An .npz file of plain arrays, which are read when they are asked for.
+    """Open an .npz file of plain arrays, which are read when they are accessed.
 
     Args:
-        most: bytes that all arrays may have, unpacked; default: 1 GB, or twice the file where that is more.
+        most: bytes of all arrays, unpacked; default: 1 GB, or twice the file if that is more.
 
     Raises:
-        DataError: the file is missing, or a pipe. One of `DAMAGED_ARCHIVE`: it is none, or declares more.
+        DataError: the file is missing or a pipe. One of `DAMAGED_ARCHIVE`: it is damaged or declares more.
     """
     with zipfile.ZipFile(check_regular(path)) as archive:
         declared = sum(record.file_size for record in archive.infolist())

@@ -1,4 +1,4 @@
-"""Journals: JSON Lines that grow by whole records and survive a process killed in the middle of one."""
+"""Journals: JSON Lines that grow by whole records and survive a process killed while writing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
-    """Add one record to a journal and wait until it is on the disk; the journal is made if it does not exist.
+    """Append a record to a journal and flush it to the disk; the journal is created if it is missing.
 
-    A half-written last line, left by a process killed while writing, is removed first. One writer at a time.
+    A half-written last line of a killed process is removed first. Only one process may write at a time.
 
     Raises:
-        DataError: the file is a pipe or a device, or ends in something that is no part of a journal; it is left as it
-            is.
-        NasExtError: it cannot be written; a partly written record is taken back.
+        DataError: the file is a pipe or a device, or not a journal; it is unchanged.
+        NasExtError: it cannot be written; a partly written record is removed.
     """
     line = json.dumps(record, ensure_ascii=False, default=plain_json).encode("utf-8") + b"\n"
     journal = Path(path)
@@ -46,11 +45,10 @@ def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
 
 
 def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
-    """The records of a journal in order; a half-written last line is dropped with a warning.
+    """Return the records of a journal; a half-written last line is dropped with a warning.
 
     Raises:
-        DataError: the file is missing, or any other line is not a JSON object.
-        NasExtError: it cannot be read.
+        DataError: the file is missing, or another line is not a JSON object. NasExtError: it cannot be read.
     """
     lines = read_bytes(path).split(b"\n")
     records: list[dict[str, Any]] = []
@@ -71,11 +69,10 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
 
 
 def repair_jsonl(path: str | Path) -> None:
-    """Remove a half-written last line of a journal that others append to; nobody else may write meanwhile.
+    """Remove a half-written last line of a journal that nobody writes to meanwhile.
 
     Raises:
-        DataError: the file ends in something that is no part of a journal; it is left as it is. OSError: it cannot be
-            read or written.
+        DataError: the file is not a journal; it is unchanged. OSError: it cannot be read or written.
     """
     with open(path, "a+b", buffering=0) as file:
         _mend(file.fileno(), path)
@@ -89,7 +86,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def _mend(descriptor: int, path: str | Path) -> int:
-    """Make the journal end with a line break and return its length in bytes."""
+    """End the journal with a line break and return its length in bytes."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return size

@@ -1,31 +1,31 @@
-"""Files and JSON from anybody: refused in one line where they are no file, too large, too deep or no text."""
+"""Readers of JSON and YAML with a size cap and errors of one line."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from nas_core.errors import DataError, NasExtError
 
 MOST_BYTES = 2**30
-"""How large a file may be that is read whole; JSON takes many times its size once it is read."""
-DIGITS = 308
-"""How many digits a whole number may have: longer ones are no floating-point numbers, and take endless time."""
-
-_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Largest file that is read whole"""
+MOST_TEXT = 400_000
+"""Largest YAML text in bytes; its parser is slow"""
+MOST_OWN_TEXT = 2**24
+"""The same of a text that this package writes: settings of a run, a space with thousands of options"""
 
 
 def check_regular(path: str | Path) -> Path:
-    """The path, if it is not one that a reader would wait at or never finish.
+    """Return the path of a regular file.
 
     Raises:
-        DataError: it is missing, a pipe, a socket or a device. NasExtError: it cannot be reached, or is a folder.
+        DataError: it is missing, a pipe, a socket or a device. NasExtError: it is a folder or cannot be accessed.
     """
     try:
         mode = Path(path).stat().st_mode
@@ -41,16 +41,15 @@ def check_regular(path: str | Path) -> Path:
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the absolute path with all links followed. `Path.resolve` raises where links form a loop; here the loop
-    stays in the path, and whoever opens it gets an error of one line."""
+    """Return the absolute path with links followed; unlike `Path.resolve`, links in a loop raise nothing."""
     return Path(os.path.realpath(path))
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content.
+    """Return the SHA-256 of a file.
 
     Raises:
-        DataError: see `check_regular`. NasExtError: it cannot be read.
+        DataError, NasExtError: see `check_regular`.
     """
     try:
         with check_regular(path).open("rb") as file:
@@ -60,19 +59,14 @@ def file_digest(path: str | Path) -> str:
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a file.
-
-    Args:
-        most: bytes that it may have.
+    """Return the content of a file of at most ``most`` bytes.
 
     Raises:
-        DataError: see `check_regular`; also if it is larger. NasExtError: it cannot be read.
+        DataError: it is larger, or see `check_regular`. NasExtError: it cannot be read.
     """
     try:
         with check_regular(path).open("rb") as file:
             content = file.read(most + 1)
-    except FileNotFoundError as error:
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from error
     except OSError as error:
         raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
     if len(content) > most:
@@ -81,29 +75,22 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
 
 
 def parse_json(text: bytes | str) -> Any:
-    """The value of a JSON text.
+    """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is none, nested too deep, or holds a number of more than 308 digits or half a character.
+        ValueError: it is not JSON, or nested too deep.
     """
-    content = text.encode("utf-8") if isinstance(text, str) else text
     try:
-        value = json.loads(content.decode("utf-8"), parse_int=_whole if _LONG_NUMBER.search(content) else None)
-        if _SURROGATE.search(content):
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("a text with half a character, a lone surrogate") from None
+        return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    return value
 
 
 def read_json(path: str | Path) -> Any:
-    """The value in a JSON file.
+    """Return the value in a JSON file.
 
     Raises:
-        DataError: the file is missing or is not JSON that `parse_json` takes.
-        NasExtError: it cannot be read.
+        DataError: the file is missing or not JSON. NasExtError: it cannot be read.
     """
     content = read_bytes(path)
     try:
@@ -112,7 +99,31 @@ def read_json(path: str | Path) -> Any:
         raise DataError(f"{path} is not JSON ({error}): give a JSON file, or make it anew if it is damaged") from error
 
 
-def _whole(digits: str) -> int:
-    if len(digits) > DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits, which is too large")
-    return int(digits)
+def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
+    """Return the plain value of a YAML text of at most ``most`` bytes.
+
+    Raises:
+        ValueError: it is larger, not YAML, nested too deep, or asks for other objects.
+    """
+    content = text.encode("utf-8") if isinstance(text, str) else text
+    if len(content) > most:
+        raise ValueError(f"more than {most // 1000} kB of text")
+    try:
+        return yaml.safe_load(content.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+def read_yaml(path: str | Path, most: int = MOST_TEXT) -> Any:
+    """Return the value in a YAML file of at most ``most`` bytes.
+
+    Raises:
+        DataError: the file is missing, or `parse_yaml` rejects it. NasExtError: it cannot be read.
+    """
+    content = read_bytes(path)
+    try:
+        return parse_yaml(content, most)
+    except ValueError as error:
+        raise DataError(f"{path}: not readable as YAML ({error})") from error

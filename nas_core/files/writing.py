@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written beside the old version, flushed, and renamed over it."""
+"""Atomic writers: a new version is written to a temporary file, flushed, and renamed over the old one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import glob
 import json
 import os
 import re
-import socket
 import stat
 import tempfile
-import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,14 +18,13 @@ from typing import Any
 from nas_core.errors import DataError, NasExtError
 
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
-"""In what torch (RuntimeError) and safetensors (SafetensorError) say where a file cannot be written."""
-_YOUNG_S = 60.0
-"""A new file may have no lock yet, unless its writer has ended."""
+"""Messages of torch (RuntimeError) and safetensors (SafetensorError) for a file that cannot be written"""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextlib.contextmanager
 def os_errors(verb: str, path: str | Path) -> Iterator[None]:
-    """What the system refuses inside the block becomes a `NasExtError` of one line: cannot `verb` `path`."""
+    """Turn an OSError inside the block into a `NasExtError` of one line: cannot ``verb`` ``path``."""
     try:
         yield
     except OSError as error:
@@ -38,20 +34,20 @@ def os_errors(verb: str, path: str | Path) -> Iterator[None]:
 
 
 def make_folder(path: str | Path) -> None:
-    """The folder and those above it, if they are not there yet.
+    """Create a folder and its parents if they are missing.
 
     Raises:
-        NasExtError: it cannot be made (read-only, a file in the way).
+        NasExtError: it cannot be created.
     """
     with os_errors("make the folder", path):
         Path(path).mkdir(parents=True, exist_ok=True)
 
 
 def check_replaceable(path: str | Path) -> None:
-    """Reject a path that is a pipe, a socket or a device: only a regular file is replaced or appended to.
+    """Reject a pipe, a socket or a device as a file to write.
 
     Raises:
-        DataError: it is one of these.
+        DataError: the path is one of these.
     """
     with os_errors("write", path):
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
@@ -60,40 +56,39 @@ def check_replaceable(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def atomic_output(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; it becomes `path` when the block ends without an exception.
+    """Yield a temporary path that becomes ``path`` if the block ends without an exception.
 
-    For writers that want a file name (``torch.save``, ``safetensors``). Missing folders are made.
+    For writers that take a file name (``torch.save``, ``safetensors``). Missing folders are created.
 
     Raises:
-        NasExtError: the file cannot be written (disk full, read-only, a folder in the way, a device or a pipe); the old
-            file is untouched.
+        NasExtError: the file cannot be written; the old file is unchanged.
     """
     check_replaceable(path)
-    target = Path(os.path.realpath(path))  # a link keeps pointing at the file it names
+    target = Path(os.path.realpath(path))  # a link keeps pointing at its file
     with os_errors("write", path):
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left(target)
-        writer = f"{os.getpid()}-{_host()}"
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{writer}.", suffix=".part")
-        beside = Path(name)
+        _remove_abandoned(target)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".new")
+        temporary = Path(name)
         try:
             with contextlib.suppress(OSError):  # not every file system has locks
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            temporary = temporary.replace(temporary.with_suffix(".part"))  # from now on it is known to be locked
             with _disk_errors():
-                yield beside
-            beside.chmod(_mode_for(target))
-            _sync(beside)
-            beside.replace(target)
+                yield temporary
+            temporary.chmod(_mode_for(target))
+            _sync(temporary)
+            temporary.replace(target)
         finally:
             os.close(handle)
-            beside.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not every file system lets a folder be synchronised
+            temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not every file system can sync a folder
             _sync(target.parent)
 
 
 @contextlib.contextmanager
 def _disk_errors() -> Iterator[None]:
-    """What torch and safetensors raise when the disk is full is an OSError, as everybody else's."""
+    """Turn errors of torch and safetensors for a full disk into an OSError."""
     try:
         yield
     except OSError:
@@ -104,47 +99,27 @@ def _disk_errors() -> Iterator[None]:
         raise
 
 
-def _remove_left(target: Path) -> None:
-    """Remove what processes that were killed while they wrote this file have left; who writes now holds a lock."""
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with contextlib.suppress(OSError):
-            young = time.time() - left.stat().st_mtime < _YOUNG_S
-            if left.is_dir() or (young and not _has_ended(left.name.split(".")[-3])):
-                continue
-            with left.open("rb") as file:
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink()
-
-
-def _host() -> str:
-    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
-
-
-def _has_ended(writer: str) -> bool:
-    """Return whether the writer that a file name holds was a process of this machine and has ended."""
-    process, _, host = writer.partition("-")
-    if host != _host() or not process.isdecimal():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    return False
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files of killed processes; those of running ones are locked."""
+    for file in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError), file.open("rb") as opened:
+            fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.unlink()
 
 
 def write_atomic(path: str | Path, data: bytes | str) -> None:
-    """Write `data` (text as UTF-8) as the whole content of `path`, or leave the old content.
+    """Replace the content of a file by ``data`` (text as UTF-8).
 
     Raises:
         NasExtError: see `atomic_output`.
     """
     content = data.encode("utf-8") if isinstance(data, str) else data
-    with atomic_output(path) as beside:
-        beside.write_bytes(content)
+    with atomic_output(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as indented JSON; NumPy numbers and arrays become plain ones.
+    """Write a value as indented JSON; NumPy numbers and arrays become plain ones.
 
     Raises:
         NasExtError: see `atomic_output`.
@@ -153,7 +128,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def _mode_for(target: Path) -> int:
-    """The rights of the file to be replaced, or those a new file gets."""
+    """Return the mode of the file to be replaced, or that of a new file."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
@@ -170,9 +145,27 @@ def _sync(path: Path) -> None:
 
 
 def plain_json(value: object) -> Any:
-    """What JSON holds for an object it does not know: NumPy and torch values as numbers and lists, paths as text."""
+    """Return NumPy and torch values as numbers and lists, paths as text: ``default`` of `json.dumps`."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def csv_cell(value: Any) -> Any:
+    """Return the value of a CSV cell; an apostrophe keeps spreadsheets from computing a text as a formula.
+
+    Numbers are left as they are, also as text and several in one text.
+    """
+    if not isinstance(value, str) or not value.startswith(_FORMULA) or all(map(_is_number, value.split(" "))):
+        return value
+    return f"'{value}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

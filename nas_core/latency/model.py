@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from nas_core.device import usable_device
-from nas_core.settings import Configured
+from nas_core.options import Configured
 
 Floats = NDArray[np.float64]
 UNNAMED = "an unnamed machine"

@@ -12,10 +12,10 @@ from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.by_genes.model_file import read_model_file
 from nas_core.latency.by_graph.base import GraphLatencyModel, about_of
 from nas_core.latency.model import LatencyModel
+from nas_core.options import parsed_settings
 from nas_core.predictor.artifact import OF_NETWORKS, read_artifact
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.registry import Registry
-from nas_core.settings import parsed_settings
 from nas_core.space import SearchSpace
 
 By = Literal["genes", "graph"]

@@ -108,7 +108,7 @@ class NeuronRouter(Router):
 
 ROUTERS: Registry[type[Router]] = Registry(
     "kind of mixture (--mos)",
-    "nas_ext.routers",
+    "",
     {
         "layer": "nas_core.layers.routers:LayerRouter",
         "neuron": "nas_core.layers.routers:NeuronRouter",

@@ -19,12 +19,12 @@ from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.graph import Graph, GraphError, Graphs, common_ends, lacking_ends, topological, with_ends
+from nas_core.options import Configured, parsed_settings
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.proxy_inputs import ProxyInputs, Scores
 from nas_core.predictor.targets import checked_levels, checked_targets
 from nas_core.predictor.training.progress import Progress, training_bar
 from nas_core.registry import Registry
-from nas_core.settings import Configured, parsed_settings
 
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")

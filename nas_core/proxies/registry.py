@@ -7,7 +7,7 @@ from nas_core.registry import Registry
 
 PROXIES: Registry[Proxy] = Registry(
     "zero-cost proxy",
-    "nas_ext.proxies",
+    "",
     {
         "params": "nas_core.proxies.counts:PARAMS",
         "flops": "nas_core.proxies.counts:FLOPS",
@@ -19,5 +19,4 @@ PROXIES: Registry[Proxy] = Registry(
     },
     Proxy,
 )
-"""A new one is a file of its own and a line here; another distribution offers an entry point of the group
-``nas_ext.proxies``."""
+"""A new one is a file and a line here; a program calls ``PROXIES.register``."""

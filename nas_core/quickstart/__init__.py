@@ -1,6 +1,139 @@
-"""Small real examples to start from, each a folder that ``nas-ext quickstart`` writes and that runs as it is."""
+"""Quickstarts: small examples that ``nas-ext quickstart`` writes as folders and that run as they are."""
 
-from nas_core.quickstart.kind import Quickstart
-from nas_core.quickstart.registry import QUICKSTARTS
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import ClassVar
+
+from nas_core.adapters import ADAPTERS
+from nas_core.errors import ConfigError, DataError
+from nas_core.files import os_errors, real_path, write_atomic
+from nas_core.optional import require
+from nas_core.registry import Registry
 
 __all__ = ["QUICKSTARTS", "Quickstart"]
+
+_UNFINISHED = ".quickstart-unfinished"
+"""File that marks a folder whose writing was interrupted; such a folder is written anew."""
+
+
+class Quickstart(abc.ABC):
+    """A folder with data, a page that explains it, and a script that runs it.
+
+    A subclass sets the class variables and returns the files that the script reads from :meth:`data`.
+    """
+
+    name: ClassVar[str]
+    purpose: ClassVar[str]
+    """Result of the script, in one line."""
+    templates: ClassVar[str]
+    """Folder with ``README.md`` and the script, as ``package/folder``."""
+    script: ClassVar[str] = "run.py"
+    """Name of the script: ``.py`` is run by Python, ``.sh`` by bash."""
+    modules: ClassVar[Sequence[str]] = ()
+    """Packages that the script imports and that come with ``extra``."""
+    extra: ClassVar[str] = ""
+    """Extra of nas-ext that the script needs, as in ``pip install 'nas-ext[EXTRA]'``; empty: none."""
+    minutes: ClassVar[float] = 1.0
+    """Duration of the script on two slow cores, rounded up."""
+
+    @abc.abstractmethod
+    def data(self) -> Mapping[str, str | bytes]:
+        """Return the content of each file that the script reads by its path in the folder, the same each time."""
+
+    @property
+    def command(self) -> str:
+        """Shell line that runs the script."""
+        return f"{'bash' if self.script.endswith('.sh') else 'python'} {self.script}"
+
+    def check(self) -> None:
+        """Check that the packages which the script imports are installed.
+
+        Raises:
+            MissingHostError: one is not; the message has the line that installs it.
+        """
+        for module in self.modules:
+            require(module, f"quickstart {self.name!r}", self.extra)
+
+    def pages(self) -> Mapping[str, str]:
+        """Return ``README.md`` and the script, by default the files in :attr:`templates`."""
+        package, *parts = self.templates.split("/")
+        folder = files(package).joinpath(*parts)
+        return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", self.script)}
+
+    def contents(self) -> dict[str, str | bytes]:
+        """Return every file of the folder."""
+        return {**self.pages(), **self.data()}
+
+    def write(self, folder: str | Path, force: bool = False) -> list[Path]:
+        """Write the folder and return its files. A folder whose writing was interrupted is written anew.
+
+        Args:
+            force: write into a folder that is not empty; files of other names are kept.
+
+        Raises:
+            MissingHostError: the script could not run here. ConfigError: the folder is not empty, or is a file.
+            DataError: a file lies outside it. NasExtError: the system cannot write it.
+        """
+        self.check()
+        target = Path(folder)
+        if target.exists() and not target.is_dir():
+            raise ConfigError(f"{target} is a file; give a folder that is new or empty")
+        with os_errors("read", target):
+            if target.is_dir() and not force and any(target.iterdir()) and not (target / _UNFINISHED).exists():
+                raise ConfigError(
+                    f"{target} is not empty; give another folder, or --force to write over files of the same names"
+                )
+        contents = {target / name: content for name, content in self.contents().items()}
+        for path in contents:
+            if not real_path(path).is_relative_to(real_path(target)):
+                raise DataError(f"quickstart {self.name!r} names a file outside its folder: {path}")
+        write_atomic(target / _UNFINISHED, "")
+        for path, content in contents.items():
+            write_atomic(path, content)
+        with os_errors("write", target):
+            (target / _UNFINISHED).unlink()
+        return list(contents)
+
+
+class _Latency(Quickstart):
+    name = "latency"
+    purpose = "predict how long an ONNX file takes, with a model of networks measured on your machine"
+    templates = "nas_core/quickstart/templates/latency"
+    script = "run.sh"
+    modules = ("onnx", "onnxruntime", "onnxscript")
+    extra = "onnx"
+
+    def data(self) -> Mapping[str, str | bytes]:
+        return {}
+
+
+class _Predictor(Quickstart):
+    """Cells of NAS-Bench-201 with accuracies from ``tools/quickstart_cells.py``."""
+
+    name = "predictor"
+    purpose = "rank untrained networks by accuracy, learned from networks that were trained"
+    templates = "nas_core/quickstart/templates/predictor"
+
+    def data(self) -> Mapping[str, str | bytes]:
+        cells = files("nas_core").joinpath("quickstart", "templates", "predictor", "cells.jsonl")
+        return {"cells.jsonl": cells.read_bytes()}
+
+
+PREDICTOR, LATENCY = _Predictor(), _Latency()
+
+
+def _of_adapters() -> dict[str, str]:
+    return {name: target for _, adapter in ADAPTERS.items() for name, target in adapter.quickstarts.items()}
+
+
+QUICKSTARTS: Registry[Quickstart] = Registry(
+    "quickstart",
+    "",
+    {"predictor": "nas_core.quickstart:PREDICTOR", "latency": "nas_core.quickstart:LATENCY"},
+    Quickstart,
+    offered=_of_adapters,
+)

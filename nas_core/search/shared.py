@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
+from nas_core.adapters import adapter_parts
 from nas_core.errors import ConfigError, MissingHostError
 from nas_core.jobs import Failure
 from nas_core.optional import install_line
-from nas_core.registry import first_line
+from nas_core.registry import import_object
 from nas_core.space import Architecture, SearchSpace
 
-GROUP = "nas_ext.shared_searches"
-"""Entry points that make evaluations which several processes have in common; ``optuna`` is the one that is taken."""
 NAME = "optuna"
+"""The adapter whose ``shared_search`` is used."""
 
 
 class Shared(Protocol):
@@ -65,15 +64,10 @@ def shared_evaluations(
         MissingHostError: no adapter offers it, or Optuna is not installed. ConfigError: the storage cannot be opened,
             or the study is one of another search.
     """
-    found = next(iter(entry_points(group=GROUP, name=NAME)), None)
-    try:
-        make: Callable[..., Shared] | None = found.load() if found else None
-    except MissingHostError:
-        raise
-    except Exception as error:
-        raise MissingHostError(f"storage: the adapter does not import: {first_line(error)}") from None
-    if make is None:
+    target = adapter_parts("shared_search").get(NAME)
+    if target is None:
         raise MissingHostError(f"storage needs the adapter for Optuna: run {install_line(NAME)}")
+    make: Callable[..., Shared] = import_object("storage: the adapter", target)
     data = settings.get("data")
     same = {**settings, **({"data": Path(data).name} if data else {})}
     return make(storage, study, space, evaluate, metrics, same, stale_s=stale_s)

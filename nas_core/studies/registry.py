@@ -7,7 +7,7 @@ from nas_core.studies.base import Study
 
 STUDIES: Registry[Study] = Registry(
     "study",
-    "nas_ext.studies",
+    "",
     {
         "gap": "nas_core.studies.gap.study:GAP",
         "close-gap": "nas_core.studies.close_gap.study:CLOSE_GAP",
@@ -20,5 +20,4 @@ STUDIES: Registry[Study] = Registry(
     },
     Study,
 )
-"""A new one is a file of its own and a line here; another distribution offers an entry point of the group
-``nas_ext.studies``."""
+"""A new one is a file and a line here; a program calls ``STUDIES.register``."""

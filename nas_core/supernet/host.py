@@ -1,19 +1,15 @@
-"""The base classes of a host framework's adapter, and the functions that open checkpoints with the right one.
-
-An adapter offers one :class:`Host` under the entry-point group ``nas_ext.hosts``; another distribution's adapter plugs
-in the same way.
-"""
+"""Base classes of hosts and their supernets, and functions that open a checkpoint with the host that recognises it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas_core.adapters import ADAPTERS, Adapter
 from nas_core.errors import CheckpointError, ConfigError, DataError, MissingHostError, UnsupportedError
 from nas_core.precision import check_precision
-from nas_core.registry import first_line
+from nas_core.registry import import_object
 from nas_core.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
@@ -21,8 +17,6 @@ if TYPE_CHECKING:
 
     from nas_core.export import Exportable
     from nas_core.layers import MoSConfig
-
-GROUP = "nas_ext.hosts"
 
 Report = Callable[[float, Mapping[str, float]], None]
 """Called after each batch of an evaluation: the share of the data that was seen, and the metrics on it."""
@@ -190,10 +184,13 @@ class Supernet:
         raise self._unsupported("train supernets with other experts")
 
 
-class Host:
-    """A framework that trains supernets. A host implements :meth:`recognises` and :meth:`open`."""
+class Host(Adapter):
+    """A framework that trains supernets. A host implements :meth:`recognises` and :meth:`open`.
 
-    name: str
+    A distribution offers an object of a subclass in the entry-point group ``nas_ext.hosts``, or an
+    :class:`~nas_core.adapters.Adapter` that names it.
+    """
+
     precisions: Sequence[str] = ("fp32",)
     """The names of :data:`nas_core.precision.PRECISIONS` that :meth:`open` takes as ``precision``."""
 
@@ -261,17 +258,15 @@ def hosts() -> dict[str, Host | MissingHostError]:
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
     """Yield hosts one by one, so that a host that is not needed is not imported."""
-    for entry in entry_points(group=GROUP):
+    for name in ADAPTERS.names():
         try:
-            host = entry.load()
+            adapter: Any = ADAPTERS.get(name)
+            if isinstance(adapter, Host):
+                yield name, adapter
+            elif adapter.host:
+                yield name, import_object(f"host {name!r}", adapter.host)
         except MissingHostError as error:
-            yield entry.name, error
-        except Exception as error:  # another distribution may raise anything at its import
-            message = f"host {entry.name!r} does not import: {first_line(error)}; see 'nas-ext doctor --import'"
-            yield entry.name, MissingHostError(message)
-        else:
-            wrong = f"host {entry.name!r} is an object of {type(host).__name__}; expected a subclass of Host"
-            yield entry.name, host if isinstance(host, Host) else MissingHostError(wrong)
+            yield name, error
 
 
 def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:

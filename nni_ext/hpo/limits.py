@@ -1,4 +1,4 @@
-"""A tuner's limits, as they stand in ``classArgs``."""
+"""Limits of a tuner from its ``classArgs``."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max_cache_mb")
 
 
-def expanded(path: object) -> str:
-    """A path as it stands in ``classArgs``, with ``~`` and variables of the environment filled in."""
+def expand(path: object) -> str:
+    """Return a path of ``classArgs`` with ``~`` and environment variables expanded."""
     return os.path.expandvars(os.path.expanduser(str(path)))
 
 
 def make_constraints(
     space: SearchSpace | None, limits: Mapping[str, Any], latency_model: str | None, workload: Any = None
 ) -> list[Constraint]:
-    """Constraints of the limits that are given.
+    """Return the constraints of the given limits.
 
     Args:
-        workload: what memory and cache are counted at, settings by name.
+        workload: settings by name at which memory and cache are counted.
 
     Raises:
-        ConfigError: a limit that is no number, a workload that is none, without ``space`` or, for latency, without a
-            model. DataError: the model's file is missing. ConstraintError: a limit that is not above 0.
+        ConfigError: a limit is not a number, ``space`` or the latency model is missing, or the workload is invalid.
+            DataError: the file of the model is missing. ConstraintError: a limit is not above 0.
     """
     for name, limit in limits.items():
         if isinstance(limit, bool) or not isinstance(limit, int | float):
@@ -51,8 +51,7 @@ def make_constraints(
     if space is None:
         raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
-    # Formulas and the latency model come with the first architecture: they need torch, which takes seconds to import,
-    # and NNI gives a tuner ten seconds to start.
+    # Formulas and the latency model need torch, which takes seconds to import; NNI gives a tuner ten seconds to start.
     constraints = cost_limits(space, costs, formulas_later=True, workload=workload)
     if latency_model is not None:
         if not Path(latency_model).is_file():
@@ -60,13 +59,13 @@ def make_constraints(
                 f"no file {latency_model}, seen from {Path.cwd()}; NNI starts tuners in a folder of its own: give the"
                 " whole path, or one that begins with $PWD"
             )
-        model = cache(lambda: _opened(latency_model, space))
+
+        @cache
+        def model() -> GeneLatencyModel:
+            from nas_core.latency import load_latency_model
+
+            return load_latency_model(latency_model, "genes", space)
+
         limit_ms = limits["max_latency_ms"]
         constraints.insert(0, Constraint("latency_ms", limit_ms, lambda rows: model().predict_rows(rows)))
     return constraints
-
-
-def _opened(path: str, space: SearchSpace) -> GeneLatencyModel:
-    from nas_core.latency import load_latency_model
-
-    return load_latency_model(path, "genes", space)

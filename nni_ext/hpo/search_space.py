@@ -1,7 +1,4 @@
-"""Search spaces of ``nas_core`` as NNI's search-space files, and back.
-
-Nothing of NNI is imported here: its search spaces and parameters are plain data.
-"""
+"""Search spaces of ``nas_core`` as NNI's search-space files, and the reverse."""
 
 from __future__ import annotations
 
@@ -14,24 +11,24 @@ from nas_core.space import Choice, SearchSpace
 from nas_core.space.labels import options_by_label
 
 MAX_INTEGERS = 10_000
-"""Options of a ``randint`` at most."""
+"""Most options of a ``randint``"""
 
 
 def nni_search_space(space: SearchSpace) -> dict[str, Any]:
-    """One ``choice`` per gene and layer; labels are ``space.feature_names("layers")``, as everywhere in ``nni_ext``."""
+    """Return a space with one ``choice`` per gene and layer, labelled ``space.feature_names("layers")``."""
     return {label: {"_type": "choice", "_value": list(row)} for label, row in options_by_label(space).items()}
 
 
 def format_space(space: SearchSpace) -> str:
-    """The content of NNI's ``searchSpaceFile``; the entry point ``nas_ext.space_formats: nni``."""
+    """Return the content of NNI's ``searchSpaceFile``, for ``nas-ext lab space export --format nni``."""
     return json.dumps(nni_search_space(space), indent=1) + "\n"
 
 
 def space_from_nni(search_space: Mapping[str, Any]) -> SearchSpace:
-    """A space with one gene for each entry of an NNI search space: ``choice`` of numbers and names, or ``randint``.
+    """Return a space with one gene for each ``choice`` of numbers or names and each ``randint``.
 
     Raises:
-        SpaceError: an entry of another type, or options that are neither numbers nor names.
+        SpaceError: an entry of another type, or other options.
     """
     if not isinstance(search_space, Mapping) or not search_space:
         raise SpaceError(f"the search space is {search_space!r}; expected entries like 'layers: {{_type: choice, ..}}'")
@@ -54,10 +51,10 @@ def _options(label: str, entry: Any) -> tuple[Any, ...]:
 
 
 def check_labels(space: SearchSpace, search_space: Mapping[str, Any]) -> None:
-    """Whether an experiment's search space is the one of ``space``.
+    """Check that the search space of an experiment is ``space``.
 
     Raises:
-        SpaceError: the first entry that differs.
+        SpaceError: an entry differs; the message names the first.
     """
     expected = nni_search_space(space)
     advice = f"write it anew with 'nas-ext lab space export {space.name} --format nni'"

@@ -1,12 +1,16 @@
-"""What strategies have to work around in NNI 3.0; all of it looks at what NNI keeps to itself."""
+"""Workarounds for NNI 3.0's execution engines, and the models that an engine has."""
 
 from __future__ import annotations
 
 import logging
+import queue
 import sys
 import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from nas_core.space import Architecture
 from nni_ext.compat import nni_module
 
 _FEATURE = "searching model spaces of NNI"
@@ -14,10 +18,9 @@ _log = logging.getLogger("nni.nas_ext")
 
 
 def stopping() -> bool:
-    """Whether the caller was called by NNI ending an experiment.
+    """Return whether NNI is ending an experiment, according to the call stack.
 
-    NNI saves a strategy's state when an experiment starts and when it ends, the latter even if the state of an earlier
-    run could not be read, and would write that of a strategy that never ran over it. Only the callers differ.
+    NNI then saves the state of a strategy even if it never ran, over the state of an earlier run.
     """
     stop = nni_module("nni.nas.experiment.experiment", _FEATURE).NasExperiment.stop.__code__
     frame = sys._getframe(1)
@@ -27,28 +30,27 @@ def stopping() -> bool:
 
 
 def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
-    """Sample and final metric of each trial that the manager of a training-service engine knows; none of others.
+    """Return sample and final metric of each trial of a training-service engine; nothing for other engines.
 
-    Metrics are looked up by their parameters, not by their trials as NNI's ``list_models`` does it: of trials that
-    start together, one may be given the parameters of the other.
+    Metrics belong to parameters, not to trials as in NNI's ``list_models``: trials that start together may swap their
+    parameters.
     """
     manager = getattr(_innermost(engine), "nodejs_binding", None)
     if manager is None:
         return []
     nni = nni_module("nni", _FEATURE)
     trials = manager.list_trial_jobs()
-    given = {str(one.parameter_id): one.parameters for trial in trials for one in trial.hyperParameters}
-    metrics = {str(one.parameterId): one.data for trial in trials for one in trial.finalMetricData}
+    given = {str(item.parameter_id): item.parameters for trial in trials for item in trial.hyperParameters}
+    metrics = {str(item.parameterId): item.data for trial in trials for item in trial.finalMetricData}
     models = {key: nni.load(nni.dump(given[key])) for key in metrics if key in given}
     return [(model.sample, metrics[key]) for key, model in models.items() if getattr(model, "sample", None)]
 
 
 def keep_listening(engine: Any) -> bool:
-    """Whether a training-service engine had stopped listening to its manager, and does again.
+    """Restart the listening thread of a training-service engine; return whether it had ended.
 
-    The manager of a resumed experiment sends commands about old trials (``ImportData``, ``AddCustomizedTrialJob``),
-    at each of which the thread that listens ends with an error, and no worker is ever reported. The commands after it
-    wait to be read.
+    It ends at commands about old trials (``ImportData``, ``AddCustomizedTrialJob``) of a resumed experiment, after
+    which no worker is reported.
     """
     engine = _innermost(engine)
     thread = getattr(engine, "_channel_listen_thread", None)
@@ -67,3 +69,87 @@ def _innermost(engine: Any) -> Any:
     while isinstance(engine, middleware):
         engine = engine.engine
     return engine
+
+
+@dataclass
+class _Job:
+    architecture: Architecture
+    model: Any
+    reported: Any = None
+    """Final metric as reported; the engine keeps one number of it"""
+    awaited: set[int] | None = None
+    """After an end without a metric: running models that were running then"""
+
+
+class Submitted:
+    """Submitted models, whose events of any thread become results in the thread of the search.
+
+    Trials of NNI's local training service that start together may swap their parameters: a metric belongs to the
+    parameters, an end to the trial. A model that ended without a metric has therefore failed only when all models that
+    ran at the same time have ended.
+
+    Models are referenced as long as this object, since the engine has weak references.
+    """
+
+    def __init__(self) -> None:
+        self._events: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
+        self._jobs: dict[int, _Job] = {}
+        self._held: list[Any] = []
+
+    def __len__(self) -> int:
+        """Return the number of models without a result."""
+        return len(self._jobs)
+
+    def add(self, architecture: Architecture, model: Any) -> None:
+        """Add a model before it is submitted, since some engines run it in that call."""
+        self._held.append(model)
+        self._jobs[id(model)] = _Job(architecture, model)
+
+    def listen(self, engine: Any, on: bool = True) -> None:
+        """Start or stop listening to the events of an engine."""
+        kinds = nni_module("nni.nas.execution.event", _FEATURE).ModelEventType
+        change = engine.register_model_event_callback if on else engine.unregister_model_event_callback
+        change(kinds.FinalMetric, self._on_metric)
+        change(kinds.TrainingEnd, self._on_end)
+
+    def _on_metric(self, event: Any) -> None:
+        self._events.put(("metric", event.model, event.metric))
+
+    def _on_end(self, event: Any) -> None:
+        self._events.put(("end", event.model, event.status))
+
+    def results(self, timeout_s: float = 0.0) -> Iterator[tuple[Architecture, Any]]:
+        """Yield the reports of ended models, None for failed ones, waiting ``timeout_s`` for an event."""
+        while True:
+            try:
+                kind, model, value = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
+            except queue.Empty:
+                return
+            timeout_s = 0.0
+            job = self._jobs.get(id(model))
+            if job is None:
+                continue
+            if kind == "metric":
+                job.reported = value
+                if job.awaited is not None:
+                    yield self._settle(job), value
+            elif value == "interrupted":  # it is submitted again after a resume
+                self._settle(job)
+            else:
+                yield from self._ended(job)
+
+    def _ended(self, job: _Job) -> Iterator[tuple[Architecture, Any]]:
+        if job.model.metric is not None:
+            whole = isinstance(job.reported, Mapping)
+            yield self._settle(job), job.reported if whole else job.model.metric
+        else:
+            job.awaited = {key for key, other in self._jobs.items() if other.awaited is None and other is not job}
+        for other in list(self._jobs.values()):
+            if other.awaited is not None:
+                other.awaited.discard(id(job.model))
+                if not other.awaited:
+                    yield self._settle(other), None
+
+    def _settle(self, job: _Job) -> Architecture:
+        del self._jobs[id(job.model)]
+        return job.architecture

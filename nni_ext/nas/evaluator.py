@@ -9,38 +9,34 @@ from nas_core.errors import ConfigError
 from nas_core.files import real_path
 from nas_core.predictor import AccuracyModel, expected_improvement
 from nni_ext.compat import host_class, nni_module
-from nni_ext.nas.readers import Read, opened, reader_for, reader_name
+from nni_ext.nas.readers import Read, open_predictor, reader_for, reader_name
 
 _FEATURE = "evaluating models of NNI with a predictor"
 _Evaluator: Any = host_class("nni.nas.evaluator", "Evaluator", _FEATURE)
 
 
 class PredictorEvaluator(_Evaluator):
-    """Reports what a predictor says of each model; no model is built and nothing is trained.
+    """An evaluator that reports a predictor's value of each model, without building or training it.
 
-    NNI's strategies maximise the metric, so the predictor is to be one of accuracy. In the sequential engine a model
-    takes milliseconds. The training-service engine starts a process for each model; there the predictor has to be given
-    by its path, and ``read`` has to be importable.
+    NNI's strategies maximise the metric, so the predictor should be one of accuracy. The training-service engine starts
+    a process for each model and needs the path of the predictor and an importable ``read``.
 
     Example:
         >>> evaluator = PredictorEvaluator("accuracy.safetensors")
         >>> NasExperiment(NasBench201(), evaluator, RegularizedEvolution(), config)
 
-    A predictor that has a spread reports it too, as ``spread`` beside ``default``; ``prediction`` stands there where
-    the metric is something else.
+    The standard deviation of a prediction is reported as ``spread`` next to ``default``, and the prediction as
+    ``prediction`` if it is not the metric.
 
     Args:
-        predictor: the path of its file, or the fitted predictor itself.
-        best: the best value that was measured so far; given, the metric is the expected improvement over it, so that a
-            strategy also looks where the predictor is unsure.
-        reader: how graphs are made of samples, by ``nas_core``'s name of a reader; default: as the predictor was
-            trained by ``nas-ext lab predictor train --reader``, else as for accuracy. A predictor of latency on
-            NAS-Bench-201 wants ``nasbench201_unpruned``, since devices also compute what reaches no output.
-        read: makes the graph of a sample, for model spaces of other classes than those of ``PredictorProfiler``.
+        predictor: fitted, or its file.
+        best: best value measured so far; the metric is then the expected improvement over it, which favours uncertain
+            models too.
+        reader, read: see :class:`~nni_ext.PredictorProfiler`.
 
     Raises:
-        DataError: the file is missing or holds no predictor. ConfigError: the predictor was not fitted.
-        ConfigError: ``best`` for a predictor without a spread. MissingHostError: NNI is absent.
+        DataError: the file is missing or not a predictor. ConfigError: the predictor is not fitted, or has no standard
+            deviation for ``best``. MissingHostError: NNI is absent.
     """
 
     def __init__(
@@ -51,7 +47,7 @@ class PredictorEvaluator(_Evaluator):
         reader: str | None = None,
         best: float | None = None,
     ) -> None:
-        self.predictor = opened(predictor)
+        self.predictor = open_predictor(predictor)
         self.best = best
         if best is not None:
             self.predictor.require_spread()
@@ -59,17 +55,16 @@ class PredictorEvaluator(_Evaluator):
         self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
-        """The prediction for a frozen model, or its expected improvement, in the units of the predictor's targets; in a
-        trial it is also reported, as intermediate and as final result.
+        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI.
 
         Args:
-            model: what strategies and engines hold, with its sample; not the network built from it.
+            model: executable model with its sample, not the network built from it.
 
         Raises:
-            SpaceError: a model of a space of another class, and no ``read``. ConfigError: it is not frozen, or the
-                reader is not one of its space.
-            GraphError: a label is missing, or the graph is not one the predictor was fitted for.
-            ArchitectureError, UnknownChoiceError: a value that its space does not have.
+            SpaceError: a space of another class without ``read``. ConfigError: the model is not frozen, or its space
+                does not have the reader. GraphError: a label is missing, or the predictor was not fitted for such
+                graphs.
+            ArchitectureError, UnknownChoiceError: a value is outside the space.
         """
         read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)
@@ -88,7 +83,7 @@ class PredictorEvaluator(_Evaluator):
         return metric
 
     def _execute(self, model: Any) -> float:
-        """NNI's hook for evaluators to which it need not build the model."""
+        """Evaluate without building the model, a hook of NNI."""
         return self.evaluate(model)
 
     def extra_repr(self) -> str:
@@ -104,5 +99,4 @@ class PredictorEvaluator(_Evaluator):
 
     @classmethod
     def _load(cls, **fields: Any) -> PredictorEvaluator:
-        more = {"reader": fields.get("reader"), "best": fields.get("best")}
-        return cls(fields["predictor"], read=fields["read"], **more)
+        return cls(**fields)

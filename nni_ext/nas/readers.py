@@ -1,4 +1,4 @@
-"""How the samples of a model space become graphs, by the class of the space; and what a predictor says of them."""
+"""Graphs of samples, by the class of the model space, and predictors for them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from nni_ext.graphs import (
 )
 
 Read = Callable[[Sample], Graph]
-"""Makes the graph of one sample."""
+"""Function from a sample to its graph"""
 
 
 def _architectures(space: Mapping[str, Any]) -> dict[str, Read]:
-    made = space_from_dict(space)
-    kind = kind_of(made)
-    return {kind.name: lambda sample: kind.graph(architecture_of(made, sample))}
+    search_space = space_from_dict(space)
+    kind = kind_of(search_space)
+    return {kind.name: lambda sample: kind.graph(architecture_of(search_space, sample))}
 
 
 READERS: dict[str, Callable[..., dict[str, Read]]] = {
@@ -37,21 +37,20 @@ READERS: dict[str, Callable[..., dict[str, Read]]] = {
         "nasbench201": nasbench201_sample,
         "nasbench201_unpruned": nasbench201_unpruned_sample,
     },
-    "nni_ext.nas.space.ArchitectureSpace": _architectures,
+    "nni_ext.nas.spaces.ArchitectureSpace": _architectures,
 }
-"""Qualified name of a model space's class -> what gives, from the arguments the space was made with, its readers by
-``nas_core``'s name, the default first."""
+"""Qualified name of a model space's class -> function from the arguments of the space to its readers by name, the
+default first"""
 
 
 def reader_for(space: Any, name: str | None = None) -> Read:
-    """The reader of a model space, or of a single model of it as strategies and engines hold them.
+    """Return the reader of a model space or model, also as in a strategy or engine.
 
     Args:
-        name: of the reader that the predictor was trained with; default: the first of the space's.
+        name: reader of the predictor's training; default: the first of the space.
 
     Raises:
-        SpaceError: its class is in none of :data:`READERS`.
-        ConfigError: the reader is none of the space's.
+        SpaceError: the class is not in :data:`READERS`. ConfigError: the space does not have the reader.
         MissingHostError: NNI is absent.
     """
     nas = nni_module("nni.nas.space", "reading model spaces of NNI")
@@ -78,17 +77,16 @@ def reader_for(space: Any, name: str | None = None) -> Read:
 
 
 def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
-    """Return the reader that is given, else the one that ``nas-ext lab predictor train`` kept."""
-    kept = predictor.info.get("reader")
-    return given if given is not None or not isinstance(kept, str) else kept
+    """Return the given reader, else that of ``nas-ext lab predictor train``."""
+    trained = predictor.info.get("reader")
+    return given if given is not None or not isinstance(trained, str) else trained
 
 
-def opened(predictor: AccuracyModel | str | Path) -> AccuracyModel:
-    """The predictor itself, or read from its file.
+def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
+    """Return a fitted predictor, or read it from its file.
 
     Raises:
-        DataError: the file is missing or holds no predictor. ConfigError: neither a predictor nor a path, or one that
-            was not fitted.
+        DataError: the file is missing or not a predictor. ConfigError: it is not a predictor, or not fitted.
     """
     if isinstance(predictor, str | Path):
         return check_unpriced(load_accuracy_model(predictor), predictor)

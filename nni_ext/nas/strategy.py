@@ -1,4 +1,4 @@
-"""The searches of ``nas_core`` as strategies of NNI's ``NasExperiment``: what all of them share."""
+"""Search strategies of ``nas_core`` for NNI's ``NasExperiment``."""
 
 from __future__ import annotations
 
@@ -8,96 +8,120 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ArchitectureError, ConfigError, NasExtError
-from nas_core.search import Constraint, Strategy
-from nas_core.space import Architecture, SearchSpace
+from nas_core.errors import ArchitectureError, ConfigError, NasExtError, unknown_choice
+from nas_core.search import STRATEGIES, Strategy
+from nas_core.search.registry import config_of, strategy_options
+from nas_core.space import Architecture
 from nni_ext.compat import host_class, nni_module
-from nni_ext.nas.engines import finished_trials, keep_listening, stopping
-from nni_ext.nas.evaluated import Evaluated, Evaluations, reported_number
-from nni_ext.nas.flat import flatten
-from nni_ext.nas.profiler_limit import ProfilerLimit, as_limits, limit_constraint, validity_constraint
-from nni_ext.nas.submitted import Submitted
+from nni_ext.nas.engines import Submitted, finished_trials, keep_listening, stopping
+from nni_ext.nas.evaluations import Evaluated, Evaluations, reported_number
+from nni_ext.nas.limits import ProfilerLimit, as_limits, limit_constraint, validity_constraint
+from nni_ext.nas.spaces import flatten
+from nni_ext.objectives import further_objectives
 from nni_ext.record import Record
 
 _FEATURE = "searching model spaces of NNI"
 _Strategy: Any = host_class("nni.nas.strategy", "Strategy", _FEATURE)
-_log = logging.getLogger("nni.nas_ext")  # below "nni", so that it stands in the experiment's log
+_log = logging.getLogger("nni.nas_ext")  # a child of "nni", whose log is the experiment's
 
 POLL_S = 1.0
-"""While results are awaited, the engine is asked this often whether it has ended."""
+"""Interval of checks for the end of the engine while results are awaited"""
 MAX_REVIVALS = 100
-"""So often an engine that no longer listens to NNI's manager is made to."""
+"""Limit of restarts of an engine's listening thread"""
 LATE_RESULTS = 10
-"""After an engine has ended, so many polls wait for results that are still on their way."""
+"""Polls for late results after an engine has ended"""
+_COMMON = ("constraints", "objectives", "maximize", "seed", "max_tries", "record")
 
 
-class AskTellStrategy(_Strategy):
-    """Drives an ask/tell strategy over any model space of NNI.
+class SearchStrategy(_Strategy):
+    """A strategy of ``nas-ext search`` over any model space of NNI: ``SearchStrategy("evolution", population=30)``.
 
-    A model is submitted whenever a worker is idle. Where the search has to know all results of a generation first,
-    it waits for models to end. A model that fails, or reports no number, counts as failed and the search goes on
-    (the sequential engine itself stops at the first failure unless its ``continue_on_failure`` is set).
+    A model is submitted when a worker is idle; a generation that needs all results waits. A model that fails or reports
+    no number counts as failed. (The sequential engine stops at a failure unless ``continue_on_failure`` is set.)
 
-    The state holds plain types only, so that ``NasExperiment.resume`` can read it; the resumed search goes on as it
-    would have and evaluates nothing twice, except what was being evaluated. After a resume NNI's own list of models
-    lacks the old ones; :attr:`archive` has all of them. A state that cannot be loaded stays as it is on the disk.
-    NNI saves the state only when an experiment starts and when it is stopped; ``record`` keeps every result.
+    ``NasExperiment.resume`` reads the state, and the resumed search continues without evaluating models again.
+    :attr:`archive` then has all models, while NNI's own list lacks the old ones. NNI saves the state only at the start
+    and the end of an experiment; ``record`` keeps every result.
 
     Args:
-        constraints: hard limits, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`; a model over a
-            limit is never evaluated. Any profiler of NNI does; those that are no ``ExpressionProfiler`` are asked for
-            up to 1,024 samples at once.
-        maximize: whether larger metrics are better, as NNI has it.
+        strategy: as in ``nas-ext search --strategy``.
+        constraints: hard limits, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`. Profilers other
+            than ``ExpressionProfiler`` are called for up to 1,024 samples at once.
+        objectives: metrics of a strategy that weighs several, as evaluators report them, ``default`` first; a minus
+            marks a larger-is-better metric unless its name is known. Default: ``default`` and the limited costs.
+        maximize: larger metrics are better, as in NNI.
         seed: of the search.
-        max_tries: cap of each rejection sampling, in candidates.
-        record: a folder where each result is on the disk before it is used, with the front and the finalists so far;
-            ``nas-ext report`` reads it. The same strategy with the same folder goes on where it was killed.
+        max_tries: limit of each rejection sampling, in candidates.
+        record: folder for results, the front and the finalists, which ``nas-ext report`` reads; a killed search
+            continues from it.
+        options: settings of the strategy by the names of ``nas-ext search --help``; defaults fit the model space.
 
     Raises:
-        ConfigError, ConstraintError: malformed constraints. MissingHostError: NNI is absent.
+        UnknownChoiceError: an unknown strategy or option. ConfigError, ConstraintError: invalid options or constraints.
+        MissingHostError: NNI is absent.
+
+    Example:
+        >>> space = AutoFormer()
+        >>> flops = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
+        >>> strategy = SearchStrategy("evolution", constraints={"flops": (flops, 1.5e9)}, seed=1)
+        >>> NasExperiment(space, evaluator, strategy, config).run()
+        >>> strategy.best().sample
     """
 
     def __init__(
         self,
+        strategy: str,
         *,
         constraints: Mapping[str, Any] | Sequence[ProfilerLimit] = (),
+        objectives: Sequence[str] | None = None,
         maximize: bool = True,
         seed: int = 0,
         max_tries: int = 20_000,
         record: str | Path | None = None,
+        **options: Any,
     ) -> None:
+        self.kind = STRATEGIES.get(str(strategy))
+        """Class of the strategy"""
+        names = [option.name for option in strategy_options(self.kind.name, _COMMON)]
+        for name in options:
+            if name not in names:
+                raise unknown_choice(f"argument of strategy {self.kind.name}", name, [*_COMMON, *names])
+        self.given, self.config = options, config_of(self.kind.name, options)
         super().__init__()
         self.limits = as_limits(constraints)
+        self.further_objectives = further_objectives(
+            self.kind, objectives, "default", [limit.name for limit in self.limits]
+        )
         self.maximize, self.seed, self.max_tries = maximize, seed, max_tries
         self.search: Strategy | None = None
-        """The strategy of ``nas_core``, once a model space is known; touched by the thread that runs alone."""
+        """Strategy of ``nas_core`` after :meth:`initialize`; used only in the thread that runs the search"""
         self._evaluations: Evaluations | None = None
         self._folder = None if record is None else Path(record)
         self._submitted = Submitted()
-        self._begun = self._resumed = False
+        self._started = self._resumed = False
         self._revived = 0
-        self._kept: Mapping[str, Any] | None = None
-
-    def make(self, space: SearchSpace, constraints: Sequence[Constraint], **common: Any) -> Strategy:
-        """The strategy that is driven; ``common`` holds ``seed``, ``metric`` and ``max_tries``."""
-        raise NotImplementedError
+        self._rejected: Mapping[str, Any] | None = None
 
     @property
     def archive(self) -> list[Evaluated]:
-        """All models evaluated so far, those before a resume included, in the order of their results."""
+        """All evaluated models in the order of their results, with those before a resume."""
         return self._evaluations.entries if self._evaluations else []
 
     def best(self) -> Evaluated | None:
-        """The one with the best metric, the earliest among equals; None while there is none."""
+        """Return the model with the best metric, the earliest among equals; None if there is none."""
         return self._evaluations.best() if self._evaluations else None
 
-    # -- what NNI calls ----------------------------------------------------------------------------------------------
+    def extra_repr(self) -> str:
+        shown = {**self.given, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
+        return ", ".join([repr(self.kind.name), *(f"{name}={value}" for name, value in shown.items())])
+
+    # -- called by NNI -----------------------------------------------------------------------------------------------
 
     def initialize(self, model_space: Any, engine: Any) -> Any:
         """Prepare the search over a model space of NNI.
 
         Raises:
-            ConfigError: the strategy was used before; a profiler of another space. SpaceError: nothing to choose.
+            ConfigError: the strategy was used before, or a profiler is of another space. SpaceError: nothing to choose.
         """
         if self.search is not None:
             raise ConfigError(
@@ -110,8 +134,10 @@ class AskTellStrategy(_Strategy):
         flat = flatten(model_space)
         costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
-        metric = "-metric" if self.maximize else "metric"
-        self.search = self.make(flat.space, constraints, seed=self.seed, metric=metric, max_tries=self.max_tries)
+        self.config = self.kind.suited(self.config, self.given, flat.space)
+        objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
+        common = {"seed": self.seed, "max_tries": self.max_tries}
+        self.search = self.kind.made(flat.space, constraints, self.config, objectives, **common)
         self._evaluations = Evaluations(self.search, flat, costs, self.maximize)
         self._submitted.listen(engine)
         return model_space
@@ -124,19 +150,19 @@ class AskTellStrategy(_Strategy):
 
         Raises:
             ConstraintError: nothing meets the limits. ConfigError: the state of an earlier run could not be loaded, or
-                the record is one of another search.
+                the record is of another search.
         """
         search, _ = self._parts()
-        if self._kept is not None:
+        if self._rejected is not None:
             raise ConfigError("the state of the earlier run could not be loaded; make a new strategy and experiment")
-        self._begun = True
+        self._started = True
         try:
             search.start()
-            self._go_on()
+            self._continue()
             while self.wait_for_resource():
                 self._take()
-                if asked := search.ask(1):
-                    self._submit(asked[0])
+                if architectures := search.ask(1):
+                    self._submit(architectures[0])
                 elif self._submitted:
                     self._take(POLL_S)
                 else:
@@ -146,7 +172,7 @@ class AskTellStrategy(_Strategy):
             self._take()
 
     def wait_for_resource(self) -> bool:
-        """Wait as NNI does, but wake as soon as a result comes, and never wait for an engine that is deaf."""
+        """Wait like NNI for an idle worker, but wake at each result and never wait for an engine without a listener."""
         while not self.engine.idle_worker_available():
             if not self.engine.budget_available():
                 return False
@@ -169,32 +195,31 @@ class AskTellStrategy(_Strategy):
         try:
             model = self.model_space.freeze(evaluations.flat.sample(architecture))
         except nni_module("nni.mutable", _FEATURE).SampleValidationError as error:
-            _log.warning("NNI refuses sample %s: %s", architecture.key, error)
+            _log.warning("NNI rejects sample %s: %s", architecture.key, error)
             evaluations.tell(architecture, None)
             return
         self._submitted.add(architecture, model)
         self.engine.submit_models(model)
 
     def _take(self, timeout_s: float = 0.0) -> None:
-        """Results that have come in; waits so long for the first."""
+        """Tell the search the results that have arrived, waiting ``timeout_s`` for the first."""
         _, evaluations = self._parts()
         for architecture, reported in self._submitted.results(timeout_s):
             if reported_number(reported) is None:
                 _log.warning("model %s reported %r, no number: it failed", architecture.key, reported)
             evaluations.tell(architecture, reported)
 
-    def _go_on(self) -> None:
-        """Results of an earlier run that the state, if there is one, lacks: those of the record, and what a training
-        service has finished since the state was saved."""
+    def _continue(self) -> None:
+        """Replay results that the state lacks: of the record, and of trials that a training service has finished."""
         search, evaluations = self._parts()
         if self._folder is not None:
             evaluations.keep_in(Record(self._folder, search))
         if self._resumed:
-            known = {}
+            metrics = {}
             for sample, metric in finished_trials(self.engine):
-                with contextlib.suppress(ArchitectureError):  # one that was added by hand
-                    known[evaluations.flat.architecture(sample)] = metric
-            evaluations.replay(known)
+                with contextlib.suppress(ArchitectureError):  # a trial that was added by hand
+                    metrics[evaluations.flat.architecture(sample)] = metric
+            evaluations.replay(metrics)
 
     def _wait_for_rest(self) -> None:
         self._take()
@@ -214,29 +239,29 @@ class AskTellStrategy(_Strategy):
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain types only. A state that could not be loaded comes back as it was given.
+        """Return the state in plain types; a state that could not be loaded is returned as it was.
 
         Raises:
-            ConfigError: there is none to save. NNI logs it, and the file on the disk stays.
+            ConfigError: the search has not started. NNI logs the error and keeps the file of an earlier state.
         """
-        if self._kept is not None:
-            return dict(self._kept)
+        if self._rejected is not None:
+            return dict(self._rejected)
         _, evaluations = self._parts()
-        if not (self._begun or self._resumed) and stopping():
+        if not (self._started or self._resumed) and stopping():
             raise ConfigError("the search never began: there is no state to save, and an earlier one is kept")
         self._take()
         return evaluations.state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from the state of an interrupted search.
+        """Continue from the state of an interrupted search.
 
         Raises:
-            ConfigError: the state of another strategy, space or setting, or none at all.
+            ConfigError: it is the state of another strategy, space or setting, or no state.
         """
         _, evaluations = self._parts()
         try:
             evaluations.load(state_dict)
         except NasExtError:
-            self._kept = state_dict
+            self._rejected = state_dict
             raise
         self._resumed = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ pytestmark = [
 @pytest.fixture
 def adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As installed, whatever the environment was installed from."""
-    target = "optuna_ext.worker:SharedEvaluations"
-    plug_in(tmp_path / "plugged", monkeypatch, "nas_ext.shared_searches", "optuna", target)
+    plug_in(tmp_path / "plugged", monkeypatch, "nas_ext.hosts", "optuna", "nas_core.adapters:OPTUNA")
 
 
 def test_a_second_machine_evaluates_nothing_again_and_has_the_same_run(
@@ -76,13 +74,9 @@ def test_what_does_not_go_together_is_said(
 
 
 def test_of_the_data_only_the_last_folder_has_to_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
-
-    class Point:
-        def load(self) -> Callable[..., Any]:
-            return lambda *args, **kwargs: given.append(args[5])
-
-    monkeypatch.setattr(shared, "entry_points", lambda **names: [Point()])
+    given: list[Any] = []
+    monkeypatch.setattr(shared, "adapter_parts", lambda part: {"optuna": "any:thing"})
+    monkeypatch.setattr(shared, "import_object", lambda *_: lambda *args, **kwargs: given.append(args[5]))
     for data in ("/here/corpus", "/mnt/there/corpus", None):
         settings = {"data": data, "precision": "fp32"}
         shared.shared_evaluations("s", "n", SPACE, lambda one: {}, ["loss"], settings, 1.0)

@@ -12,7 +12,7 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_atomic
-from nas_core.quickstart import Quickstart, kind
+from nas_core.quickstart import Quickstart
 from tests.toys import ROOT
 from tests.warm import warm
 
@@ -67,7 +67,7 @@ class QuickstartContract:
             write_atomic(path, content)
 
         with monkeypatch.context() as patched, pytest.raises(NasExtError, match="No space left"):
-            patched.setattr(kind, "write_atomic", write_some)
+            patched.setattr("nas_core.quickstart.write_atomic", write_some)
             self.quickstart.write(folder)
         assert any(folder.iterdir())
         files = self.quickstart.write(folder)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import nni_ext  # before NNI: it mends torchvision
-from nas_core.errors import ConfigError
-from nas_core.models import params_m
 from nas_core.report import read_run
 from nas_core.search import STRATEGIES
 from nas_core.space import get_space
@@ -68,36 +66,6 @@ def test_a_tuner_weighs_what_trials_report(tmp_path: Path, monkeypatch: pytest.M
     again = tuner()
     assert tuned(again, 5) == []  # the same search, whose results were recorded
     assert again._search.strategy.front() == front  # private: as above
-
-
-def test_what_is_limited_is_weighed_too() -> None:
-    made = tuner(objectives=None, metric="loss", max_params_m=0.9)
-    assert made.objectives == ("loss", "params_m")
-    assert len(tuned(made)) == 32
-    front = made._search.strategy.front()  # private: NNI is told its proposals alone
-    assert all(vector[1] == pytest.approx(params_m(one)) for one, vector in front)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"objectives": None}, "weighs default against other metrics"),
-        ({"objectives": ["loss"]}, "weighs loss against other metrics"),
-        ({"objectives": ["loss", "loss"]}, "weighs loss against other metrics"),
-        ({"objectives": "loss"}, "objectives are 'loss'; expected a list of names"),
-        ({"objectives": ["loss", 3]}, "expected a list of names"),
-        ({"objectives": ["-images_per_s", "loss"]}, "give it without the minus, and 'optimize_mode: maximize'"),
-        ({"metric": "loss", "objectives": ["images_per_s", "loss"]}, "weighs loss against other metrics"),
-        (
-            {"strategy": "evolution", "objectives": ["loss", "x"], "population": 20},
-            "minimises loss alone; leave them out",
-        ),
-    ],
-)
-def test_objectives_that_are_none(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as caught:
-        tuner(**changes)
-    assert "\n" not in str(caught.value)
 
 
 def test_directions_by_name() -> None:

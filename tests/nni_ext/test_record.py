@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from nas_core.errors import DataError, NasExtError
+from nas_core.errors import DataError
 from nas_core.models import params_m
 from nas_core.report import read_run, write_report
 from nas_core.space.labels import parameters_of
@@ -31,14 +30,6 @@ def test_what_is_over_a_limit_is_no_finalist(experiment: Path) -> None:
     assert [finalist["metrics"]["default"] for finalist in found.finalists if finalist["best_of"]] == [best]
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "file" / "log"))
-    with pytest.raises(NasExtError, match=r"^cannot make the folder .*nas-ext: Not a directory; check") as caught:
-        Manager(evolution())
-    assert "\n" not in str(caught.value)
-
-
 def test_damaged_files(experiment: Path) -> None:
     """The finalists are written anew; the journal is refused by line and stays."""
     manager = Manager(evolution())
@@ -52,20 +43,6 @@ def test_damaged_files(experiment: Path) -> None:
     with pytest.raises(DataError, match=r"journal.jsonl, line 1 is no evaluation"):
         Manager(evolution())
     assert journal.read_bytes() == damaged
-
-
-def test_only_finalists_are_removed(experiment: Path, tmp_path: Path) -> None:
-    """Whatever ``finalists.json`` calls one."""
-    manager = Manager(evolution())
-    manager.run(3)
-    mine = [experiment / "mine.json", experiment / "finalists" / "notes.json", tmp_path / "far.json"]
-    for path in mine:
-        path.write_text("mine", encoding="utf-8")
-    keys = ["../mine", "notes", str(tmp_path / "far"), None, 3]
-    listed = {"finalists": [{"key": key} for key in keys]}
-    (experiment / "finalists.json").write_text(json.dumps(listed), encoding="utf-8")
-    manager.run(3)
-    assert read_run(experiment).finalists and all(path.read_text() == "mine" for path in mine)
 
 
 def test_a_report_names_the_metric_and_the_experiment(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

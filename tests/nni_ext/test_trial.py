@@ -34,11 +34,6 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return parameters
 
 
-def test_outside_an_experiment(given: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--checkpoint", "none.pt"]) == 2
-    assert "--architecture" in capsys.readouterr().err
-
-
 def test_a_precision_goes_to_the_host(
     given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

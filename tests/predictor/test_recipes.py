@@ -9,9 +9,9 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.graph import Graph, Graphs
+from nas_core.options import parsed_settings
 from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, list_recipes
 from nas_core.predictor.recipes import needed_by, recipe_types
-from nas_core.settings import parsed_settings
 from tests.predictor.graphs import random_graphs
 
 

@@ -1,5 +1,246 @@
 """``nas-ext latency``: measured latencies of architectures and networks, and models of them."""
 
-from nas_core.cli.latency.commands import app
+from __future__ import annotations
 
-__all__ = ["app"]
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nas_core.cli.latency import networks
+from nas_core.cli.latency.dataset import dataset as dataset_
+from nas_core.cli.options import (
+    Workload,
+    parameters_of,
+    settings_help,
+    with_options,
+    workload_config,
+    workload_help,
+)
+from nas_core.errors import ConfigError
+from nas_core.files import real_path
+from nas_core.jobs import EXECUTORS, JobsConfig, jobs_config
+from nas_core.latency import (
+    TimingConfig,
+    described_latency_models,
+    latency_model,
+    load_latency_model,
+    measure,
+    parsed_model_settings,
+)
+from nas_core.latency.by_genes import (
+    GeneLatencyModel,
+    fit,
+    judge,
+    load_latency_data,
+    reference_architecture,
+)
+from nas_core.latency.by_genes import collect as collect_latencies
+from nas_core.latency.by_genes.collect import MeasureMany
+from nas_core.latency.by_genes.data import LatencyData
+from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
+from nas_core.latency.by_genes.metrics import table as quality_table
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.timing import timing_of
+from nas_core.models.kind import kind_of, workload_of
+from nas_core.options import config_from, read_pairs
+from nas_core.space import Architecture, SearchSpace, get_space
+
+app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
+app.command("dataset")(dataset_)
+app.command("train")(networks.train)
+app.command("predict")(networks.predict)
+
+
+def _collect(
+    out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
+    samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
+    space: Annotated[str | None, typer.Option(help="Name of a search space, or a YAML file.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Instead of --space: a supernet, whose space and sizes are taken, such as vocabularies."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text: folder of fairseq-preprocess, whose dictionaries say the size of vocabularies; with"
+            " --checkpoint only if it moved since training."
+        ),
+    ] = None,
+    workload: Workload = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the list of architectures.")] = 0,
+    predicted_by: Annotated[
+        Path | None, typer.Option(help="Do not measure: predict with this model of 'latency train'.")
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(help="local: in this process; submitit: in jobs, each of which opens the model anew.")
+    ] = EXECUTORS[0],
+    job: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of submitit's jobs; repeatable.")
+    ] = None,
+    *,
+    timing_options: Mapping[str, Any],
+) -> None:
+    from nas_core.latency.by_genes.jobs import SubmititMeasurements
+    from nas_core.latency.by_genes.predicted import PredictedMeasurements
+
+    if out.suffix != ".jsonl":
+        raise ConfigError(f"--out is {out}, expected a name ending in .jsonl")
+    timing = config_from(TimingConfig, timing_options, "option of the timing")
+    threads = {"cpus": timing.threads} if executor != "local" else {}
+    shared_out = jobs_config(executor, timing.device, {**threads, **read_pairs("job", job or [])})
+    searched, task = _searched(space, checkpoint, data)
+    kind = kind_of(searched)
+    config = workload_config(kind, workload or [], task, None if checkpoint else data)
+    elsewhere: MeasureMany | None = None
+    if shared_out:
+        elsewhere = SubmititMeasurements(searched, config, timing, shared_out, out.with_name(f"{out.name}.jobs"))
+    described, how = kind.described(config), ""
+    if predicted_by is not None:
+        if shared_out:
+            raise ConfigError("--predicted-by computes here: give it without --executor")
+        elsewhere = predicted = PredictedMeasurements(searched, config, predicted_by)
+        described, how = predicted.described, ", predicted and not measured"
+    build = functools.partial(kind.workload, searched, config=config, device=timing.device)
+    dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
+    measured = dataset.data()
+    typer.echo(
+        f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
+        f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
+    )
+    if note := dataset.told_clock_states():
+        typer.echo(f"note: {note}", err=True)
+
+
+def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
+    """Return the space to measure and the task of the supernet."""
+    if checkpoint is not None and space is None:
+        from nas_core.supernet.host import open_supernet
+
+        supernet = open_supernet(checkpoint, data=None if data is None else str(data))
+        return supernet.space, supernet.task
+    if space is None or checkpoint is not None:
+        raise ConfigError(
+            "expected either --space (a name of 'lab space list', a YAML file) or --checkpoint (a supernet)"
+        )
+    return get_space(space), {}
+
+
+_COLLECT = """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
+
+With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster local
+run one at a time.
+"""
+_JOBS = settings_help("Jobs of submitit; --job NAME=VALUE, such as slurm.constraint=a100", JobsConfig)
+_HELP = "\n\n".join([_COLLECT, workload_help(), _JOBS])
+app.command("collect")(with_options(_collect, {"timing_options": parameters_of(TimingConfig)}, _HELP))
+
+
+@app.command("fit")
+def fit_(
+    data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a HAT table (.csv, .npz).")],
+    out: Annotated[Path, typer.Option(help="The model: .json, or .npz (smaller, for an MLP).")],
+    model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
+    holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the model's training.")] = 0,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
+    drift: Annotated[str, typer.Option(help="Estimate slow drift from the rows' order: auto, on, off.")] = "auto",
+    space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
+    table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
+) -> None:
+    """Fit a latency model and print its quality on measurements it has not seen, with warnings where it is poor."""
+    if real_path(out) == real_path(data) or out.suffix not in (".json", ".npz"):
+        raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
+    make = _maker(model, settings or [], seed)
+    measured = load_latency_data(data, get_space(space) if space else None, table)
+    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed, drift)
+    fitted.model.save(out)
+    _print_quality(fitted.tables())
+    typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
+
+
+@app.command("check")
+def check(
+    model: Annotated[Path, typer.Option(help="A model of 'fit'.")],
+    data: Annotated[Path | None, typer.Option(help="Other measurements to judge it by.")] = None,
+    architecture: Annotated[Path | None, typer.Option(help="An architecture (JSON) to predict and to measure.")] = None,
+    table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Timed passes; default as collected.")] = None,
+) -> None:
+    """Judge a latency model by other measurements, or by measuring one architecture now."""
+    if (data is None) == (architecture is None):
+        raise ConfigError("check needs either --data or --architecture, and only one of them")
+    fitted = load_latency_model(model, "genes")
+    if data is not None:
+        _print_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)), fitted=False)
+    elif architecture is not None:
+        typer.echo(_check_architecture(fitted, Architecture.load(architecture), repeats, str(model)))
+
+
+def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
+    typer.echo(f"{quality_table(rows)}\n\n{LEGEND}\n")
+    for doubt in doubts(list(rows.values())[-1], fitted):
+        typer.echo(f"warning: {doubt}", err=True)
+
+
+def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality]:
+    rows = {"as measured": judge(model, data)}
+    fitted, measured = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
+    if fitted != measured:
+        typer.echo(f"note: measured were {measured}, the model was fitted to {fitted}", err=True)
+    elif conditions := _other_conditions(model.info, data.info):
+        typer.echo(f"note: measured were other conditions than the model was fitted to: {conditions}", err=True)
+    elif model.info.get("reference_ms") and data.info.get("reference_ms"):
+        state = model.info["reference_ms"] / data.info["reference_ms"]
+        rows["in the machine state of the fit"] = judge(model, data.scaled(state))
+    return rows
+
+
+def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """Return the differing timing conditions, with which the reference cannot link two measurements."""
+    differences = []
+    for name in ("clock", "precision", "cuda_graphs"):
+        of_data, of_model = ((info.get("settings", {}).get("timing") or {}).get(name) for info in (data, model))
+        if of_data != of_model:
+            differences.append(f"{name} {of_data}, not {of_model}")
+    return ", ".join(differences)
+
+
+def _check_architecture(model: GeneLatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
+    settings = model.info.get("settings") or {}
+    workload = workload_of(settings.get("workload") or {})
+    if workload is None:
+        raise ConfigError(
+            f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
+        )
+    kind, config = workload
+    timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()
+    now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
+    if now != then:
+        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {model.machine}", err=True)
+    predicted_ms = float(model.predict(architecture)[0])
+    low, high = (predicted_ms * factor for factor in model.interval)
+    measured = measure(
+        kind.workload(model.space, architecture, config, timing.device),
+        kind.workload(model.space, reference_architecture(model.space), config, timing.device),
+        timing,
+    )
+    corrected_ms = measured.corrected_ms(model.info["reference_ms"])
+    off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
+    lines = [
+        ("predicted", predicted_ms, f"for {model.machine} ({low:.2f} to {high:.2f} in nine of ten cases)"),
+        ("measured, as in the fit", corrected_ms, f"prediction {off:+.1%}"),
+        ("measured, as it is now", measured.raw_ms, spread),
+        *((f"  {part}", value, "") for part, value in measured.parts_ms.items()),
+    ]
+    table = [f"{name:24} {value:9.2f} ms   {note}".rstrip() for name, value, note in lines]
+    return "\n".join([f"{'architecture':24} {architecture.key}", *table])
+
+
+def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, str], GeneLatencyModel]:
+    model = latency_model(name, "genes")
+    drawn = {"seed": seed} if "seed" in model.setting_types() else {}
+    config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
+    return functools.partial(model, config=config)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nas_core.cli.latency.published import published
 from nas_core.cli.options import settings_help, with_options
 from nas_core.errors import ConfigError
-from nas_core.latency.by_graph.dataset import NetworkSetConfig, collect_networks, measured_again
+from nas_core.latency.by_graph.dataset import NetworkSet, NetworkSetConfig, collect_networks, measured_again
 from nas_core.latency.by_graph.families import Family, chosen_families, network_families
-from nas_core.latency.by_graph.published import PublishedConfig
+from nas_core.latency.by_graph.published import (
+    ABSENT_FAMILY,
+    NetworkSource,
+    PublishedConfig,
+    collect_published,
+    network_source,
+    read_published,
+)
 from nas_core.latency.timing import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs, read_texts
 from nas_core.report.network_set import agreement, summary
@@ -62,7 +69,7 @@ def _dataset(
         if families != "all" or again:
             raise ConfigError("--families and --again are for networks that are measured here; leave out --from-timm")
         limits = config_from(PublishedConfig, read_texts(PublishedConfig, typed), "setting of published networks")
-        published(out, from_timm, "timm", device, networks, limits, graphs)
+        _published(out, from_timm, device, networks, limits, graphs)
         return
     if graphs is not None:
         raise ConfigError("--graphs is for tables of --from-timm; leave it out")
@@ -76,19 +83,52 @@ def _dataset(
     timing = config_from(
         TimingConfig, {**_TIMING, "device": device or "cpu", **read_texts(TimingConfig, timed)}, "setting"
     )
-    found = collect_networks(out, chosen, networks or _NETWORKS, timing, config)
-    typer.echo(summary(found))
-    typer.echo(f"{len(found.rows)} networks in {out}, on {found.machine['device_name']}, {timing.threads} thread(s)")
-    if told := found.told_clock_states():
-        typer.echo(f"note: {told}", err=True)
+    measured = collect_networks(out, chosen, networks or _NETWORKS, timing, config)
+    typer.echo(summary(measured))
+    machine = measured.machine["device_name"]
+    typer.echo(f"{len(measured.rows)} networks in {out}, on {machine}, {timing.threads} thread(s)")
+    if note := measured.told_clock_states():
+        typer.echo(f"note: {note}", err=True)
+
+
+def _published(
+    out: Path, csv: Path, device: str | None, networks: int | None, config: PublishedConfig, graphs: Path | None
+) -> None:
+    table, source = read_published(csv, device), network_source("timm")
+    collected = collect_published(out, table, source, device, networks, config, graphs=graphs)
+    typer.echo(summary(collected))
+    good = sum("error" not in row for row in collected.rows)
+    typer.echo(f"{good} networks in {out}, as timm measured them on {collected.machine['device_name']}")
+    _print_skipped(collected, source)
+
+
+def _print_skipped(collected: NetworkSet, source: NetworkSource) -> None:
+    """Print on stderr which networks the host no longer has, and why others are skipped."""
+    skipped = [row for row in collected.rows if "error" in row]
+    absent = sorted({row["settings"]["model"] for row in skipped if row["family"] == ABSENT_FAMILY})
+    if absent:
+        names = "model" if len(absent) == 1 else f"{len(absent)} models"
+        typer.echo(
+            f"note: {source.name} {source.version} does not have the {names} {', '.join(absent)}; install the release"
+            " that measured them, or go on without",
+            err=True,
+        )
+    skipped = [row for row in skipped if row["family"] != ABSENT_FAMILY]
+    if not skipped:
+        return
+    families = Counter(row["family"] for row in skipped)
+    counts = ", ".join(f"{family} {count}" for family, count in families.most_common())
+    typer.echo(f"note: {len(skipped)} skipped ({counts}); {collected.path} keeps the reasons", err=True)
+    for row in sorted(skipped, key=lambda row: (row["family"], row["name"])):
+        typer.echo(f"  {row['name']}: {row['error']}", err=True)
 
 
 def _families() -> str:
-    known = network_families()
-    width = max(map(len, known))
+    families = network_families()
+    width = max(map(len, families))
     return "\n".join(
         f"{name:{width}}  {family.description if isinstance(family, Family) else f'not usable: {family}'}"
-        for name, family in known.items()
+        for name, family in families.items()
     )
 
 

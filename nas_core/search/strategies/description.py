@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from nas_core.options import NoSettings
 from nas_core.search.constraints import Constraint
-from nas_core.settings import NoSettings
 from nas_core.space import SearchSpace
 
 

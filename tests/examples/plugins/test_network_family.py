@@ -18,8 +18,8 @@ pytest.importorskip("onnxruntime", reason="needs onnx and onnxruntime")
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = "examples.plugins.network_family:FAMILIES"
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.network_families", "mixers", target)
+    target = "examples.plugins.network_family:ADAPTER"
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.hosts", "mixers", target)
 
 
 @pytest.mark.onnx

@@ -22,7 +22,7 @@ class TestSums(QuickstartContract):
 def test_the_command_finds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.quickstarts", "sums", "examples.plugins.quickstart:SUMS")
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.hosts", "sums", "examples.plugins.quickstart:ADAPTER")
     assert main(["quickstart"]) == 0
     assert "  sums         search the least of many sums" in capsys.readouterr().out
     assert main(["quickstart", "sums", str(tmp_path / "new")]) == 0

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from examples.plugins.study import ENDS
 from nas_core.cli import main
 from nas_core.files import read_json
+from nas_core.studies import STUDIES
 from tests.studies.supernets import LinearSupernet
-from tests.toys import plug_in
 
 
 def test_it_is_a_command_with_its_own_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(tmp_path / "site", monkeypatch, "nas_ext.studies", "ends", "examples.plugins.study:ENDS")
+    monkeypatch.setitem(STUDIES._registered, "ends", ENDS)  # private: forgotten after the test
     monkeypatch.setattr("nas_core.studies.base.open_supernet", lambda path, **options: LinearSupernet())
     given = ["--checkpoint", str(tmp_path / "line.pt"), "--out", str(tmp_path), "--set", "metric=loss"]
     assert main(["lab", "study", "ends", *given]) == 0

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.errors import ConfigError
 from nas_core.space import get_space
-from nni_ext.hpo.advice import experiment_warnings
+from nni_ext.hpo.check import experiment_warnings
 from nni_ext.hpo.search_space import format_space
-from nni_ext.hpo.tuner import SearchTuner
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "nni"
 OURS = "python -m nni_ext.trial --checkpoint /tmp"
-
-
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yml")), ids=lambda path: path.stem)
-def test_every_example_tells_nnis_page_the_direction(example: Path) -> None:
-    """NNI's page reads ``tuner.classArgs.optimize_mode`` and maximises without it."""
-    arguments = yaml.safe_load(example.read_text(encoding="utf-8"))["tuner"]["classArgs"]
-    assert (arguments["metric"], arguments["optimize_mode"]) == ("loss", "minimize")
 
 
 @pytest.mark.parametrize(
@@ -51,19 +41,6 @@ def test_warnings(arguments: dict[str, str], metric: str, mode: str, command: st
     found = experiment_warnings(arguments, metric, mode, config)
     assert len(found) == len(expected), found
     assert all(part in warning for part, warning in zip(expected, found, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "right"),
-    [
-        ({"metric": "loss", "optimize_mode": "maximize"}, "minimize"),
-        ({"metric": "top1"}, "maximize"),
-        ({"metric": "top1", "optimize_mode": "minimize"}, "maximize"),
-    ],
-)
-def test_a_tuner_refuses_the_wrong_direction(arguments: dict[str, Any], right: str) -> None:
-    with pytest.raises(ConfigError, match=f"give 'optimize_mode: {right}'"):
-        SearchTuner(strategy="random", space="hat_small", **arguments)
 
 
 def test_check_ends_with_the_command_that_starts(

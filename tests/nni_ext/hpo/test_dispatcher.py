@@ -66,8 +66,3 @@ def test_the_end_of_a_search_is_no_error() -> None:
     assert len(dispatcher.told(CommandType.NewTrialJob)) == 14
     assert dispatcher.told(CommandType.NoMoreTrialJobs)
     assert not dispatcher.told(CommandType.Error)
-
-
-def test_outside_an_experiment_errors_are_only_raised() -> None:
-    with pytest.raises(InfeasibleError):
-        evolution(max_params_m=0.01).update_search_space(FILE)

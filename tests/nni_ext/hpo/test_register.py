@@ -8,8 +8,6 @@ import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.errors import ConfigError
-from nni_ext.hpo.register import made_tuner
 
 SPACE = {"size": {"_type": "choice", "_value": [1, 2, 3]}, "kind": {"_type": "choice", "_value": ["a", "b"]}}
 CODE = """
@@ -87,39 +85,3 @@ def test_our_classes_come_from_this_package(tmp_path: Path, code: Path, capsys: 
     assert main(["nni", "check", experiment(tmp_path, **arguments, classArgs={"strategy": "random", "sed": 1})]) == 2
     assert "unknown argument of strategy random 'sed'" in capsys.readouterr().err
     assert not list(code.rglob("was_run"))
-
-
-def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for tuner, said in [
-        ({"name": "TPE"}, "is none of ours: nothing was checked"),
-        ({"name": "Nobodys"}, "NNI knows no tuner Nobodys; 'nas-ext nni register' makes ours known"),
-    ]:
-        assert main(["nni", "check", experiment(tmp_path, **tuner)]) == 2
-        assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"population": "30"}, "experiment.yml: population is '30'; expected a whole number"),
-        ({"strategy": None}, "classArgs name no strategy; give 'strategy' one of evolution, random"),
-        (
-            {"population": 30, "parents": 10, "mutations": 50, "crossovers": 50},
-            "expected 110, or only some of the four: leave one out",
-        ),
-    ],
-)
-def test_arguments_that_are_refused(
-    arguments: dict[str, object], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name = "nni_ext.hpo.tuner.SearchTuner"
-    path = experiment(tmp_path, className=name, codeDirectory=".", classArgs={"strategy": "evolution", **arguments})
-    assert main(["nni", "check", path]) == 2
-    err = capsys.readouterr().err
-    assert expected in err and len(err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("arguments", [{3: 3}, ["seed"], "seed"])
-def test_arguments_without_names_are_refused(arguments: object) -> None:
-    with pytest.raises(ConfigError, match=r"e\.yml: classArgs are .*; expected names and values"):
-        made_tuner(Path("e.yml"), {"className": "nni_ext.hpo.tuner.SearchTuner", "classArgs": arguments}, False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import DataError
-from nni_ext.hpo.register import check_experiment
+from nni_ext.hpo.check import check_experiment
 
 SCRIPT = """
 import sys

@@ -24,7 +24,7 @@ from nni.nas.space import ModelStatus, SimplifiedModelSpace
 from nni.runtime.log import stop_experiment_logging
 from torch import nn
 
-from nni_ext.nas.strategy import AskTellStrategy
+from nni_ext import SearchStrategy
 
 SMALL = {"iterations": 4, "population": 8, "parents": 4, "mutations": 2, "crossovers": 2}
 
@@ -139,10 +139,10 @@ def experiments_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
         stop_experiment_logging(one.id)
 
 
-def keys(strategy: AskTellStrategy) -> list[tuple[str, float | None]]:
+def keys(strategy: SearchStrategy) -> list[tuple[str, float | None]]:
     return [(one.architecture.key, one.metric) for one in strategy.archive]
 
 
-def run(strategy: AskTellStrategy, engine: Any, model_space: Any = None) -> AskTellStrategy:
+def run(strategy: SearchStrategy, engine: Any, model_space: Any = None) -> SearchStrategy:
     strategy(SimplifiedModelSpace.from_model(model_space or Network(), None), engine)
     return strategy

@@ -13,17 +13,17 @@ pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[
 
 import nni
 from nni.nas.evaluator import Evaluator
-from nni.nas.hub.pytorch import NasBench101, NasBench201
+from nni.nas.hub.pytorch import NasBench201
 from nni.nas.nn.pytorch import ModelSpace
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
-from nni.nas.strategy import Random, RegularizedEvolution
+from nni.nas.strategy import RegularizedEvolution
 
-from nas_core.errors import ConfigError, DataError, SpaceError
-from nas_core.graph import Graph, GraphError, nasbench201_graph
+from nas_core.errors import ConfigError
+from nas_core.graph import Graph, nasbench201_graph
 from nas_core.models.translation import translation_graph
 from nas_core.predictor import NNFormerPredictor, expected_improvement
 from nas_core.space import SearchSpace
-from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space, nasbench101_sample, nasbench201_sample
+from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space, nasbench201_sample
 from nni_ext import nasbench201_unpruned_sample as unpruned
 
 SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
@@ -32,10 +32,6 @@ SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect"
 
 def small201() -> ModelSpace:
     return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
-
-
-def small101() -> ModelSpace:
-    return NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1)
 
 
 def full_cell(sample: Any) -> Graph:
@@ -65,15 +61,6 @@ def test_evolution_over_nasbench201(search: Callable[..., Any], file201: Path, k
     assert set(run.export_top_models(top_k=1, formatter="dict")[0]) == set(SAMPLE)
 
 
-def test_random_search_over_nasbench101(search: Callable[..., Any], predictor101: NNFormerPredictor) -> None:
-    strategy = Random(seed=0)
-    search(small101(), PredictorEvaluator(predictor101), strategy)
-    models = list(strategy.list_models())
-    assert len(models) == 6
-    expected = [predictor101.predict([nasbench101_sample(model.sample)])[0] for model in models]
-    assert [model.metric for model in models] == pytest.approx(sorted(expected, reverse=True), rel=1e-6)
-
-
 def test_evolution_over_a_space_of_nas_core(
     search: Callable[..., Any], predictor_hat: NNFormerPredictor, space: SearchSpace
 ) -> None:
@@ -85,23 +72,6 @@ def test_evolution_over_a_space_of_nas_core(
     expected = predictor_hat.predict([translation_graph(architecture) for architecture in architectures])
     assert [model.metric for model in best] == pytest.approx(expected.tolist(), rel=1e-6)
     assert len(list(strategy.list_models())) == 8
-
-
-def test_no_model_is_built(file201: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = SimplifiedModelSpace.from_model(small201(), PredictorEvaluator(file201)).freeze(SAMPLE)
-    monkeypatch.setattr(SimplifiedModelSpace, "executable_model", lambda self: pytest.fail("a model was built"))
-    with Evaluator.mock_runtime(model):
-        model.execute()
-    assert model.metric == pytest.approx(NNFormerPredictor.load(file201).predict([nasbench201_sample(SAMPLE)])[0])
-
-
-def test_outside_a_trial_nothing_is_reported(file201: Path) -> None:
-    evaluator = PredictorEvaluator(file201)
-    model = RawFormatModelSpace.from_model(small201(), evaluator).freeze(SAMPLE)
-    metric = evaluator.evaluate(model)
-    assert model.metric is None
-    with Evaluator.mock_runtime(model):
-        assert model.execute() == metric == model.metric
 
 
 def test_what_a_trial_of_the_other_engine_receives(
@@ -121,11 +91,6 @@ def test_what_a_trial_of_the_other_engine_receives(
     with Evaluator.mock_runtime(received):
         received.execute()
     assert received.metric == pytest.approx(PredictorEvaluator(file201).evaluate(received))
-
-
-def test_a_reader_travels_by_its_name(file201: Path) -> None:
-    evaluator = nni.load(nni.dump(PredictorEvaluator(file201, read=full_cell)))
-    assert evaluator.read([]) == full_cell([])
 
 
 def test_the_reader_of_the_training_is_honoured(file201: Path, tmp_path: Path) -> None:
@@ -148,49 +113,6 @@ def test_the_reader_of_the_training_is_honoured(file201: Path, tmp_path: Path) -
     ):
         PredictorEvaluator(predictor).evaluate(model)
     assert PredictorEvaluator(predictor, read=nasbench201_sample).evaluate(model) == pytest.approx(pruned)
-
-
-def test_a_predictor_in_memory_does_not_travel(predictor201: NNFormerPredictor) -> None:
-    with pytest.raises(ConfigError, match="save it and give its path") as caught:
-        nni.dump(PredictorEvaluator(predictor201))
-    assert "\n" not in str(caught.value)
-
-
-def test_a_space_of_another_class_needs_a_reader(search: Callable[..., Any], predictor201: NNFormerPredictor) -> None:
-    class Foreign(ModelSpace):
-        def __init__(self) -> None:
-            super().__init__()
-            self.add_mutable(nni.choice("width", [8, 16, 32, 64, 128, 256]))
-
-    with pytest.raises(SpaceError, match=r"class Foreign; expected NasBench101 .* give read="):
-        search(Foreign(), PredictorEvaluator(predictor201), Random(seed=0))
-    strategy = Random(seed=0)
-    search(Foreign(), PredictorEvaluator(predictor201, read=full_cell), strategy, 2)
-    expected = predictor201.predict([nasbench201_graph([3] * 6)])[0]
-    assert [model.metric for model in strategy.list_models()] == pytest.approx([expected] * 2)
-
-
-def test_wrong_inputs(predictor201: NNFormerPredictor, tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.safetensors"
-    foreign.write_bytes(b"not a predictor")
-    wrong: list[tuple[type[Exception], str, Callable[[], Any]]] = [
-        (DataError, "file not found", lambda: PredictorEvaluator(tmp_path / "absent.safetensors")),
-        (DataError, "no whole safetensors file", lambda: PredictorEvaluator(str(foreign))),
-        (ConfigError, "predictor is a dict", lambda: PredictorEvaluator({})),
-        (ConfigError, "was not fitted", lambda: PredictorEvaluator(NNFormerPredictor())),
-        (ConfigError, "not frozen", lambda: PredictorEvaluator(predictor201).evaluate(small201())),
-        (SpaceError, "class dict", lambda: PredictorEvaluator(predictor201).evaluate(SAMPLE)),
-    ]
-    for kind, said, call in wrong:
-        with pytest.raises(kind) as caught:
-            call()
-        assert said in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_predictor_of_other_graphs_is_refused(predictor101: NNFormerPredictor) -> None:
-    model = SimplifiedModelSpace.from_model(small201(), None).freeze(SAMPLE)
-    with pytest.raises(GraphError, match="no training graph has operation"):
-        PredictorEvaluator(predictor101).evaluate(model)
 
 
 def test_a_spread_is_reported_beside_the_prediction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

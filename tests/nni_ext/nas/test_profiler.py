@@ -13,17 +13,16 @@ import torch
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
 from nni.mutable import CategoricalMultiple, SampleValidationError
-from nni.nas.hub.pytorch import NasBench101, NasBench201, ProxylessNAS
+from nni.nas.hub.pytorch import NasBench101, NasBench201
 from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, RangeProfilerFilter, SampleProfilerPenalty
 from nni.nas.profiler import Profiler
-from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
 from nni.nas.strategy import Random
 from nni.nas.strategy.middleware import Chain, Filter
 
-from nas_core.errors import ConfigError, DataError, SpaceError
-from nas_core.graph import GraphError, nasbench101_graph
+from nas_core.errors import ConfigError
+from nas_core.graph import nasbench101_graph
 from nas_core.models.translation import translation_graph
-from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
+from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace
 from nni_ext import (
     PredictorEvaluator,
@@ -83,19 +82,6 @@ def test_pruned_cells_are_those_of_nni(nasbench101: Any) -> None:
             assert nasbench101_sample(sample) == nasbench101_graph(matrix, ops)
 
 
-def test_any_accuracy_model_profiles_and_evaluates(nasbench201: Any, tmp_path: Path) -> None:
-    samples = draw(nasbench201, 30)
-    graphs = [nasbench201_sample(sample) for sample in samples]
-    trees = ACCURACY_MODELS.get("boosted-trees")(trees=1, unseen="ignore").fit(graphs, np.linspace(0.5, 0.9, 30))
-    trees.save(path := tmp_path / "trees.safetensors")
-    expected = trees.predict(graphs[:2]).tolist()
-    for predictor in (trees, path):
-        profiler = PredictorProfiler(nasbench201, predictor)
-        assert [profiler.profile(sample) for sample in samples[:2]] == pytest.approx(expected)
-        model = SimplifiedModelSpace.from_model(nasbench201, evaluator := PredictorEvaluator(predictor))
-        assert evaluator.evaluate(model.freeze(samples[0])) == pytest.approx(expected[0])
-
-
 def test_profiles_are_predictions(
     nasbench201: Any,
     nasbench101: Any,
@@ -135,32 +121,6 @@ def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNF
         PredictorProfiler(nasbench201, latency, reader="translation")
 
 
-@pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])
-def test_spaces_as_strategies_hold_them(kind: Any, nasbench201: Any, predictor201: NNFormerPredictor) -> None:
-    sample = draw(nasbench201, 1)[0]
-    profiler = PredictorProfiler(kind.from_model(nasbench201, None), predictor201)
-    assert profiler.profile(sample) == PredictorProfiler(nasbench201, predictor201).profile(sample)
-
-
-def test_a_subclass_is_read_like_its_base(predictor201: NNFormerPredictor) -> None:
-    class Wide(NasBench201):  # type: ignore[misc]
-        def __init__(self, width: int) -> None:
-            super().__init__(stem_out_channels=width, num_modules_per_stack=1)
-
-    made = Wide(width=8)
-    assert PredictorProfiler(made, predictor201).profile(draw(made, 1)[0]) > 0
-
-
-def test_filter(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
-    profiler = PredictorProfiler(nasbench201, predictor201)
-    samples = draw(nasbench201, 10)
-    values = [profiler.profile(sample) for sample in samples]
-    middle = float(np.median(values))
-    assert [RangeProfilerFilter(profiler, min=middle)(sample) for sample in samples] == [v >= middle for v in values]
-    assert [RangeProfilerFilter(profiler, max=middle)(sample) for sample in samples] == [v <= middle for v in values]
-    assert len({*values}) > 2
-
-
 def test_filter_in_an_experiment(search: Any, nasbench201: Any, predictor201: NNFormerPredictor) -> None:
     profiler = PredictorProfiler(nasbench201, predictor201)
     bound = float(np.median([profiler.profile(sample) for sample in draw(nasbench201, 10)]))
@@ -180,25 +140,3 @@ def test_penalty(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
     assert loss.item() == pytest.approx(4.0)
     with pytest.raises(TypeError, match="only supports ExpressionProfiler"):  # NNI's own answer, as documented
         ExpectationProfilerPenalty(profiler, baseline=1.0)(torch.tensor(1.0), sample)
-
-
-def test_wrong_inputs(
-    nasbench201: Any, nasbench101: Any, predictor201: NNFormerPredictor, space: SearchSpace, tmp_path: Path
-) -> None:
-    foreign = tmp_path / "foreign.safetensors"
-    foreign.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
-    profiler = PredictorProfiler(nasbench201, predictor201)
-    wrong: list[tuple[type[Exception], str, Any]] = [
-        (DataError, "is no predictor", lambda: PredictorProfiler(nasbench201, foreign)),
-        (DataError, "file not found", lambda: PredictorProfiler(nasbench201, "absent.safetensors")),
-        (ConfigError, "was not fitted", lambda: PredictorProfiler(nasbench201, NNFormerPredictor())),
-        (ConfigError, "predictor is a list", lambda: PredictorProfiler(nasbench201, [])),
-        (SpaceError, "class ProxylessNAS", lambda: PredictorProfiler(ProxylessNAS(width_mult=0.5), predictor201)),
-        (SpaceError, "class SearchSpace", lambda: PredictorProfiler(space, predictor201)),
-        (GraphError, "no label 'cell/0_1'", lambda: profiler.profile({"cell/0_2": "none"})),
-        (GraphError, "no label", lambda: profiler.profile(draw(nasbench101, 1)[0])),
-    ]
-    for kind, said, call in wrong:
-        with pytest.raises(kind) as caught:
-            call()
-        assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -14,11 +14,9 @@ from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.execution import SequentialExecutionEngine
 from nni.nas.hub.pytorch import AutoFormer, NasBench201
 from nni.nas.profiler.pytorch.flops import FlopsProfiler
-from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
+from nni.nas.space import SimplifiedModelSpace
 
-from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.models.translation.costs import params_m
-from nas_core.search import RankerConfig
 from nas_core.space import SearchSpace
 from nni_ext import SearchStrategy, as_model_space
 
@@ -51,18 +49,6 @@ def nasbench201() -> Any:
     return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
 
 
-@pytest.mark.parametrize("kind", [SimplifiedModelSpace, RawFormatModelSpace])
-def test_guided_searches_beat_chance(nasbench201: Any, kind: Any) -> None:
-    """At 36 models, averaged over seeds; the best of all models has 48."""
-
-    def found(make: Any) -> float:
-        return sum(searched(make(seed), nasbench201, worth, 36, kind).best().metric for seed in range(5)) / 5
-
-    chance = found(lambda seed: SearchStrategy("random", evaluations=36, seed=seed))
-    assert found(lambda seed: SearchStrategy("evolution", **HAT, seed=seed)) > chance + 1
-    assert found(lambda seed: SearchStrategy("ranknas", **RANK, seed=seed)) > chance + 1
-
-
 def test_autoformer_under_a_limit() -> None:
     space = AutoFormer(search_depth=(2, 3))
     flops = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
@@ -87,17 +73,6 @@ def test_own_space_with_genes_of_its_own(space: SearchSpace) -> None:
     assert strategy.config.keep_genes == 5 and strategy.config.trees.encoding == "layers"
 
 
-def test_a_ranking_for_names(nasbench201: Any) -> None:
-    for given, encoding in (({}, "onehot"), ({"encoding": "layers"}, "layers"), (RankerConfig(), "layers")):
-        strategy = searched(SearchStrategy("ranknas", **{**RANK, "trees": given}), nasbench201, worth, 2)
-        assert strategy.search.config.trees.encoding == encoding and strategy.search.config.keep_genes == 0
-    assert (
-        searched(SearchStrategy("ranknas", **RANK, keep_genes=3), nasbench201, worth, 2).search.config.keep_genes == 3
-    )
-    sizes = searched(SearchStrategy("ranknas", **RANK), AutoFormer(search_depth=(2, 3)), lambda model: 1.0, 2)
-    assert sizes.config.trees.encoding == "layers"
-
-
 def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
     whole = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth)
     first = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth, 15)
@@ -106,32 +81,3 @@ def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
     second.load_state_dict(first.state_dict())
     second.run()
     assert second.archive == whole.archive
-
-
-def test_arguments() -> None:
-    assert SearchStrategy("evolution", population=30).config.parents == 6
-    assert repr(SearchStrategy("evolution", **HAT, seed=3)).startswith(
-        "SearchStrategy('evolution', iterations=6, popul"
-    )
-    wrong: list[tuple[type[NasExtError], str, dict[str, Any]]] = [
-        (UnknownChoiceError, "expected one of evolution, random, ranknas", {"strategy": "hat"}),
-        (UnknownChoiceError, "unknown argument of strategy evolution 'poplation'", {"poplation": 9}),
-        (UnknownChoiceError, "Did you mean 'population'", {"poplation": 9}),
-        (UnknownChoiceError, "unknown setting of trees 'depth'", {"strategy": "ranknas", "trees": {"depth": 3}}),
-        (ConfigError, "trees is 3; expected settings", {"strategy": "ranknas", "trees": 3}),
-        (ConfigError, "samples is 0", {"strategy": "ranknas", "samples": 0}),
-        (ConfigError, "evaluations is '9'", {"strategy": "random", "evaluations": "9"}),
-        (ConfigError, "mutation_prob", {"mutation_prob": "often"}),
-        (ConfigError, "constraints are 3", {"constraints": 3}),
-        (ConfigError, "against other metrics", {"strategy": "multi-objective"}),
-        (
-            ConfigError,
-            "against other metrics",
-            {"strategy": "multi-objective", "objectives": ["x", "default"]},
-        ),
-        (ConfigError, "strategy evolution minimises default alone", {"objectives": ["default", "latency_ms"]}),
-    ]
-    for kind, said, arguments in wrong:
-        with pytest.raises(kind) as caught:
-            SearchStrategy(**{"strategy": "evolution", **arguments})
-        assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -11,16 +11,11 @@ import torch
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
-from nni.nas.execution.event import FinalMetricEvent, TrainingEndEvent
-from nni.nas.nn.pytorch import ModelSpace
 from nni.nas.profiler.pytorch.flops import FlopsProfiler, NumParamsProfiler
-from nni.nas.space import ModelStatus
 from nni.nas.strategy.middleware import Chain, Filter
 
-from nas_core.errors import ConfigError, SpaceError
 from nas_core.search import InfeasibleError
-from nas_core.space import SearchSpace
-from nni_ext import ProfilerLimit, SearchStrategy, as_model_space
+from nni_ext import ProfilerLimit, SearchStrategy
 from tests.nni_ext.nas.engines import SMALL, Formula, Network, Workers, experiments_in, keys, run, wide_and_sharp
 
 
@@ -62,12 +57,6 @@ def test_several_workers_and_threads(workers: int) -> None:
     assert sorted(keys(strategy)) == sorted(keys(run(SearchStrategy("evolution", **SMALL, seed=3), Workers(2, 100))))
 
 
-def test_budget_ends_the_run() -> None:
-    for budget in (1, 5, 9):
-        strategy = run(SearchStrategy("evolution", **SMALL), Workers(3, budget))
-        assert len(strategy.archive) == budget and not strategy.search.finished
-
-
 @pytest.mark.parametrize("fails", [lambda index: index % 3 == 0, lambda index: index < 9, lambda index: True])
 def test_failing_models_are_survived(fails: Callable[[int], bool]) -> None:
     engine = Workers(2, 100, fails)
@@ -101,19 +90,6 @@ def test_invalid_models_of_a_filter(experiments: Any) -> None:
     assert max(one.sample["width"] for one in strategy.archive if one.metric is not None) == 8
 
 
-def test_layers_that_do_not_exist_tell_nothing_apart(space: SearchSpace) -> None:
-    class Lengths(Workers):
-        def _train(self, reference: Any, index: int) -> None:
-            model = reference()
-            self.dispatch_model_event(FinalMetricEvent(model, len(model.executable_model().architecture.key)))
-            self.dispatch_model_event(TrainingEndEvent(model, ModelStatus.Trained))
-            self.idle += 1
-
-    strategy = run(SearchStrategy("evolution", **SMALL), Lengths(1, 100), as_model_space(space))
-    assert strategy.search.space == space
-    assert all(one.architecture in space for one in strategy.archive)
-
-
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
@@ -137,22 +113,3 @@ def test_no_model_within_the_limits_ends_at_once(experiments: Any) -> None:
 
 
 # -- wrong use --------------------------------------------------------------------------------------------------------
-
-
-def test_wrong_use() -> None:
-    class Plain(ModelSpace):  # type: ignore[misc]
-        pass
-
-    used = run(SearchStrategy("evolution", **SMALL), Workers(1, 3))
-    fresh = SearchStrategy("evolution")
-    wrong: list[tuple[type[Exception], str, Any]] = [
-        (ConfigError, "was used in an experiment before", lambda: run(used, Workers(1, 3))),
-        (SpaceError, "nothing to choose", lambda: run(SearchStrategy("evolution"), Workers(1, 3), Plain())),
-        (ConfigError, "has no model space yet", fresh.state_dict),
-        (ConfigError, "has no model space yet", lambda: fresh.load_state_dict({})),
-    ]
-    for kind, said, call in wrong:
-        with pytest.raises(kind) as caught:
-            call()
-        assert said in str(caught.value) and "\n" not in str(caught.value)
-    assert len(used.archive) == 3 and fresh.archive == [] and fresh.best() is None

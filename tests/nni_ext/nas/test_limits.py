@@ -8,23 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
 from nni.nas.hub.pytorch import AutoFormer, NasBench101, NasBench201
-from nni.nas.nn.pytorch import LayerChoice, ModelSpace
 from nni.nas.profiler import Profiler
-from nni.nas.profiler.pytorch.flops import FlopsParamsProfiler, FlopsProfiler, NumParamsProfiler
+from nni.nas.profiler.pytorch.flops import FlopsProfiler, NumParamsProfiler
 from nni.nas.space import SimplifiedModelSpace
 
-from nas_core.errors import ConfigError, ConstraintError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.predictor import NNFormerPredictor
-from nas_core.search import InfeasibleError, RandomConfig, RandomSearch
+from nas_core.search import RandomConfig, RandomSearch
 from nas_core.space import SearchSpace
 from nni_ext import PredictorProfiler, ProfilerLimit, as_model_space
-from nni_ext.nas.flat import FlatSpace, flatten
-from nni_ext.nas.profiler_limit import as_limits, limit_constraint, validity_constraint
+from nni_ext.nas.limits import limit_constraint, validity_constraint
+from nni_ext.nas.spaces import FlatSpace, flatten
 
 
 class Counting(Profiler):  # type: ignore[misc]
@@ -38,18 +36,6 @@ class Counting(Profiler):  # type: ignore[misc]
         if self.refused in sample.values():
             raise NasExtError("no such operation")
         return float(sum(op == "conv_3x3" for op in sample.values()))
-
-
-class Other(ModelSpace):  # type: ignore[misc]
-    """Labels that no other space here has."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = LayerChoice([nn.Conv2d(3, 8, 1), nn.Conv2d(3, 8, 3, padding=1)], label="elsewhere")
-
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.layer(image)
-        return out
 
 
 @pytest.fixture(scope="module")
@@ -119,38 +105,3 @@ def test_samples_that_nni_refuses_are_not_asked_for() -> None:
     search = RandomSearch(flat.space, [validity_constraint(flat, space)], RandomConfig(evaluations=30))
     for one in search.ask(30):
         assert "cell/final" in space.freeze(flat.sample(one)).sample
-
-
-def test_no_model_is_within_the_limit() -> None:
-    space = AutoFormer(search_depth=(2, 3))
-    flat = flatten(space)
-    profiler = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
-    search = RandomSearch(flat.space, [limit_constraint(flat, space, ProfilerLimit("flops", profiler, 1e6))])
-    with pytest.raises(InfeasibleError) as caught:
-        search.start()
-    assert caught.value.acceptance == 0.0
-    smallest = profiler.profile(flat.sample(flat.space.smallest()))
-    assert caught.value.bounds["flops"] == profiler.profile(flat.sample(caught.value.closest)) == smallest
-
-
-def test_wrong_inputs(nasbench201: Any) -> None:
-    flat = flatten(nasbench201)
-    conv = Other()
-    image = torch.randn(1, 3, 8, 8)
-    good = ProfilerLimit("a", Counting(), 1)
-    given = [
-        (ConfigError, "profiler of 'a' is a int", lambda: as_limits({"a": (3, 1.0)})),
-        (ConfigError, "expected (profiler, limit)", lambda: as_limits({"a": Counting()})),
-        (ConfigError, "a list of ProfilerLimit", lambda: as_limits([Counting()])),  # type: ignore[list-item]
-        (ConfigError, "named a, a", lambda: as_limits([good, good])),
-        (ConstraintError, "limit of a is -1", lambda: as_limits({"a": (Counting(), -1)})),
-        (ConstraintError, "limit of a is '8 ms'", lambda: as_limits({"a": (Counting(), "8 ms")})),
-    ]
-    for profiler in (FlopsProfiler(conv, image), FlopsParamsProfiler(conv, image), Profiler(nasbench201)):
-        limit = ProfilerLimit("a", profiler, 1.0)
-        message = "the profiler of 'a' returns no number for samples of this model space"
-        given.append((ConfigError, message, lambda limit=limit: limit_constraint(flat, nasbench201, limit)))  # type: ignore[misc]
-    for kind, said, call in given:
-        with pytest.raises(kind) as caught:
-            call()
-        assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,66 @@
+"""Adapters of host frameworks: the parts that each adds to nas_core, imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from nas_core.registry import Registry
+
+
+class Adapter:
+    """The parts that a distribution adds for a framework, each ``"module:object"`` and optional.
+
+    A distribution offers an object of a subclass in the entry-point group ``nas_ext.hosts``. Its module imports no
+    framework, so that commands that do not need the framework start at once.
+    """
+
+    name: ClassVar[str]
+    host: ClassVar[str] = ""
+    """:class:`nas_core.supernet.host.Host` that opens checkpoints; a ``Host`` is an adapter itself and leaves it out"""
+    commands: ClassVar[str] = ""
+    """``typer.Typer``: the command of the adapter's name"""
+    quickstarts: ClassVar[Mapping[str, str]] = {}
+    """:class:`nas_core.quickstart.Quickstart` objects by their names"""
+    network_families: ClassVar[str] = ""
+    """Sequence of :class:`nas_core.latency.by_graph.families.Family`"""
+    space_format: ClassVar[str] = ""
+    """Function that writes a search space as text: ``nas-ext lab space export --format NAME``"""
+    shared_search: ClassVar[str] = ""
+    """Function that returns evaluations which several machines share, see :mod:`nas_core.search.shared`"""
+
+
+ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
+
+
+def adapter_parts(part: str) -> dict[str, str]:
+    """Return the ``"module:object"`` of a part by the names of the adapters that have it."""
+    return {name: getattr(adapter, part) for name, adapter in ADAPTERS.items() if getattr(adapter, part)}
+
+
+class _Fairseq(Adapter):
+    name = "fairseq"
+    host = "fairseq_ext.host:HOST"
+    quickstarts: ClassVar[Mapping[str, str]] = {"translation": "fairseq_ext.quickstart:TRANSLATION"}
+
+
+class _Timm(Adapter):
+    name = "timm"
+    host = "timm_ext.host:HOST"
+    quickstarts: ClassVar[Mapping[str, str]] = {"images": "timm_ext.quickstart:IMAGES"}
+    network_families = "timm_ext.families:FAMILIES"
+
+
+class _NNI(Adapter):
+    name = "nni"
+    commands = "nni_ext.cli:app"
+    space_format = "nni_ext.hpo.search_space:format_space"
+
+
+class _Optuna(Adapter):
+    name = "optuna"
+    shared_search = "optuna_ext.worker:SharedEvaluations"
+
+
+# The packages of fairseq and timm import their framework, so their adapters are defined here.
+FAIRSEQ, TIMM, NNI, OPTUNA = _Fairseq(), _Timm(), _NNI(), _Optuna()
