@@ -15,7 +15,7 @@ from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.positions import POSITIONS
 from nas_core.layers.starts import STARTS
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
-from nas_core.space.encoding import ENCODINGS
+from nas_core.space.space import ENCODINGS
 
 SHARED: dict[str, dict[str, Any]] = {
     "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext lab space list' or a YAML file"},

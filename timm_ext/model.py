@@ -17,7 +17,7 @@ from nas_core.layers import MoSConfig
 from nas_core.models.image.net import VisionNet
 from nas_core.models.image.subnet import VisionConfig, VisionSubnet
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
-from nas_core.space.sampling import SAMPLINGS
+from nas_core.space.space import SAMPLINGS
 from nas_core.supernet.active import SubnetHolder
 from timm_ext.requests import MISFITS, check_arguments, check_traceable, taken_layers
 

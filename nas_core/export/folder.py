@@ -1,10 +1,8 @@
-"""A folder with an exported model: its parts, what is needed to use them, or nothing at all."""
+"""Folder of an exported model, which is written completely or not at all."""
 
 from __future__ import annotations
 
-import contextlib
 import glob
-import logging
 import re
 import shutil
 import tempfile
@@ -16,9 +14,8 @@ import torch
 
 from nas_core import __version__
 from nas_core.errors import ConfigError, DataError, unknown_choice
-from nas_core.export.check import check_onnx, check_program
-from nas_core.export.parts import Exportable, ExportError, Part
-from nas_core.export.program import OPSET, trace, write_onnx
+from nas_core.export.parts import Exportable, Part
+from nas_core.export.program import OPSET, check_onnx, check_program, trace, write_onnx
 from nas_core.files import os_errors, read_json, real_path, write_json
 from nas_core.locks import only_process
 from nas_core.optional import require
@@ -28,23 +25,21 @@ FORMAT = "nas-ext/export"
 DESCRIPTION = "model.json"
 _ENDINGS = {"onnx": ".onnx", "torch-export": ".pt2"}
 _NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.txt", re.ASCII)
-"""All names that an export can have written: what a ``model.json`` calls one of its files may be anything."""
-
-_log = logging.getLogger(__name__)
+"""Names of files of an export; a damaged ``model.json`` may list others."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was exported."""
+    """Result of an export."""
 
     files: tuple[str, ...]
     megabytes: float
     differences: dict[str, float]
-    """How far each part is from torch, relative to the scale of its tensors."""
+    """Largest difference of each part to torch, relative to the scale of its tensors."""
 
 
 def check_out(out: Path, to: str) -> None:
-    """Before anything is computed: whether the folder can be written, and the packages that need be are there.
+    """Check the output folder and the packages of an export.
 
     Raises:
         UnknownChoiceError: no such target. ConfigError: ``out`` is a file, or a folder of something else.
@@ -61,7 +56,7 @@ def check_out(out: Path, to: str) -> None:
 
 
 def _is_export(out: Path) -> bool:
-    """Whether the folder has an export's files and no others: of names that an export gives, no folders, no links."""
+    """Return whether a folder has the files of an export only."""
     try:
         content = read_json(out / DESCRIPTION)
     except DataError:
@@ -76,37 +71,31 @@ def _is_export(out: Path) -> bool:
 
 
 def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
-    """Write all parts and ``model.json`` into ``out``; an earlier export there is replaced once the new one is checked.
+    """Write all parts and ``model.json`` into ``out``; replace an earlier export once the new one is checked.
 
     Raises:
-        ExportError: a file does not compute what torch does; nothing is left behind. ConfigError, UnknownChoiceError,
+        ExportError: the output of a file differs from torch; nothing is written. ConfigError, UnknownChoiceError,
         MissingHostError: see :func:`check_out`; another process exports into it. NasExtError: it cannot be written.
     """
     check_out(out, to)
-    for name in (*(f"{part.name}{_ENDINGS[to]}" for part in model.parts), *model.texts):
-        if not _NAMES.fullmatch(name) or name == DESCRIPTION:
-            raise ExportError(
-                f"the adapter of this model calls a file {name!r}; expected letters, digits and _ for a part, dict.txt"
-                " or dict.NAME.txt for a text"
-            )
     out = real_path(out)
     lock = out.with_name(f".{out.name}.lock")
     with os_errors("write", out), only_process(lock, f"exports into {out}", "give another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.{'?' * 8}.part"):  # by an export that was killed
             shutil.rmtree(left, ignore_errors=True)
-        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
+        new = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
         try:
-            beside.chmod(0o755)
-            differences = {part.name: _write_part(part, beside, to) for part in model.parts}
+            new.chmod(0o755)
+            differences = {part.name: _write_part(part, new, to) for part in model.parts}
             for name, text in model.texts.items():
-                (beside / name).write_text(text, encoding="utf-8")
-            files = tuple(sorted(path.name for path in beside.iterdir()))
-            write_json(beside / DESCRIPTION, _description(model, to, files, differences))
-            size = sum(path.stat().st_size for path in beside.iterdir())
-            _put(beside, out)
+                (new / name).write_text(text, encoding="utf-8")
+            files = tuple(sorted(path.name for path in new.iterdir()))
+            write_json(new / DESCRIPTION, _description(model, to, files, differences))
+            size = sum(path.stat().st_size for path in new.iterdir())
+            _replace(new, out)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
     return Written((*files, DESCRIPTION), size / 1e6, differences)
 
 
@@ -142,24 +131,16 @@ def _description(model: Exportable, to: str, files: tuple[str, ...], differences
     }
 
 
-def _put(beside: Path, out: Path) -> None:
-    """Rename the new folder to ``out``; an old one is moved away first and removed after."""
+def _replace(new: Path, out: Path) -> None:
+    """Rename the new folder to ``out``; an old one is moved away first and removed afterwards."""
     if not out.is_dir():
-        beside.replace(out)
+        new.replace(out)
         return
     old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".old"))
     out.replace(old)
     try:
-        if any(old.iterdir()) and not _is_export(old):  # by whoever wrote there while the model was exported
-            raise ConfigError(f"--out {out} has got other files since; give a new or an empty folder")
-        beside.replace(out)
+        new.replace(out)
     except BaseException:
         old.replace(out)
         raise
-    with contextlib.suppress(OSError):
-        for path in old.iterdir():
-            if _NAMES.fullmatch(path.name):
-                path.unlink()
-        old.rmdir()
-    if old.exists():
-        _log.warning("%s: what is left of the earlier export was kept in %s", out, old)
+    shutil.rmtree(old, ignore_errors=True)

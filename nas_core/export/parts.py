@@ -1,4 +1,4 @@
-"""What is exported: modules of flat tensors, with the names, types and open dimensions of what they read and give."""
+"""Parts of an exported model: modules of flat tensors with names, types and open dimensions of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from nas_core.errors import NasExtError
 
 
 class ExportError(NasExtError):
-    """A model that cannot be exported, or whose exported files do not compute what torch does."""
+    """A model that cannot be exported, or exported files with another output than torch."""
 
 
 def reason_of(error: Exception) -> str:
-    """What torch, onnx or onnxruntime raised, in the beginning of one line."""
+    """Return the first line of an error of torch, onnx or onnxruntime, shortened."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]
 
 
 @dataclass(frozen=True)
 class OpenDim:
-    """A dimension that each call may choose."""
+    """A dimension without a fixed size."""
 
     name: str
-    """The name that shapes show."""
+    """Name in shapes."""
     smallest: int = 1
-    """It is tried out."""
+    """Smallest size, which is tested."""
     largest: int | None = None
     """None: no limit."""
 
     def size(self, wanted: int) -> int:
-        """The allowed number closest to ``wanted``."""
+        """Return the allowed size closest to ``wanted``."""
         return max(self.smallest, wanted if self.largest is None else min(wanted, self.largest))
 
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor that goes in or comes out."""
+    """An input or output tensor."""
 
     name: str
     shape: tuple[int | str, ...]
     """Numbers, and names of open dimensions."""
     kind: str = "number"
-    """number; positive: sums that are divided by; token: index below ``below``; sentence: rows of tokens with padding
-    behind them; mask: True somewhere in each row."""
+    """``number``; ``positive``: above 0; ``token``: index below ``below``; ``sentence``: padded rows of tokens;
+    ``mask``: True somewhere in each row."""
     below: int = 0
     """Size of the vocabulary, for tokens and sentences."""
     padding: int = -1
@@ -61,7 +61,7 @@ class Value:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
 
     def example(self, sizes: Mapping[str, int], stream: torch.Generator) -> Tensor:
-        """Random content, with these sizes of open dimensions."""
+        """Return a random tensor with some sizes of open dimensions."""
         shape = [dim if isinstance(dim, int) else sizes[dim] for dim in self.shape]
         if self.kind == "mask":
             mask = torch.rand(shape, generator=stream) < 0.7
@@ -83,19 +83,29 @@ class Value:
 
 @dataclass(frozen=True)
 class Part:
-    """One file's worth of a model."""
+    """Part of a model in one file."""
 
     name: str
-    """Name of the file, without its ending."""
+    """Name of the file without its suffix."""
     module: nn.Module
-    """From the tensors of ``inputs`` to a tuple of those of ``outputs``."""
+    """Module from the tensors of ``inputs`` to a tuple of those of ``outputs``."""
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     dims: tuple[OpenDim, ...]
     """All open dimensions of the inputs."""
 
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs."""
+        return [value.name for value in self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return [value.name for value in self.outputs]
+
     def examples(self, size: int, seed: int = 0) -> tuple[Tensor, ...]:
-        """Random inputs whose open dimensions are about ``size`` and differ; with 0 they are as small as can be."""
+        """Return random inputs with different open dimensions of about ``size``; 0: the smallest."""
         sizes = {dim.name: dim.size(size + index if size else 0) for index, dim in enumerate(self.dims)}
         stream = torch.Generator().manual_seed(seed)
         return tuple(value.example(sizes, stream) for value in self.inputs)
@@ -103,10 +113,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """A model as its parts, and what somebody who has only the files must know to use them."""
+    """A model as parts, with the information that users of the files need."""
 
     parts: tuple[Part, ...]
     info: Mapping[str, Any]
-    """Plain data: ``kind``, and what else a caller needs."""
+    """Plain data: ``kind``, and further keys."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Further files by name, such as dictionaries."""

@@ -1,20 +1,18 @@
-"""Tracing a part, and writing it as ONNX or as a ``torch.export`` program.
-
-Both start from ``torch.export``, whose open dimensions are stated and proved, not found by one run. torch's older
-exporter, by tracing, is deprecated, and makes twice as many nodes of an encoder (352 for 166).
-"""
+"""Tracing of a part by ``torch.export``, writing as ONNX or as a program, and comparison of the file with torch."""
 
 from __future__ import annotations
 
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from nas_core.errors import NasExtError
@@ -23,16 +21,22 @@ from nas_core.optional import require
 
 OPSET = 20
 LARGEST = 2**31 - 2**24
-"""Bytes of weights from which they are written beside the graph, as no ONNX file may have 2 GB."""
+"""Largest size of weights in the ONNX file itself in bytes: no ONNX file may have 2 GB."""
+TOLERANCE = 1e-4
+"""Largest difference, relative to the largest value of a tensor if that is above 1."""
+SIZES = (0, 4, 9)
+"""Sizes of open dimensions in comparisons; 0: the smallest allowed."""
 _TRACED_SIZE = 5
 _NOISY = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
 
+Run = Callable[[tuple[Tensor, ...]], Sequence[Any]]
+
 
 def trace(part: Part) -> ExportedProgram:
-    """The part with open dimensions.
+    """Trace a part with open dimensions.
 
     Raises:
-        ExportError: torch cannot follow the model.
+        ExportError: torch cannot trace the model.
     """
     dims = {dim.name: Dim(dim.name, max=dim.largest) for dim in part.dims}
     shapes = [{at: dims[dim] for at, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
@@ -43,53 +47,50 @@ def trace(part: Part) -> ExportedProgram:
             program = torch.export.export(part.module, examples, dynamic_shapes=packed, strict=False)
     except NasExtError:
         raise
-    except Exception as error:  # whatever the first operation that cannot be followed raises
+    except Exception as error:  # torch raises many kinds
         raise ExportError(f"torch.export cannot follow {part.name} ({reason_of(error)}); report this model") from error
     for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)  # has paths of this machine
+        node.meta.pop("stack_trace", None)  # contains local paths
     return program
 
 
 def _packed(part: Part, shapes: list[dict[int, Any]]) -> tuple[Any, ...]:
-    """Arrange the inputs as ``forward`` takes them: what goes to ``*rest`` is one tuple."""
+    """Arrange the inputs as arguments of ``forward``: those of ``*rest`` are one tuple."""
     code = part.module.forward.__code__
     named = code.co_argcount - 1
     return (*shapes[:named], tuple(shapes[named:])) if len(shapes) > named else tuple(shapes)
 
 
 def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
-    """Write ``path``, and ``path`` with ``.data`` appended if the weights are too large for one file.
+    """Write ``path``, and ``<path>.data`` if the weights are too large for one file.
 
     Raises:
         ExportError: an operation has no ONNX form. MissingHostError: onnx or onnxscript is not installed.
     """
     for module in ("onnx", "onnxscript"):
         require(module, "exporting to ONNX", "onnx")
-    names: dict[str, Any] = {
-        "input_names": [value.name for value in part.inputs],
-        "output_names": [value.name for value in part.outputs],
-    }
+    names: dict[str, Any] = {"input_names": part.input_names, "output_names": part.output_names}
     try:
         with torch.no_grad(), _quiet():
-            made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False, **names)
-    except Exception as error:  # as above
+            model = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False, **names)
+    except Exception as error:
         raise ExportError(f"{part.name} cannot be written as ONNX ({reason_of(error)}); report this model") from error
-    assert made is not None
-    _tidy(made.model.graph, part)
-    size = sum(tensor.const_value.nbytes for tensor in made.model.graph.initializers.values() if tensor.const_value)
-    made.save(str(path), external_data=size > LARGEST)
+    assert model is not None
+    _tidy(model.model.graph, part)
+    size = sum(tensor.const_value.nbytes for tensor in model.model.graph.initializers.values() if tensor.const_value)
+    model.save(str(path), external_data=size > LARGEST)
 
 
 def _tidy(graph: Any, part: Part) -> None:
-    """Give open dimensions the names of the part, and drop notes on what nodes come from."""
+    """Name open dimensions as in the part, and remove metadata of nodes."""
     names: dict[str, str] = {}
-    for value, given in zip(part.inputs, graph.inputs, strict=True):
-        names |= {str(old): new for old, new in zip(given.shape, value.shape, strict=True) if isinstance(new, str)}
+    for value, tensor in zip(part.inputs, graph.inputs, strict=True):
+        names |= {str(old): new for old, new in zip(tensor.shape, value.shape, strict=True) if isinstance(new, str)}
 
     def renamed(dim: Any) -> Any:
         if isinstance(dim, int) or dim.value is None:  # unknown ones must not become equal ones
             return dim
-        return re.sub(r"[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), str(dim))
+        return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), str(dim))
 
     graph.metadata_props.clear()
     for node in graph:
@@ -102,7 +103,7 @@ def _tidy(graph: Any, part: Part) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Exporters tell much, of themselves."""
+    """Silence loggers and warnings of the exporters."""
     loggers = [logging.getLogger(name) for name in _NOISY]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -114,3 +115,71 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def check_onnx(path: Path, part: Part) -> float:
+    """Run an ONNX file in onnxruntime and return the largest difference to torch on random inputs of several sizes.
+
+    Raises:
+        ExportError: the file is not valid ONNX, does not run, or has another output.
+        MissingHostError: onnx or onnxruntime is not installed.
+    """
+    onnx = require("onnx", "checking an ONNX file", "onnx")
+    runtime = require("onnxruntime", "checking an ONNX file", "onnx")
+    try:
+        onnx.checker.check_model(str(path))
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnx and onnxruntime have errors of their own for each stage
+        raise ExportError(f"{path.name} is not valid ONNX ({reason_of(error)}); report this model") from error
+
+    def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:
+        return list(
+            session.run(part.output_names, {name: x.numpy() for name, x in zip(part.input_names, inputs, strict=True)})
+        )
+
+    return _largest(path, part, run)
+
+
+def check_program(path: Path, part: Part) -> float:
+    """Load a ``torch.export`` program and return the largest difference to torch as :func:`check_onnx`."""
+    module = torch.export.load(path).module()
+
+    def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:
+        with torch.no_grad():
+            return [x.numpy() for x in module(*inputs)]
+
+    return _largest(path, part, run)
+
+
+def _largest(path: Path, part: Part, run: Run) -> float:
+    largest = 0.0
+    for seed, size in enumerate(SIZES):
+        inputs = part.examples(size, seed)
+        with torch.no_grad():
+            wanted = part.module(*inputs)
+        try:
+            got = run(inputs)
+        except Exception as error:
+            shapes = [tuple(x.shape) for x in inputs]
+            raise ExportError(
+                f"{path.name} does not run on {shapes} ({reason_of(error)}); report this model"
+            ) from error
+        for value, ours, theirs in zip(part.outputs, wanted, got, strict=True):
+            difference = _difference(ours.numpy(), np.asarray(theirs))
+            if not difference <= TOLERANCE:
+                raise ExportError(
+                    f"{path.name} gives {value.name} {difference:.1e} from torch's, relative to its scale, on inputs"
+                    f" {[tuple(x.shape) for x in inputs][:4]}; expected at most {TOLERANCE:g}; nothing was written"
+                )
+            largest = max(largest, difference)
+    return largest
+
+
+def _difference(wanted: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> float:
+    if wanted.shape != got.shape or wanted.dtype != got.dtype:
+        return float("inf")
+    if not wanted.size:
+        return 0.0
+    if wanted.dtype == bool:
+        return 0.0 if np.array_equal(wanted, got) else float("inf")
+    return float(np.abs(wanted - got).max() / max(1.0, float(np.abs(wanted).max())))

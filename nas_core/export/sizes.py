@@ -1,4 +1,4 @@
-"""Sizes for the dimensions that an exported file leaves open, from the ``model.json`` beside it."""
+"""Default sizes of the open dimensions of an exported file, from its ``model.json``."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from nas_core.export.folder import DESCRIPTION, FORMAT
 from nas_core.files import read_json
 
 LENGTH = 30
-"""Words of a sentence, and words behind a decoding step; so many are what ``nas-ext latency collect`` translates."""
+"""Length of a sentence and of the context of a decoding step, as in ``nas-ext latency collect``."""
 
 
 def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
-    """Numbers for all open dimensions of one file of an export that are not given otherwise: one sentence of 30 words,
-    or as many as the model takes if these are fewer. Empty for any file that is none of an export.
+    """Return sizes of the other open dimensions of an exported file: one sentence of at most 30 words.
 
     Args:
-        path: of the ONNX file.
-        shapes, batch: what is given, as :func:`nas_core.graph.onnx.read_onnx` takes it.
+        path: the ONNX file; the result is empty if it is not part of an export.
+        shapes, batch: as of :func:`nas_core.graph.onnx.read_onnx`.
 
     Raises:
-        DataError: ``model.json`` is one of an export, but damaged.
+        DataError: ``model.json`` is damaged.
     """
     part = _part(path)
     if part is None:
@@ -33,31 +32,28 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
         largest = {str(name): int(most) for name, most in part["largest"].items()}
     except (AttributeError, KeyError, TypeError, ValueError):
         raise DataError(f"{path.parent / DESCRIPTION} is damaged; export the model again") from None
-    given = set(shapes)
+    bound = set(shapes)
     for name, dims in inputs.items():
         if name in shapes:
-            given |= {dim for dim in dims if isinstance(dim, str)}
+            bound |= {dim for dim in dims if isinstance(dim, str)}
         elif batch is not None and dims and isinstance(dims[0], str):
-            given.add(dims[0])
-    names = {dim for dims in inputs.values() for dim in dims if isinstance(dim, str)} - given
+            bound.add(dims[0])
+    names = {dim for dims in inputs.values() for dim in dims if isinstance(dim, str)} - bound
     return {name: min(_usual(name), largest.get(name, _usual(name))) for name in sorted(names)}
 
 
 def _usual(name: str) -> int:
-    """``source_x3``: a decoder layer reads the outputs of three encoder layers, one behind the other."""
+    """Return the size of a dimension; ``source_x3`` is three times as long: the outputs of three encoder layers."""
     times = name.partition("_x")[2]
     return 1 if name == "batch" else LENGTH * (int(times) if times.isdecimal() and len(times) < 4 else 1)
 
 
 def _part(path: Path) -> Any:
-    """What ``model.json`` says of the file; None where there is none, or it is not one of an export."""
-    beside = path.parent / DESCRIPTION
-    if not beside.is_file():
-        return None
+    """Return the description of a file in the ``model.json`` of an export, or None."""
     try:
-        content = read_json(beside)
+        content = read_json(path.parent / DESCRIPTION)
     except DataError:
-        return None  # of something else
+        return None
     if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("parts"), dict):
         return None
     parts = [part for part in content["parts"].values() if isinstance(part, dict)]

@@ -1,14 +1,13 @@
-"""A network as a directed acyclic graph: the value, sets of them, and readers of benchmarks and of ONNX files."""
+"""Networks as directed acyclic graphs, and readers of benchmarks and of ONNX files."""
 
 from typing import TYPE_CHECKING
 
-from nas_core.graph.described import described
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.graph.ends import common_ends, lacking_ends, open_ended, topological, with_ends
     from nas_core.graph.graph import FEATURES, Graph, GraphError
-    from nas_core.graph.graphs import Dense, Graphs
+    from nas_core.graph.graphs import Dense, Graphs, described, with_static
+    from nas_core.graph.io_nodes import common_ends, lacking_ends, open_ended, topological, with_ends
     from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graph, nasbench101_graphs
     from nas_core.graph.nasbench201 import (
         nasbench201_graph,
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from nas_core.graph.nasbench301 import nasbench301_graph
     from nas_core.graph.onnx.reader import OnnxNetwork, onnx_graph, read_onnx
     from nas_core.graph.operation import Operation, operation_named
-    from nas_core.graph.static import with_static
     from nas_core.graph.transnasbench import (
         transnasbench_macro_graph,
         transnasbench_micro_graph,

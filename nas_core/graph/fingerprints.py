@@ -1,4 +1,4 @@
-"""Which graphs a model has learned: a short fingerprint of each, kept with the model."""
+"""Fingerprints of the graphs that a model was trained on, kept with the model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.graph.graphs import Graphs
 
 MOST = 20_000
-"""Graphs up to which fingerprints are kept: of more the model's file would consist."""
+"""Largest number of graphs whose fingerprints are kept, to bound the size of a model's file."""
 _DIGITS = 12
 
 
 def fingerprint(*arrays: ArrayLike | None) -> str:
-    """Twelve hexadecimal digits of some arrays; equal ones for equal values of equal types."""
+    """Return twelve hexadecimal digits, equal for arrays of equal values and types."""
     digest = hashlib.sha256()
     for array in arrays:
         values = np.ascontiguousarray([] if array is None else array)
@@ -26,16 +26,15 @@ def fingerprint(*arrays: ArrayLike | None) -> str:
 
 
 def fingerprints(graphs: Graphs) -> list[str]:
-    """One for each graph, of all that it holds; none at all of more than 20,000 graphs."""
+    """Return the fingerprint of each graph; none for more than :data:`MOST` graphs."""
     if len(graphs) > MOST:
         return []
-    return [fingerprint(one.ops, one.edges, one.attributes, one.shapes, one.costs, one.static) for one in graphs]
+    return [fingerprint(g.ops, g.edges, g.attributes, g.shapes, g.costs, g.static) for g in graphs]
 
 
-def known_among(info: Mapping[str, Any], found: list[str]) -> NDArray[np.bool_] | None:
-    """Which of these a model has learned, by the fingerprints under ``learned`` in its ``info``; None if it kept
-    none."""
+def known_among(info: Mapping[str, Any], prints: list[str]) -> NDArray[np.bool_] | None:
+    """Return a mask of the fingerprints that are under ``learned`` in a model's ``info``; None if there are none."""
     learned = info.get("learned")
-    if not isinstance(learned, list) or not learned or not found:
+    if not isinstance(learned, list) or not learned or not prints:
         return None
-    return np.isin(np.array(found), np.array([str(one) for one in learned]))
+    return np.isin(np.array(prints), np.array(list(map(str, learned))))

@@ -1,36 +1,43 @@
-"""Many graphs in few arrays: what predictors read and what readers of whole benchmarks return."""
+"""Many graphs in few arrays: the input of predictors and the result of readers of whole benchmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas_core.graph.graph import FEATURES, Graph, GraphError, check_acyclic, edge_matrix, whole_numbers
-from nas_core.graph.operation import Operation
+from nas_core.graph.graph import (
+    FEATURES,
+    Graph,
+    GraphError,
+    check_acyclic,
+    checked_feature,
+    edge_matrix,
+    whole_numbers,
+)
+from nas_core.graph.operation import Operation, operation_named
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Graphs padded to equal size, N nodes each."""
+    """Graphs padded to N nodes each."""
 
     ops: NDArray[np.int16]
     """``(B, N)``; 0 where there is no node."""
     adjacency: NDArray[np.bool_]
     """``(B, N, N)``; True at ``[i, j]`` for an edge i -> j."""
     sizes: NDArray[np.int64]
-    """``(B,)`` number of nodes; they stand in front."""
+    """``(B,)`` number of nodes, which come first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graphs(Sequence[Graph]):
-    """A sequence of graphs. Nodes and edges of all of them stand one after another; indexing gives single values.
+    """Sequence of graphs in joined arrays; indexing returns single graphs.
 
-    423,624 graphs of NAS-Bench-101 take 60 MB this way. Either all graphs have ``attributes`` (``shapes``,
-    ``costs``, ``static``) of equal width, or none.
+    Either all graphs have ``attributes`` (``shapes``, ``costs``, ``static``) of equal width, or none has.
     """
 
     ops: NDArray[np.int16]
@@ -50,7 +57,7 @@ class Graphs(Sequence[Graph]):
     static: NDArray[np.float32] | None = None
     """``(G, F)``"""
     operations: tuple[Operation, ...] | None = None
-    """What each operation index stands for, where that is known of all of them alike"""
+    """Description of each operation index, if known and equal for all graphs."""
     _first_node: NDArray[np.int64] = field(init=False, repr=False)
     _first_edge: NDArray[np.int64] = field(init=False, repr=False)
 
@@ -63,11 +70,10 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def of(cls, graphs: Iterable[Graph] | Graphs) -> Graphs:
-        """From single graphs; a :class:`Graphs` is returned as it is.
+        """Join single graphs; a :class:`Graphs` is returned unchanged.
 
         Raises:
-            GraphError: something else than graphs, or one alone and not in a list.
-            GraphError: some graphs have attributes, shapes, costs or static features and others none, or other numbers.
+            GraphError: an item is no graph, or the graphs have different features.
         """
         if isinstance(graphs, Graphs):
             return graphs
@@ -76,9 +82,9 @@ class Graphs(Sequence[Graph]):
         graphs = list(graphs)
         if wrong := {type(graph).__name__ for graph in graphs if not isinstance(graph, Graph)}:
             raise GraphError(f"got {min(wrong)} where a Graph was expected; a reader of nas_core.graph makes one")
-        if not len(graphs):
+        if not graphs:
             return cls(np.zeros(0, np.int16), np.zeros((0, 2), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        more: dict[str, NDArray[np.float32] | None] = {}
+        features: dict[str, Any] = {}
         for name in FEATURES:
             parts = [getattr(graph, name) for graph in graphs]
             widths = {None if part is None else part.shape[-1] for part in parts}
@@ -87,27 +93,27 @@ class Graphs(Sequence[Graph]):
                     f"graphs with {name} of widths {sorted(widths, key=str)} in one set (None: without); expected equal"
                 )
             join = np.stack if name == "static" else np.concatenate
-            more[name] = None if None in widths else join(parts)
+            features[name] = None if None in widths else join(parts)
         return cls(
             np.concatenate([graph.ops for graph in graphs]),
             np.concatenate([graph.edges for graph in graphs]),
             np.array([len(graph) for graph in graphs], np.int64),
             np.array([len(graph.edges) for graph in graphs], np.int64),
-            **more,
+            **features,
             operations=shared_operations(graph.operations for graph in graphs),
         )
 
     @classmethod
     def from_dense(cls, ops: ArrayLike, adjacency: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
-        """From padded arrays, without a loop over graphs.
+        """Make graphs from padded arrays.
 
         Args:
             ops: ``(G, N)`` operation indices.
             adjacency: ``(G, N, N)``, non-zero at ``[g, i, j]`` for an edge i -> j.
-            sizes: ``(G,)`` nodes of each graph, which stand in front; default: N.
+            sizes: ``(G,)`` nodes of each graph, which come first; default: N.
 
         Raises:
-            GraphError: wrong shapes, edges beyond a graph's nodes, a cycle.
+            GraphError: wrong shapes, edges to absent nodes, a cycle.
         """
         kinds = whole_numbers(ops, "operation indices")
         matrix = edge_matrix(adjacency)
@@ -118,21 +124,41 @@ class Graphs(Sequence[Graph]):
         if nodes.shape != (count,) or (count and (nodes.min() < 1 or nodes.max() > width)):
             raise GraphError(f"sizes have shape {nodes.shape} for {count} graphs; expected one from 1 to {width} each")
         present = np.arange(width) < nodes[:, None]
-        if ((kinds < 0) | (kinds > np.iinfo(np.int16).max))[present].any():
-            raise GraphError(f"operation indices reach from {kinds.min()} to {kinds.max()}; expected 0 to 32767")
-        if (matrix & ~(present[:, :, None] & present[:, None, :])).any():
-            raise GraphError("an edge leads to a node beyond the size of its graph")
         where = np.argwhere(matrix)
         edge_counts = np.bincount(where[:, 0], minlength=count)
-        made = cls(
-            kinds[present].astype(np.int16),
-            where[:, 1:].astype(np.int32),
-            nodes.astype(np.int64),
-            edge_counts.astype(np.int64),
+        return cls.from_arrays(
+            {"ops": kinds[present], "edges": where[:, 1:], "sizes": nodes, "edge_counts": edge_counts}
         )
-        for index in np.unique(where[where[:, 1] >= where[:, 2], 0]):
-            check_acyclic(made._edges(int(index)), int(nodes[index]))
-        return made
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Graphs:
+        """Make graphs from the arrays of a file, named and shaped as the attributes of this class.
+
+        Raises:
+            GraphError: they contradict each other, an edge leads to an absent node, or a graph has a cycle.
+        """
+        names = ("ops", "edges", "sizes", "edge_counts")
+        ops, edges, sizes, counts = (whole_numbers(arrays[name], name) for name in names)
+        edges = edges if edges.size else edges.reshape(0, 2)
+        if {ops.ndim, sizes.ndim, counts.ndim} != {1} or len(sizes) != len(counts) or edges.shape[1:] != (2,):
+            raise GraphError(
+                f"ops {ops.shape}, edges {edges.shape}, sizes {sizes.shape} and edge_counts {counts.shape}; expected"
+                " (nodes,), (edges, 2), (G,) and (G,)"
+            )
+        negative = sizes.min(initial=1) < 1 or counts.min(initial=0) < 0
+        if negative or sizes.sum() != len(ops) or counts.sum() != len(edges):
+            raise GraphError(
+                f"graphs of {sizes.sum()} nodes and {counts.sum()} edges, but {len(ops)} and {len(edges)} are there;"
+                " the file is damaged"
+            )
+        if len(ops) and (ops.min() < 0 or ops.max() > np.iinfo(np.int16).max):
+            raise GraphError(f"operation indices reach from {ops.min()} to {ops.max()}; expected 0 to 32767")
+        if edges.min(initial=0) < 0 or (edges >= np.repeat(sizes, counts)[:, None]).any():
+            raise GraphError("an edge leads to a node beyond the size of its graph")
+        check_acyclic(edges + np.repeat(np.cumsum(sizes) - sizes, counts)[:, None], len(ops))
+        rows = {name: len(sizes) if name == "static" else len(ops) for name in FEATURES if name in arrays}
+        features: dict[str, Any] = {name: checked_feature(name, arrays[name], count) for name, count in rows.items()}
+        return cls(ops.astype(np.int16), edges.astype(np.int32), sizes, counts, **features)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -146,15 +172,8 @@ class Graphs(Sequence[Graph]):
             return self.take(np.arange(len(self))[index])
         position = range(len(self))[index]
         nodes = slice(self._first_node[position], self._first_node[position + 1])
-        return Graph(
-            self.ops[nodes],
-            self._edges(position),
-            attributes=None if self.attributes is None else self.attributes[nodes],
-            shapes=None if self.shapes is None else self.shapes[nodes],
-            costs=None if self.costs is None else self.costs[nodes],
-            static=None if self.static is None else self.static[position],
-            operations=self.operations,
-        )
+        features = self._features(nodes, position)
+        return Graph(self.ops[nodes], self._edges(position), **features, operations=self.operations)
 
     def __iter__(self) -> Iterator[Graph]:
         return (self[index] for index in range(len(self)))
@@ -163,16 +182,16 @@ class Graphs(Sequence[Graph]):
         return f"Graphs({len(self)} graphs, {len(self.ops)} nodes, {len(self.edges)} edges)"
 
     def take(self, indices: ArrayLike) -> Graphs:
-        """Those graphs, in that order; negative indices count from the end, a mask ``(G,)`` takes those that are True.
+        """Select graphs by indices (negative ones count from the end) or by a mask ``(G,)``.
 
         Raises:
             GraphError: an index beyond the graphs, or a mask of another length.
         """
-        given = np.asarray(indices)
-        if given.dtype == np.bool_ and given.shape == (len(self),):
-            given = np.flatnonzero(given)
-        chosen = whole_numbers(given, "indices of graphs")
-        if given.dtype == np.bool_ or chosen.ndim != 1 or ((chosen < -len(self)) | (chosen >= len(self))).any():
+        positions = np.asarray(indices)
+        if positions.dtype == np.bool_ and positions.shape == (len(self),):
+            positions = np.flatnonzero(positions)
+        chosen = whole_numbers(positions, "indices of graphs")
+        if positions.dtype == np.bool_ or chosen.ndim != 1 or ((chosen < -len(self)) | (chosen >= len(self))).any():
             raise GraphError(f"there are {len(self)} graphs; expected indices from {-len(self)} to {len(self) - 1}")
         chosen = chosen % max(len(self), 1)
         nodes, edges = _spans(self._first_node, chosen), _spans(self._first_edge, chosen)
@@ -181,15 +200,12 @@ class Graphs(Sequence[Graph]):
             self.edges[edges],
             self.sizes[chosen],
             self.edge_counts[chosen],
-            None if self.attributes is None else self.attributes[nodes],
-            None if self.shapes is None else self.shapes[nodes],
-            None if self.costs is None else self.costs[nodes],
-            None if self.static is None else self.static[chosen],
-            self.operations,
+            **self._features(nodes, chosen),
+            operations=self.operations,
         )
 
     def dense(self, indices: ArrayLike | None = None, width: int = 0) -> Dense:
-        """Padded arrays of those graphs (default: all), ``width`` nodes wide (default: the largest)."""
+        """Return padded arrays of some graphs (default: all), at least ``width`` nodes wide."""
         part = self if indices is None else self.take(indices)
         size = max(width, int(part.sizes.max(initial=1)))
         graph_of_node = np.repeat(np.arange(len(part)), part.sizes)
@@ -201,49 +217,92 @@ class Graphs(Sequence[Graph]):
         return Dense(ops, adjacency, part.sizes)
 
     def distinct(self) -> tuple[Graphs, NDArray[np.int64]]:
-        """Each different graph once, and for every graph the index of its equal: ``(G,)``.
+        """Return the different graphs, and the index ``(G,)`` of each graph among them.
 
-        Equal means equal arrays; isomorphic graphs with nodes in another order stay apart.
+        Graphs are equal if their arrays are; isomorphic graphs with another order of nodes differ.
         """
-        first: dict[bytes, int] = {}
+        first: dict[tuple[bytes, ...], int] = {}
         inverse = np.empty(len(self), np.int64)
-        columns = [x for x in (self.attributes, self.shapes, self.costs) if x is not None]
         for index in range(len(self)):
             nodes = slice(self._first_node[index], self._first_node[index + 1])
-            key = b"|".join(
-                [
-                    self.sizes[index].tobytes(),
-                    self.ops[nodes].tobytes(),
-                    self._edges(index).tobytes(),
-                    *(x[nodes].tobytes() for x in columns),
-                ]
-                + ([] if self.static is None else [self.static[index].tobytes()])
-            )
+            parts = (self.ops[nodes], self._edges(index), *self._features(nodes, index).values())
+            key = tuple(part.tobytes() for part in parts if part is not None)
             inverse[index] = first.setdefault(key, len(first))
         order = np.full(len(first), -1)
         order[inverse[::-1]] = np.arange(len(self))[::-1]
         return self.take(order), inverse
+
+    def _features(self, nodes: Any, graphs: Any) -> dict[str, Any]:
+        features = {name: getattr(self, name) for name in FEATURES}
+        return {
+            name: None if values is None else values[graphs if name == "static" else nodes]
+            for name, values in features.items()
+        }
 
     def _edges(self, index: int) -> NDArray[np.int32]:
         return self.edges[self._first_edge[index] : self._first_edge[index + 1]]
 
 
 def shared_operations(tables: Iterable[tuple[Operation, ...] | None]) -> tuple[Operation, ...] | None:
-    """What operation indices stand for in all of some graphs: the longest table that any of them gives.
+    """Return the longest description of operation indices among those of some graphs.
 
     Raises:
-        GraphError: two say different things of an index.
+        GraphError: two descriptions of an index differ.
     """
-    given = sorted({table for table in tables if table is not None}, key=len)
-    for table in given[:-1]:
-        for index, (one, other) in enumerate(zip(table, given[-1], strict=False)):
-            if one != other:
-                raise GraphError(f"operation {index} is {one} in some graphs of one set, in others {other}")
-    return given[-1] if given else None
+    by_length = sorted({table for table in tables if table is not None}, key=len)
+    for table in by_length[:-1]:
+        for index, (operation, other) in enumerate(zip(table, by_length[-1], strict=False)):
+            if operation != other:
+                raise GraphError(f"operation {index} is {operation} in some graphs of one set, in others {other}")
+    return by_length[-1] if by_length else None
+
+
+@overload
+def described(graphs: Graph, operations: Sequence[Operation | str]) -> Graph: ...
+@overload
+def described(graphs: Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graphs: ...
+def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graph | Graphs:
+    """Return the graphs with a description of their operations.
+
+    Args:
+        operations: for each operation index an :class:`Operation` or a name of :func:`operation_named`.
+
+    Raises:
+        GraphError: an unknown name, or an operation index without a description.
+    """
+    if isinstance(graphs, Graph):
+        return described([graphs], operations)[0]
+    if isinstance(operations, str) or not isinstance(operations, Iterable):
+        raise GraphError(f"operations are {operations!r}; expected a list, one for each operation index")
+    table = tuple(operation_named(item) if isinstance(item, str) else item for item in operations)
+    for item, operation in zip(operations, table, strict=True):
+        if not isinstance(operation, Operation):
+            raise GraphError(
+                f"operation {item!r} is no Operation and no known name; describe it: Operation('convolution', kernel=3)"
+            )
+    joined = Graphs.of(graphs)
+    if joined.ops.max(initial=-1) >= len(table):
+        raise GraphError(f"operation index {joined.ops.max()} in a graph; {len(table)} operations are described")
+    return replace(joined, operations=table)
+
+
+def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
+    """Append static features (costs, zero-cost proxies) to graphs.
+
+    Args:
+        values: ``(G, F)``, a row of numbers for each graph, or ``(G,)``.
+
+    Raises:
+        GraphError: another number of rows, or values that are no finite numbers.
+    """
+    joined = Graphs.of(graphs)
+    table = np.asarray(values)
+    columns = checked_feature("static", table[:, None] if table.ndim == 1 else table, len(joined))
+    return replace(joined, static=columns if joined.static is None else np.hstack([joined.static, columns]))
 
 
 def _spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions of the items of the chosen graphs, one graph after another."""
+    """Return the positions of the items of the chosen graphs, graph after graph."""
     counts = first[chosen + 1] - first[chosen]
     starts = np.repeat(first[chosen] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     positions: NDArray[np.int64] = starts + np.arange(int(counts.sum()))

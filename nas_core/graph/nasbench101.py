@@ -1,7 +1,7 @@
 """NAS-Bench-101: cells of at most 7 nodes and 9 edges, with operations on the nodes.
 
-Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019. A cell is a matrix and a list
-of operations; node 0 is the input, the last node the output. Indices of operations are those of NN-Former's code.
+Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019. Node 0 is the input, the last
+node the output. Indices of operations are those of NN-Former's code.
 """
 
 from __future__ import annotations
@@ -12,35 +12,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nas_core.errors import unknown_choice
-from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError
-from nas_core.graph.graphs import Graphs
-from nas_core.graph.pruning import compacted, on_ways
+from nas_core.graph.graphs import Graphs, described
+from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
 """Names of the operation indices 0 to 4."""
 NODES, EDGES = 7, 9
-"""The most that a cell of the benchmark has, once pruned."""
+"""Largest size of a pruned cell."""
 
 
 class AbsentCellError(GraphError):
-    """A cell that is none of the benchmark's: too large, or without a way from input to output."""
+    """A cell that is not in the benchmark: too large, or without a path from input to output."""
 
 
 def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False) -> Graph:
-    """One cell, as the benchmark's own ``ModelSpec`` takes it.
+    """Return the graph of a cell, from the arguments of the benchmark's ``ModelSpec``.
 
     Args:
-        matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j. Upper triangular in the benchmark; any acyclic
-            order of the inner nodes is taken.
+        matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j, in any acyclic order of the inner nodes.
         ops: N official names, ``input`` first and ``output`` last.
-        prune: leave out nodes that are on no way from input to output, as the benchmark does before it looks a cell
-            up. Specifications from elsewhere (NASLib) are padded to 7 nodes and need it.
+        prune: remove nodes that are on no path from input to output, as for a query of the benchmark. Cells of NASLib
+            are padded to 7 nodes and need it.
 
     Raises:
         GraphError: a wrong shape, a cycle, input or output in another place.
-        AbsentCellError: more than 7 nodes or 9 edges (with ``prune``, after it); with ``prune``, no way from input to
-            output.
+        AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
         UnknownChoiceError: a name that is no operation of the benchmark.
     """
     if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):
@@ -52,19 +49,19 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     if not prune:
         return _small(Graphs.of([graph]))[0]
     adjacency = graph.adjacency[None]
-    keep = on_ways(adjacency)
+    keep = on_paths(adjacency)
     if not keep.any():
-        raise AbsentCellError("no way leads from input to output; such a cell is not in NAS-Bench-101: skip it")
+        raise AbsentCellError("no path leads from input to output; such a cell is not in NAS-Bench-101: skip it")
     return _small(compacted(graph.ops[None], adjacency, keep))[0]
 
 
 def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
-    """Many cells, none of them pruned: the benchmark's table holds pruned ones.
+    """Return the graphs of many pruned cells.
 
     Args:
         matrices: ``(G, N, N)``, padded; N is 7 in the benchmark.
-        ops: ``(G, N)`` indices into :data:`OPERATIONS`, anything from 0 where there is no node.
-        sizes: ``(G,)`` nodes of each cell, which stand in front; default: N.
+        ops: ``(G, N)`` indices into :data:`OPERATIONS`.
+        sizes: ``(G,)`` nodes of each cell, which come first; default: N.
 
     Raises:
         GraphError: a wrong shape, a cycle, an edge beyond the cell, input or output in another place.
@@ -77,7 +74,7 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
 
 
 def _check(graphs: Graphs) -> None:
-    """Operations are known; input and output stand at the ends, and only there."""
+    """Check operations, and that input and output are the ends."""
     if (graphs.ops >= len(OPERATIONS)).any():
         raise unknown_choice("operation index of NAS-Bench-101", int(graphs.ops.max()), range(len(OPERATIONS)))
     last = np.cumsum(graphs.sizes) - 1
@@ -99,7 +96,6 @@ def _check(graphs: Graphs) -> None:
 
 
 def _small(graphs: Graphs) -> Graphs:
-    """The same, or an AbsentCellError where one is too large."""
     if len(wrong := np.flatnonzero((graphs.sizes > NODES) | (graphs.edge_counts > EDGES))):
         cell = int(wrong[0])
         raise AbsentCellError(

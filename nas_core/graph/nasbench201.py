@@ -1,10 +1,8 @@
 """NAS-Bench-201 (and NATS-Bench's topology space): cells with operations on the six edges between four states.
 
-Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Here each
-operation becomes a node, as in NN-Former: an operation that ends in a state feeds those that leave it. ``none``
-disappears, and so does every operation that then lies on no way from input to output; both ends always stay. A device
-computes those operations all the same, so predictors of latency need the graphs without pruning: the reader
-``nasbench201_unpruned``.
+Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Each operation
+becomes a node, as in NN-Former. ``none`` is removed, and with pruning every operation on no path from input to output.
+Predictors of latency need unpruned graphs, as a device computes all operations.
 """
 
 from __future__ import annotations
@@ -16,18 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
-from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
-from nas_core.graph.graphs import Graphs
-from nas_core.graph.pruning import compacted, on_ways
+from nas_core.graph.graphs import Graphs, described
+from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
 """Names of a graph's operation indices 0 to 6; ``none`` is always pruned, so 5 never appears."""
 CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-"""The official order of the operations: what the six indices of an architecture mean."""
+"""Official order of the operations: meaning of the six indices of an architecture."""
 STATES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
-"""From which state to which each of the six operations leads, in the order of the architecture string. (NASLib's lists
-have the order 0>1, 0>2, 0>3, 1>2, 1>3, 2>3.)"""
+"""Source and target state of the six operations, in the order of the architecture string. (NASLib's order is 0>1, 0>2,
+0>3, 1>2, 1>3, 2>3.)"""
 
 _STRING = "|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|"
 _PATTERN = re.compile(re.escape(_STRING).replace(r"\{\}", "([^|~]+)"))
@@ -35,10 +32,11 @@ _KINDS = np.array([OPERATIONS.index(name) for name in CHOICES])
 
 
 def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], prune: bool = True) -> Graph:
-    """One cell, from ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|`` or six indices into CHOICES.
+    """Return the graph of a cell.
 
     Args:
-        prune: leave out operations on no way from input to output; for latency, keep them.
+        architecture: ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|``, or six indices into CHOICES.
+        prune: remove operations on no path from input to output; keep them for latency.
 
     Raises:
         GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
@@ -48,19 +46,18 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
 
 
 def nasbench201_unpruned(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
-    """One cell with all that a device computes, for predictors of latency; see :func:`nasbench201_graph`."""
+    """Return the unpruned graph of a cell, for predictors of latency; see :func:`nasbench201_graph`."""
     return nasbench201_graph(architecture, prune=False)
 
 
 def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
-    """Many cells, with the nodes that are left in front.
+    """Return the graphs of many cells.
 
-    Pruned, the 15,625 cells give 9,365 distinct graphs. Counted with the places of the operations in the cell there
-    are 9,445, but two operations one after another are the same graph, whichever state lies between them.
+    The 15,625 cells have 9,365 distinct pruned graphs.
 
     Args:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
-        prune: leave out operations on no way from input to output; for latency, keep them.
+        prune: remove operations on no path from input to output; keep them for latency.
 
     Raises:
         GraphError: another shape. UnknownChoiceError: an index that is no operation.
@@ -73,13 +70,13 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
     kinds[:, 7] = OPERATIONS.index("output")
     there = kinds != OPERATIONS.index("none")
     adjacency = _links() & there[:, :, None] & there[:, None, :]
-    keep = on_ways(adjacency) if prune else there
+    keep = on_paths(adjacency) if prune else there
     keep[:, [0, 7]] = True
     return described(compacted(kinds, adjacency, keep), OPERATIONS)
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:
-    """The six indices of an architecture string.
+    """Return the six indices of an architecture string.
 
     Raises:
         GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
@@ -93,7 +90,7 @@ def nasbench201_ops(architecture: str) -> tuple[int, ...]:
 
 
 def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:
-    """The official architecture string of six indices; inverse of :func:`nasbench201_ops`."""
+    """Return the architecture string of six indices; inverse of :func:`nasbench201_ops`."""
     return _STRING.format(*(CHOICES[index] for index in _checked(_six(ops))))
 
 
@@ -112,7 +109,7 @@ def _checked(ops: ArrayLike) -> NDArray[np.int64]:
 
 
 def _links() -> NDArray[np.bool_]:
-    """``(8, 8)``: which node feeds which; 0 is the input, 1 to 6 the operations, 7 the output."""
+    """Return the adjacency ``(8, 8)`` of the input, the six operations and the output."""
     begin, end = np.array([(-1, 0), *STATES, (3, -1)]).T
     links: NDArray[np.bool_] = end[:, None] == begin[None, :]
     links[7] = False

@@ -1,17 +1,12 @@
 """NAS-Bench-301: DARTS cells, a normal and a reduction cell in one graph.
 
 Siems et al., "NAS-Bench-301 and the Case for Surrogate Benchmarks", 2020; Liu et al., "DARTS", ICLR 2019. A cell has
-two inputs (the outputs of the cell before last, 0, and of the last one, 1) and four states (2 to 5). A state is the sum
-of two operations, each applied to an earlier state or input; the output joins all four states.
+two inputs (the outputs of the cell before last, 0, and of the last one, 1) and four states (2 to 5), each the sum of
+two operations on an earlier state or input; the output joins all states.
 
-Each operation is a node, as in NASLib: 2 inputs, 8 operations, 1 output, 22 nodes for both cells. A sum is no node: an
-operation on a state is fed by the two operations that make it. Three things differ from NASLib's encoding:
-
-* Inputs 0 and 1 and the ends of both cells have indices of their own. A model that does not see the order of nodes
-  could otherwise tell neither the inputs nor, where the cells are apart, the cells from one another.
-* The normal cell's output feeds both inputs of the reduction cell, as in the network, where normal cells come before a
-  reduction cell; so information flows between the cells. ``connect=False`` keeps them apart, as NASLib does.
-* The two operations of a state are sorted: which comes first changes nothing in the network, and nothing here.
+Each operation is a node. An operation on a state is fed by the two operations of that state. Differences to NASLib's
+encoding: inputs and outputs have operation indices per cell; the normal cell's output feeds both inputs of the
+reduction cell (unless ``connect=False``); the two operations of a state are sorted, as their order has no effect.
 """
 
 from __future__ import annotations
@@ -20,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nas_core.errors import unknown_choice
-from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
+from nas_core.graph.graphs import described
 
 CHOICES = (
     "max_pool_3x3",
@@ -32,7 +27,7 @@ CHOICES = (
     "dil_conv_3x3",
     "dil_conv_5x5",
 )
-"""The order of the operations in NASLib's compact form: what its indices mean."""
+"""Order of the operations in NASLib's compact form."""
 OPERATIONS = (
     "normal_input_0",
     "normal_input_1",
@@ -48,17 +43,15 @@ _CELL = 11
 
 
 def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
-    """Both cells, from NASLib's compact form.
+    """Return the graph of both cells, from NASLib's compact form.
 
     Args:
         compact: ``(2, 8, 2)``: normal and reduction cell; pairs 2k and 2k + 1 make state k + 2; a pair is
-            (source, operation), the source 0 to k + 1, the operation an index into :data:`CHOICES`. Both operations of
-            a state may have the same source.
-        connect: whether the normal cell's output feeds the reduction cell's inputs.
+            (source, operation), the source 0 to k + 1, the operation an index into :data:`CHOICES`.
+        connect: feed the reduction cell's inputs with the normal cell's output.
 
     Returns:
-        22 nodes: normal cell, then reduction cell; each with input 0, input 1, eight operations, output. An input that
-        nothing reads stays.
+        22 nodes: normal cell, then reduction cell; each with input 0, input 1, eight operations, output.
 
     Raises:
         GraphError: another shape, or a source that is no earlier state. UnknownChoiceError: an unknown operation.

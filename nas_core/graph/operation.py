@@ -1,4 +1,4 @@
-"""What operations do, so that networks of different spaces can be compared: an index alone says nothing."""
+"""Descriptions of operations, by which networks of different spaces are compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nas_core.checks import Range, check_fields
 
 KINDS = ("end", "convolution", "linear", "attention", "pooling", "identity", "none")
 """``end``: inputs and outputs of networks and cells; ``linear``: a convolution of kernel 1, as of transformers;
-``identity``: skip connections; ``none``: gives zeros."""
+``identity``: skip connections; ``none``: zeros."""
 
 
 _RANGES = {
@@ -21,14 +21,14 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class Operation:
-    """What one operation does, for a description of a network that does not depend on its search space.
+    """Description of an operation, independent of a search space.
 
     Example:
         >>> Operation("convolution", kernel=3, groups=4)
         >>> Operation("pooling", kernel=3, average=True, stride=2)
 
     Raises:
-        ConfigError, UnknownChoiceError: a value that cannot be.
+        ConfigError, UnknownChoiceError: a value out of range.
     """
 
     kind: str = field(metadata={"choices": KINDS})
@@ -36,18 +36,18 @@ class Operation:
     kernel: int = 1
     """Edge of the window"""
     stride: int = 1
-    """By how much it lessens the resolution, along each edge"""
+    """Divisor of the resolution along each edge"""
     dilation: int = 1
     channels: float = 1.0
-    """Channels that it gives, in multiples of those that it takes"""
+    """Output channels in multiples of input channels"""
     expansion: float = 1.0
-    """Channels between two convolutions inside it, in multiples, as of inverted bottlenecks"""
+    """Channels inside an inverted bottleneck, in multiples of input channels"""
     groups: int = 1
-    """Groups of its channels; 0: each channel is one (depth-wise), and a convolution of kernel 1 follows"""
+    """Groups of channels; 0: depth-wise, followed by a convolution of kernel 1"""
     repeats: int = 1
-    """How many times it comes one after another, the stride and the channels in the first"""
+    """Number of repetitions; stride and channels belong to the first"""
     average: bool = False
-    """Pooling by the mean, not by the maximum"""
+    """Pooling by the mean instead of the maximum"""
 
     def __post_init__(self) -> None:
         check_fields(self, "an operation", _RANGES)
@@ -75,7 +75,7 @@ _TAIL = re.compile(r"[-_](?:bn|relu|gelu|norm)\b|[-_]bn[-_]relu")
 
 
 def operation_named(name: str) -> Operation | None:
-    """What an operation does, as far as names that benchmarks commonly use say it; None for all other names.
+    """Return the operation of a name that benchmarks use; None for other names.
 
     Examples are ``nor_conv_3x3``, ``conv3x3-bn-relu``, ``sep_conv_5x5`` (twice, as in DARTS), ``dil_conv_3x3``,
     ``conv_7x1_1x7``, ``max_pool_3x3``, ``skip_connect``, ``none``, ``k3_e6_g2`` (an inverted bottleneck), ``input``.

@@ -1,4 +1,4 @@
-"""Nodes that matter: those on a way from a network's input to its output. Works on many padded graphs at once."""
+"""Removal of nodes that are on no path from input to output, for many padded graphs at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from nas_core.graph.graphs import Graphs
 
 
-def on_ways(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> NDArray[np.bool_]:
-    """``(G, N)``: which nodes lie on a way from ``source`` to ``target``; in a graph without such a way, none.
+def on_paths(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> NDArray[np.bool_]:
+    """Return a mask ``(G, N)`` of the nodes on a path from ``source`` to ``target``.
 
     Args:
         adjacency: ``(G, N, N)``, True at ``[g, i, j]`` for an edge i -> j.
@@ -20,7 +20,7 @@ def on_ways(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> 
 
 
 def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
-    """The kept nodes in their order, moved to the front, with the edges between them.
+    """Return graphs of the kept nodes, in their order, and of the edges between them.
 
     Args:
         ops: ``(G, N)``.
@@ -38,7 +38,6 @@ def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep:
 
 
 def _reached(adjacency: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
-    """``(G, N)``: the nodes to which a way leads from ``start``, itself included."""
     reached = np.zeros(adjacency.shape[:2], np.bool_)
     reached[:, start] = True
     while True:

@@ -2,7 +2,7 @@
 
 Duan et al., "TransNAS-Bench-101: Improving Transferability and Generalizability of Cross-Task Neural Architecture
 Search", CVPR 2021; encodings as in the README of its repository. A cell is one of NAS-Bench-201 without average
-pooling: its graph has the same operation indices and equals that benchmark's, so models can be trained on both.
+pooling and has the same graph.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench201
-from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError, whole_numbers
-from nas_core.graph.graphs import Graphs
+from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.operation import Operation
 
 MICRO_CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3")
-"""What the digits of the official strings mean. (NASLib builds its networks with the order skip_connect, none,
-nor_conv_3x3, nor_conv_1x1 but puts the same six numbers into the string with which it asks the table, so that the
-accuracies it gives belong to the official order.)"""
+"""Meaning of the digits of the official strings. (NASLib builds its networks in another order, but queries the table
+with the same digits.)"""
 MICRO_OPERATIONS = nasbench201.OPERATIONS
 MACRO_OPERATIONS = ("input", "normal", "double_channels", "halve_resolution", "double_and_halve", "output")
-"""Digits 1 to 4 of a macro string are their own operation indices."""
+"""Operation indices of a macro graph; digits 1 to 4 of a macro string are indices."""
 _MODULE = Operation("convolution", 3, repeats=4)  # two residual blocks of two convolutions
 _DESCRIBED = (
     Operation("end"),
@@ -45,19 +43,20 @@ _MACRO = re.compile(r"(?:\d+-)?(\d+)(?:-basic)?")
 def transnasbench_micro_graph(
     architecture: str | Sequence[int] | NDArray[np.integer], operations: Sequence[str] = MICRO_CHOICES
 ) -> Graph:
-    """One cell, pruned, from ``64-41414-1_02_333``, ``1_02_333`` or six indices in that order.
+    """Return the pruned graph of a cell.
 
     Args:
-        operations: what the indices mean.
+        architecture: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order.
+        operations: names of the indices.
 
     Raises:
         GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
     """
     if isinstance(architecture, str):
-        found = _MICRO.fullmatch(architecture.strip())
-        if found is None:
+        match = _MICRO.fullmatch(architecture.strip())
+        if match is None:
             raise GraphError(f"got micro architecture {architecture!r}; expected one like '64-41414-1_02_333'")
-        architecture = [int(digit) for digit in found.groups()]
+        architecture = [int(digit) for digit in match.groups()]
     six = whole_numbers(architecture, "operations")
     if six.shape != (6,):
         raise GraphError(f"operations have shape {six.shape}; expected six indices, or the architecture's string")
@@ -65,7 +64,7 @@ def transnasbench_micro_graph(
 
 
 def transnasbench_micro_graphs(ops: ArrayLike, operations: Sequence[str] = MICRO_CHOICES) -> Graphs:
-    """Many cells: ``(G, 6)`` indices into ``operations``, in the order of ``nasbench201.STATES``; else as one cell."""
+    """Return the graphs of many cells from ``(G, 6)`` indices into ``operations``, in the order of ``STATES``."""
     if wrong := [name for name in operations if name not in MICRO_CHOICES]:
         raise unknown_choice("operation of TransNAS-Bench-101", wrong[0], MICRO_CHOICES)
     chosen = whole_numbers(ops, "operations")
@@ -77,27 +76,27 @@ def transnasbench_micro_graphs(ops: ArrayLike, operations: Sequence[str] = MICRO
 
 
 def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
-    """A chain input -> modules -> output, from ``64-1234-basic``, ``1234`` or the digits as numbers.
+    """Return a chain input -> modules -> output.
 
     Args:
-        architecture: 4 to 6 digits: 1 normal, 2 doubles channels, 3 halves the resolution, 4 does both. Zeros, with
-            which NASLib fills up to six, are left out.
+        architecture: ``64-1234-basic``, ``1234``, or 4 to 6 digits: 1 normal, 2 doubles channels, 3 halves the
+            resolution, 4 does both. Zeros, NASLib's padding, are dropped.
 
     Raises:
         GraphError: another form or number of modules. UnknownChoiceError: a digit above 4.
     """
     if isinstance(architecture, str):
-        found = _MACRO.fullmatch(architecture.strip())
-        if found is None:
+        match = _MACRO.fullmatch(architecture.strip())
+        if match is None:
             raise GraphError(f"got macro architecture {architecture!r}; expected one like '64-1234-basic'")
-        architecture = [int(digit) for digit in found[1]]
-    given = whole_numbers(architecture, "modules")
+        architecture = [int(digit) for digit in match[1]]
+    digits = whole_numbers(architecture, "modules")
     output = len(MACRO_OPERATIONS) - 1
-    if len(wrong := given[(given < 0) | (given >= output)]):
+    if len(wrong := digits[(digits < 0) | (digits >= output)]):
         raise unknown_choice("module of TransNAS-Bench-101", int(wrong[0]), range(1, output))
-    modules = given[given > 0]
-    if given.ndim != 1 or not 4 <= len(modules) <= 6:
-        raise GraphError(f"got modules {given.tolist()}; expected a list of 4 to 6 numbers from 1 to 4")
+    modules = digits[digits > 0]
+    if digits.ndim != 1 or not 4 <= len(modules) <= 6:
+        raise GraphError(f"got modules {digits.tolist()}; expected a list of 4 to 6 numbers from 1 to 4")
     nodes = np.arange(len(modules) + 2)
     chain = Graph(np.concatenate([[0], modules, [output]]), np.stack([nodes[:-1], nodes[1:]], axis=1))
     return described(chain, _DESCRIBED)

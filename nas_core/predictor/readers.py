@@ -9,8 +9,8 @@ from typing import Any
 
 from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
-from nas_core.graph.described import described
 from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.graphs import described
 from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
 from nas_core.graph.operation import operation_named
 from nas_core.models.kind import KINDS, ModelKind

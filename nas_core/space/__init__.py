@@ -1,12 +1,11 @@
-"""What can be chosen: choices, search spaces, architectures, and the registered spaces."""
+"""Search spaces, choices, architectures, and the registered spaces."""
 
 from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.bert import bert_space
 from nas_core.space.choice import Choice
 from nas_core.space.files import load_space, save_space, space_from_dict, space_to_dict
 from nas_core.space.hat import hat_draw, hat_extremes, read_hat_yaml, translation_space
-from nas_core.space.image import image_space, static_image_space
-from nas_core.space.image_found import image_architecture, list_image_architectures
+from nas_core.space.image import image_architecture, image_space, list_image_architectures, static_image_space
 from nas_core.space.language import language_space
 from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import found_translation, with_attention

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from nas_core.errors import ArchitectureError
 from nas_core.files import read_json, write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Option = int | float | str
 Gene = Option | tuple[Option, ...]
@@ -21,10 +19,10 @@ VERSION = 1
 
 
 class Architecture(Mapping[str, Gene]):
-    """A network's structure: gene name -> option, or -> one option per *existing* layer.
+    """Structure of a network: gene name -> option, or -> one option per *existing* layer.
 
-    Frozen, hashable and canonical: genes of layers that do not exist are never stored, so two equal networks are equal
-    values. ``architecture["decoder.ffn_dim"]`` is ``(1024, 2048)`` for a decoder of two layers.
+    Frozen, hashable and canonical: genes of absent layers are never stored, so equal networks are equal values.
+    ``architecture["decoder.ffn_dim"]`` is ``(1024, 2048)`` for a decoder of two layers.
 
     Raises:
         ArchitectureError: a gene is neither a number, a name nor a sequence of these.
@@ -66,14 +64,14 @@ class Architecture(Mapping[str, Gene]):
         return Architecture, (dict(self._genes),)
 
     def number(self, name: str) -> int:
-        """The integer gene ``name``, for sizes and counts."""
+        """Return an integer gene of the whole network."""
         value = self[name]
         if not isinstance(value, int):
             raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer")
         return value
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """The per-layer integer gene ``name``."""
+        """Return a gene with one integer per layer."""
         value = self[name]
         if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
             raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer per layer")
@@ -81,14 +79,14 @@ class Architecture(Mapping[str, Gene]):
 
     @property
     def key(self) -> str:
-        """A short name that is the same on every machine and in every process (for files, tables and caches)."""
+        """Short digest for files, tables and caches, the same on every machine."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(gene) if isinstance(gene, tuple) else gene for name, gene in self._genes.items()}
 
     def save(self, path: str | Path, **extra: Any) -> None:
-        """Write the architecture as JSON; ``extra`` (metrics, the space's name) is kept beside the genes."""
+        """Write the architecture as JSON with further keys (metrics, the space's name)."""
         write_json(path, {"format": FORMAT, "version": VERSION, "genes": self.to_dict(), **extra})
 
     @classmethod
@@ -115,12 +113,7 @@ class Architecture(Mapping[str, Gene]):
 
 
 def _freeze(name: str, value: Any) -> Gene:
-    if isinstance(value, list | tuple):
-        return tuple(_freeze_option(name, option) for option in value)
-    return _freeze_option(name, value)
-
-
-def _freeze_option(name: str, value: Any) -> Option:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    options = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(option, bool) or not isinstance(option, int | float | str) for option in options):
         raise ArchitectureError(f"gene {name!r} is {value!r}; expected a number, a name, or a list of them per layer")
-    return value
+    return tuple(options) if options is value else value

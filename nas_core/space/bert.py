@@ -1,11 +1,9 @@
-"""BERT encoders: their genes, the spaces of Mixture-of-Supernets (section 4), and what a layer of an architecture is.
+"""BERT encoders: genes, layers and the spaces of Mixture-of-Supernets (section 4).
 
-Genes of the network: ``layers`` and ``sequence_length``, the tokens for which costs are counted. Genes of the network
-or of each layer: ``hidden_dim``, the width of a layer, which is also that of its queries, keys and values; ``heads``,
-which divide it; ``ffn_dim``, or ``ffn_ratio`` in units of ``hidden_dim``. Where layers differ in width there is
-``outer_dim``, the width of the embedding and of the linear maps that lead into each layer and out of it, as in
-SuperShaper (Ganesan et al. 2021, "SuperShaper: Task-Agnostic Super Pre-training of BERT Models with Variable Hidden
-Dimensions"); without it the embedding is as wide as all layers.
+Genes of the network: ``layers`` and ``sequence_length``, the tokens of cost formulas. Genes of the network or of a
+layer: ``hidden_dim`` (also of queries, keys and values), ``heads``, ``ffn_dim`` or ``ffn_ratio`` in units of
+``hidden_dim``. Where layers differ in width, ``outer_dim`` is the width of the embedding (Ganesan et al. 2021,
+"SuperShaper: Task-Agnostic Super Pre-training of BERT Models with Variable Hidden Dimensions").
 """
 
 from __future__ import annotations
@@ -34,15 +32,14 @@ def bert_space(
     sequence_length: int,
     outer_dim: int = 0,
 ) -> SearchSpace:
-    """A space of BERT encoders.
+    """Return a space of BERT encoders.
 
-    With ``outer_dim`` each layer has a width of its own, from one list for all layers or a list for each; without it
-    all layers have one. A single option of heads or of ``ffn_dims`` becomes a fixed gene, several a choice for all
-    layers alike, as in the paper.
+    A single option of ``heads``, ``ffn_dims`` or ``ffn_ratios`` becomes a fixed gene, several a choice for the network.
 
     Args:
-        ffn_dims: hidden units of feed-forward layers. ffn_ratios: the same in units of the layer's width, rounded down;
-            give one of both.
+        hidden_dims: widths; with ``outer_dim`` of each layer (one list, or a list for each), otherwise of the network.
+        ffn_dims: hidden units of feed-forward layers.
+        ffn_ratios: the same in units of the layer's width, rounded down, in place of ``ffn_dims``.
     """
     fixed: dict[str, Option] = {"sequence_length": sequence_length, **({OUTER: outer_dim} if outer_dim else {})}
     per = ("layers", max(layers)) if outer_dim else ()
@@ -56,8 +53,7 @@ def bert_space(
 
 
 def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """The layers of a masked language model, first to last: of these genes, or of those of
-    :mod:`nas_core.space.masked_lm`.
+    """Return the layers of a masked language model, by these genes or by those of :mod:`nas_core.space.masked_lm`.
 
     Raises:
         ArchitectureError: a gene is missing, has not one option per layer, or heads do not divide a layer's width.
@@ -78,12 +74,12 @@ def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
 
 
 def ffn_width(ratio: float, width: int) -> int:
-    """The hidden units of a feed-forward layer that are so many times its width, rounded down."""
+    """Return the hidden units of a feed-forward layer, rounded down."""
     return int(float(ratio) * width)
 
 
 def layer_widths(architecture: Architecture) -> tuple[int, ...]:
-    """C of each layer."""
+    """Return the width C of each layer."""
     depth = architecture.number("layers")
     if "hidden_dim" not in architecture:
         return (architecture.number("embed_dim"),) * depth
@@ -91,15 +87,17 @@ def layer_widths(architecture: Architecture) -> tuple[int, ...]:
 
 
 def network_width(architecture: Architecture) -> int:
-    """C of the embedding and of the features."""
+    """Return the width C of the embedding and of the features."""
     if "hidden_dim" not in architecture:
         return architecture.number("embed_dim")
     return architecture.number(OUTER if OUTER in architecture else "hidden_dim")
 
 
 def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
-    """Input and output width of the linear maps of a static network before, between and behind its layers; none where
-    all have one width."""
+    """Return input and output widths of a static network's linear maps before, between and after its layers.
+
+    There are none if all layers have one width.
+    """
     if OUTER not in architecture:
         return ()
     widths, outer = layer_widths(architecture), network_width(architecture)
@@ -108,8 +106,7 @@ def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
 
 @register_space
 def supershaper_bert() -> SearchSpace:
-    """SuperShaper's space (Mixture-of-Supernets, section 4.2): BERT's base network, the largest architecture, with a
-    width for each of its 12 layers; 7^12 architectures."""
+    """SuperShaper's space (Mixture-of-Supernets, section 4.2): BERT base with a width for each of its 12 layers."""
     return bert_space(
         "supershaper_bert",
         layers=(12,),
@@ -123,8 +120,7 @@ def supershaper_bert() -> SearchSpace:
 
 @register_space
 def bert_base() -> SearchSpace:
-    """BERT encoders of 12 equal layers (Mixture-of-Supernets, section 4.3): 550 architectures, each encoded by the four
-    numbers of appendix A.3.1."""
+    """BERT encoders of 12 equal layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
     return bert_space(
         "bert_base",
         layers=(12,),
@@ -137,7 +133,7 @@ def bert_base() -> SearchSpace:
 
 @register_space
 def supershaper_bert_small() -> SearchSpace:
-    """SuperShaper's shape at a size that two processor cores train in minutes: 4 layers of at most 128 channels."""
+    """SuperShaper's shape for two processor cores: 4 layers of at most 128 channels."""
     return bert_space(
         "supershaper_bert_small",
         layers=(4,),

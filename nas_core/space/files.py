@@ -14,15 +14,15 @@ from nas_core.files import MOST_OWN_TEXT, parse_yaml, read_bytes, write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 
-_KEYS = {"name", "choices", "fixed"}
-_CHOICE_KEYS = {"options", "per", "codes", "scale"}
+_KEYS = ("name", "choices", "fixed")
+_CHOICE_KEYS = ("options", "per", "codes", "scale")
 
 
 def space_to_dict(space: SearchSpace) -> dict[str, Any]:
-    """The space as JSON-able data; :func:`space_from_dict` gives an equal space back."""
+    """Return the space as data for JSON; inverse of :func:`space_from_dict`."""
     choices: dict[str, Any] = {}
     for choice in space.choices:
-        same = all(row == choice.options[0] for row in choice.options)
+        same = len(set(choice.options)) == 1
         entry: dict[str, Any] = {"options": list(choice.options[0]) if same else [list(row) for row in choice.options]}
         if choice.per:
             entry["per"] = choice.per
@@ -35,28 +35,31 @@ def space_to_dict(space: SearchSpace) -> dict[str, Any]:
 
 
 def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
-    """A space from a dictionary: ``choices`` maps gene names to a list of options, or to a mapping with ``options``
-    (a list, or one list per layer), ``per`` (the depth gene), ``codes`` and ``scale``; ``fixed`` maps gene names to
-    the one value they have.
+    """Build a space from a dictionary.
+
+    ``choices`` maps gene names to a list of options, or to a mapping with ``options`` (a list, or one list per layer),
+    ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps gene names to their only value.
 
     Raises:
-        SpaceError: a key that is not known, a depth gene that is missing, no options.
+        SpaceError: an unknown key, a missing depth gene, or no options.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("choices"), Mapping):
         raise SpaceError(f"{source}: expected a mapping with 'choices: {{gene: [options]}}'")
-    unknown = sorted(set(content) - _KEYS, key=str)
-    if unknown:
-        raise SpaceError(f"{source}: key {unknown[0]!r} is not known; a space has {', '.join(sorted(_KEYS))}")
+    _check_keys(source, content, _KEYS)
     entries = {name: _entry(source, name, entry) for name, entry in content["choices"].items()}
     choices = []
     for name, entry in entries.items():
-        per = entry.get("per")
-        if per is not None and (not isinstance(per, str) or per not in entries):
-            raise SpaceError(f"{source}: {name!r} is repeated by {per!r}, which is no choice of this space; add it")
-        layers = _deepest(source, str(per), entries[per]["options"]) if per is not None else 1
-        codes, scale = _codes(source, name, entry.get("codes", [])), entry.get("scale", 0.0)
+        per, scale, layers = entry.get("per"), entry.get("scale", 0.0), 1
+        if per is not None:
+            if not isinstance(per, str) or per not in entries:
+                raise SpaceError(f"{source}: {name!r} is repeated by {per!r}, which is no choice of this space; add it")
+            depths = entries[per]["options"]
+            if not depths or not all(isinstance(depth, int) for depth in depths):
+                raise SpaceError(f"{source}: depth gene {per!r} has options {depths}; expected layer counts")
+            layers = max(depths)
         if not _is_number(scale):
             raise SpaceError(f"{source}: {name!r} has scale {scale!r}; expected a number")
+        codes = _codes(source, name, entry.get("codes", []))
         choices.append(Choice.make(name, entry["options"], per, layers, codes, float(scale)))
     fixed = content.get("fixed") or {}
     if not isinstance(fixed, Mapping) or not all(
@@ -70,48 +73,39 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
+def _check_keys(where: str, content: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
+    if unknown := [key for key in content if key not in allowed]:
+        raise SpaceError(f"{where}: key {unknown[0]!r} is not known; expected {', '.join(allowed)}")
+
+
 def _codes(source: str, name: str, pairs: Any) -> dict[Any, float]:
-    pairs = list(pairs.items()) if isinstance(pairs, Mapping) else pairs
-    codes = {}
-    for pair in pairs if isinstance(pairs, list) else [pairs]:
-        good = isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], int | float | str)
-        if not good or not _is_number(pair[1]):
-            raise SpaceError(f"{source}: {name!r} has codes {pairs!r}; expected a list of [option, number] pairs")
-        codes[pair[0]] = float(pair[1])
-    return codes
+    try:
+        codes = dict(pairs)
+    except (TypeError, ValueError):
+        codes = {None: None}
+    if not all(isinstance(option, int | float | str) and _is_number(code) for option, code in codes.items()):
+        raise SpaceError(f"{source}: {name!r} has codes {pairs!r}; expected a list of [option, number] pairs")
+    return {option: float(code) for option, code in codes.items()}
 
 
-def _entry(source: str, name: Any, entry: Any) -> dict[str, Any]:
+def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:
     if not isinstance(name, str):
         raise SpaceError(f"{source}: gene {name!r} is no name; put it in quotes")
     if isinstance(entry, list):
         entry = {"options": entry}
     if not isinstance(entry, Mapping) or not isinstance(entry.get("options"), list):
         raise SpaceError(f"{source}: choice {name!r} is {entry!r}; expected a list, or a mapping with 'options: [..]'")
-    unknown = sorted(set(entry) - _CHOICE_KEYS, key=str)
-    if unknown:
-        raise SpaceError(f"{source}: {name!r} has key {unknown[0]!r}; expected {', '.join(sorted(_CHOICE_KEYS))}")
-    return dict(entry)
-
-
-def _deepest(source: str, name: str, options: list[Any]) -> int:
-    depths = [option for option in options if isinstance(option, int)]
-    if not depths or len(depths) < len(options):
-        raise SpaceError(f"{source}: depth gene {name!r} has options {options}; expected layer counts")
-    return max(depths)
-
-
-def _content(path: Path) -> bytes:
-    if not path.exists():
-        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
-    return read_bytes(path)
+    _check_keys(f"{source}: choice {name!r}", entry, _CHOICE_KEYS)
+    return entry
 
 
 def load_space(path: str | Path) -> SearchSpace:
-    """A space from a YAML file; its name is the file's stem unless the file gives one."""
+    """Read a space from a YAML file; without a ``name`` key its name is the file's stem."""
     path = Path(path)
+    if not path.exists():
+        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
     try:
-        content = parse_yaml(_content(path), MOST_OWN_TEXT)
+        content = parse_yaml(read_bytes(path), MOST_OWN_TEXT)
     except ValueError as error:
         raise SpaceError(f"{path}: not readable as YAML ({error})") from None
     if isinstance(content, dict):
@@ -120,5 +114,5 @@ def load_space(path: str | Path) -> SearchSpace:
 
 
 def save_space(space: SearchSpace, path: str | Path) -> None:
-    """Write a space as YAML that :func:`load_space` reads."""
+    """Write a space as YAML for :func:`load_space`."""
     write_atomic(path, yaml.safe_dump(space_to_dict(space), sort_keys=False))

@@ -1,8 +1,7 @@
 """HAT's translation spaces, its draw order and its sub-transformer files.
 
-Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020: elastic embedding, feed-forward and head
-sizes, decoder depth, and "arbitrary" encoder-decoder attention, for which -1 reads the last encoder layer, 1 the last
-two and 2 the last three. Projections to queries, keys and values have a constant width (``qkv_dim``).
+Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Queries, keys and values have a constant
+width (``qkv_dim``). "Arbitrary" encoder-decoder attention reads the last encoder layer (-1), two (1) or three (2).
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
-"""Encoder layers that a decoder layer reads, for each option of ``decoder.arbitrary_cross``; also what HAT's latency
-features contain instead of the option."""
+"""Number of encoder layers that a decoder layer reads, by option of ``decoder.arbitrary_cross``; also its code in HAT's
+latency features."""
 
 
 def qkv_dims(architecture: Architecture, gene: str) -> tuple[int, ...]:
-    """The joint width of queries, keys and values in each layer, for the gene of its heads.
+    """Return the joint width of queries, keys and values in each layer, for the gene of its heads.
 
-    ``qkv_dim`` of the architecture, whatever the number of heads, as in HAT; with a gene ``head_dim`` that many for
-    each head, so that fewer heads are a smaller layer and each keeps its weights.
+    It is ``qkv_dim`` for any number of heads, as in HAT, or ``head_dim`` for each head if there is such a gene.
     """
     heads = architecture.numbers(gene)
     if "head_dim" in architecture:
@@ -47,10 +45,11 @@ def translation_space(
     qkv_dim: int,
     hat_scales: bool = False,
 ) -> SearchSpace:
-    """A space of HAT's shape.
+    """Return a space of HAT's shape.
 
-    ``hat_scales`` divides encodings by the constants of HAT's released configurations (640, 6, 2048, 6, .. whatever the
-    task), so that features agree with its latency tables; otherwise each choice is divided by its largest option.
+    Args:
+        hat_scales: divide encodings by the constants of HAT's released configurations, as its latency tables do;
+            otherwise by the largest option of each choice.
     """
     scale = {"embed_dim": 640.0, "layers": 6.0, "ffn_dim": 2048.0, "heads": 6.0, "cross": 2.0} if hat_scales else {}
     encoder, decoder = max(encoder_layers), max(decoder_layers)
@@ -99,13 +98,13 @@ def hat_wmt14_en_de() -> SearchSpace:
 
 @register_space
 def hat_wmt14_en_fr() -> SearchSpace:
-    """HAT's space for WMT'14 English to French; the same choices as for German."""
+    """HAT's space for WMT'14 English to French, with the choices of German."""
     return _wmt("hat_wmt14_en_fr")
 
 
 @register_space
 def hat_wmt19_en_de() -> SearchSpace:
-    """HAT's space for WMT'19 English to German; the same choices as for WMT'14."""
+    """HAT's space for WMT'19 English to German, with the choices of WMT'14."""
     return _wmt("hat_wmt19_en_de")
 
 
@@ -126,7 +125,7 @@ def hat_iwslt14_de_en() -> SearchSpace:
 
 @register_space
 def hat_small() -> SearchSpace:
-    """HAT's shape at a size that two processor cores train in minutes; at most 128/512 with 3+3 layers."""
+    """HAT's shape for two processor cores: at most 128/512 with 3+3 layers."""
     return translation_space(
         "hat_small",
         embed_dims=(128, 96),
@@ -139,9 +138,11 @@ def hat_small() -> SearchSpace:
 
 
 def hat_draw(space: SearchSpace, update: int) -> Architecture:
-    """The architecture HAT trains at this update, bit for bit: Python's generator seeded with the update number, then
-    drawn in HAT's order (both widths, both depths, each encoder layer, each decoder layer, and one cross-attention
-    choice for every decoder layer of the *supernet*, existing or not)."""
+    """Return the architecture that HAT trains at an update, bit for bit.
+
+    Python's generator is seeded with the update number. HAT draws both widths, both depths, each encoder layer, each
+    decoder layer, and one cross-attention option for every decoder layer of the *supernet*, existing or not.
+    """
     stream = random.Random(update)
 
     def draw(gene: str, layer: int = 0) -> Any:
@@ -165,23 +166,19 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
 
 
 def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
-    """The smallest and the largest architecture as the code of HAT and Mixture-of-Supernets has them: every decoder
-    layer of either reads the last two encoder layers (option 1), where the space's own read one and three.
+    """Return the smallest and the largest architecture of the code of HAT and Mixture-of-Supernets.
 
-    A layer that has no such option keeps what it has in the space's own.
+    Each decoder layer reads the last two encoder layers (option 1) where the space has that option.
     """
-    smallest, largest = (_reading_two(space, own) for own in (space.smallest(), space.largest()))
-    return smallest, largest
+    return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
 
 
 def _reading_two(space: SearchSpace, architecture: Architecture) -> Architecture:
     genes = architecture.to_dict()
     for choice in space.choices:
         if choice.name == "decoder.arbitrary_cross":
-            own = architecture[choice.name]
-            layers = own if isinstance(own, tuple) else (own,)
-            read = [1 if 1 in options else one for one, options in zip(layers, choice.options, strict=False)]
-            genes[choice.name] = read if isinstance(own, tuple) else read[0]
+            layers = zip(genes[choice.name], choice.options, strict=False)
+            genes[choice.name] = [1 if 1 in options else option for option, options in layers]
     return Architecture(genes)
 
 
@@ -200,9 +197,9 @@ _HAT_KEYS = {
 
 
 def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
-    """A HAT sub-transformer file (``configs/*/subtransformer/*.yml``) as an architecture.
+    """Read a HAT sub-transformer file (``configs/*/subtransformer/*.yml``).
 
-    Lists longer than the number of layers are cut, as HAT ignores the rest.
+    Lists are cut to the number of layers, as in HAT.
 
     Raises:
         DataError: the file is missing. ArchitectureError: it lacks one of HAT's keys or is no YAML.

@@ -1,9 +1,8 @@
-"""Decoder-only language models: their genes and registered spaces.
+"""Decoder-only language models: genes and registered spaces.
 
 Genes of the network: ``layers``, ``embed_dim``, and fixed ``head_dim`` and ``context_length``, the longest sequence in
-tokens. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention``, a kind of :mod:`nas_core.layers.attention`
-(absent where all layers use softmax). Queries, keys and values have width ``heads * head_dim``, whatever ``embed_dim``
-is, so that fewer heads are a smaller layer.
+tokens. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have
+width ``heads * head_dim``.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ def language_space(
     context_length: int,
     attention: Sequence[str] = ("softmax",),
 ) -> SearchSpace:
-    """A space of language models; the options of each gene are the same in all layers.
+    """Return a space of language models with the same options in all layers.
 
-    A single kind of attention, by the name that ``nas_core.layers.attention.KINDS`` has, becomes a fixed gene, several
-    a choice of each layer. ``context_length`` is also what linear attention is scaled by: far above the lengths that
-    occur, its cosine weighs nothing.
+    Args:
+        context_length: longest sequence in tokens, and the period of the cosine of linear attention.
+        attention: names of ``nas_core.layers.attention.KINDS``; one becomes a fixed gene, several a choice per layer.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     fixed: dict[str, Option] = {"head_dim": head_dim, "context_length": context_length}
@@ -45,7 +44,7 @@ def language_space(
 
 
 def with_context(space: SearchSpace, context_length: int) -> SearchSpace:
-    """That space of language models, for sequences of so many tokens at most."""
+    """Return a space of language models with another ``context_length``."""
     return SearchSpace(space.name, space.choices, {**space.fixed, "context_length": context_length})
 
 
@@ -83,17 +82,17 @@ def language_base() -> SearchSpace:
 
 @register_space
 def mformer_language_base() -> SearchSpace:
-    """The same with softmax, local or linear attention in each layer."""
+    """``language_base`` with softmax, local or linear attention in each layer."""
     return _base("mformer_language_base", _KINDS)
 
 
 @register_space
 def language_small() -> SearchSpace:
-    """A size that two processor cores train in minutes: at most 4 layers of 128 channels, 2,048 tokens."""
+    """A space for two processor cores: at most 4 layers of 128 channels, 2,048 tokens."""
     return _small("language_small", ("softmax",))
 
 
 @register_space
 def mformer_language_small() -> SearchSpace:
-    """The same with softmax, local or linear attention in each layer."""
+    """``language_small`` with softmax, local or linear attention in each layer."""
     return _small("mformer_language_small", _KINDS)

@@ -1,9 +1,8 @@
-"""Masked language models: their genes, and spaces at RoBERTa's sizes.
+"""Masked language models: genes, and spaces of RoBERTa's sizes.
 
-Genes of the network: ``layers``, ``embed_dim``, ``head_dim`` and ``sequence_length``, the tokens for which costs are
-counted. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (a kind of :mod:`nas_core.layers.attention`;
-absent where all layers use softmax). Queries, keys and values have width ``heads * head_dim``, so that fewer heads are
-a smaller layer and each keeps its weights.
+Genes of the network: ``layers``, ``embed_dim``, ``head_dim`` and ``sequence_length``, the tokens of cost formulas.
+Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have width
+``heads * head_dim``.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nas_core.space.attention_codes import LINEAR_FIRST
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
-from nas_core.space.stack import attention_choice, size_choices
+from nas_core.space.stack import LINEAR_FIRST, attention_choice, size_choices
 
 
 def masked_lm_space(
@@ -28,11 +26,10 @@ def masked_lm_space(
     sequence_length: int,
     attention: Sequence[Any] = ("softmax",),
 ) -> SearchSpace:
-    """A space of masked language models.
+    """Return a space of masked language models; options of a layer are one list for all layers, or a list for each.
 
-    Options of each layer are one list for all layers, or a list for each. Kinds of attention go by the names that
-    ``nas_core.layers.attention.KINDS`` has; where only softmax is possible, no gene is added. The largest architecture
-    uses softmax wherever it can, the smallest linear attention.
+    Args:
+        attention: names of ``nas_core.layers.attention.KINDS``; softmax alone adds no gene.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     if tuple(attention) != ("softmax",):
@@ -42,8 +39,7 @@ def masked_lm_space(
 
 @register_space
 def roberta_base() -> SearchSpace:
-    """The sizes of RoBERTa (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; 12 layers of
-    768 channels, the largest architecture) and smaller ones, for 512 tokens."""
+    """RoBERTa base (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach") and smaller ones."""
     return masked_lm_space(
         "roberta_base",
         layers=tuple(range(12, 5, -1)),
@@ -70,7 +66,7 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def roberta_small() -> SearchSpace:
-    """RoBERTa's shape at a size that two processor cores train in minutes: at most 4 layers of 128 channels."""
+    """RoBERTa's shape for two processor cores: at most 4 layers of 128 channels."""
     return _small("roberta_small", ("softmax",))
 
 

@@ -1,7 +1,6 @@
 """mFormer's translation spaces: HAT's choices, and softmax or linear attention for each layer.
 
-Liu et al., "Neural Architecture Search on Efficient Transformers and Beyond", 2022, Table 1. The paper searches the
-encoder's attention alone; ``mformer_wmt14_en_de_all`` has a choice for each attention of the decoder too.
+Liu et al., "Neural Architecture Search on Efficient Transformers and Beyond", 2022, Table 1.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from collections.abc import Sequence
 
 from nas_core.errors import unknown_choice
 from nas_core.space.architecture import Architecture
-from nas_core.space.attention_codes import LINEAR_FIRST, attention_codes
 from nas_core.space.choice import Choice
 from nas_core.space.hat import hat_small, translation_space
 from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
+from nas_core.space.stack import LINEAR_FIRST, attention_codes
 
 _SEARCHED = ("softmax", "linear")
-"""What the paper's layers choose from."""
+"""Options of the paper's layers."""
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
-"""A network whose space lacks one of them uses softmax there."""
+"""Genes of kinds of attention; softmax where a space lacks one."""
 
 
 def with_attention(
@@ -29,9 +28,11 @@ def with_attention(
     decoder: Sequence[str] = ("softmax",),
     cross: Sequence[str] = ("softmax",),
 ) -> SearchSpace:
-    """That translation space with kinds of attention per layer, by the names that
-    ``nas_core.layers.attention.KINDS`` has; where only softmax is possible, no gene is added. The largest architecture
-    uses softmax wherever it can, the smallest linear attention."""
+    """Return a translation space with kinds of attention per layer; softmax alone adds no gene.
+
+    Args:
+        encoder, decoder, cross: names of ``nas_core.layers.attention.KINDS``.
+    """
     choices = list(space.choices)
     for gene, kinds in zip(ATTENTION_GENES, (encoder, decoder, cross), strict=True):
         depth = f"{gene.split('.')[0]}.layers"
@@ -42,7 +43,7 @@ def with_attention(
 
 
 def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
-    """The kind of attention of each layer; softmax where the architecture does not say."""
+    """Return the kind of attention of each layer; softmax if there is no such gene."""
     layers = architecture.number(f"{gene.split('.')[0]}.layers")
     if gene not in architecture:
         return ("softmax",) * layers
@@ -70,23 +71,23 @@ def mformer_wmt14_en_de() -> SearchSpace:
 
 @register_space
 def mformer_wmt14_en_de_all() -> SearchSpace:
-    """The same with a choice for every attention, those of the decoder too."""
+    """``mformer_wmt14_en_de`` with a choice for every attention, those of the decoder too."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de_all", _SEARCHED, _SEARCHED, _SEARCHED)
 
 
 @register_space
 def cosformer_wmt14_en_de() -> SearchSpace:
-    """All linear in the encoder: what the paper's cosFormer* was found in."""
+    """The space of the paper's cosFormer*: linear attention in all encoder layers."""
     return with_attention(_wmt14(), "cosformer_wmt14_en_de", ("linear",))
 
 
 def found_translation(name: str) -> Architecture:
-    """A network of the paper's Table 3, as far as its text tells: sums and means, and which layers are linear; how
-    feed-forward sizes and heads are spread over the layers is in a figure alone, and chosen here.
+    """Return a network of the paper's Table 3.
+
+    Sums, means and linear layers are the paper's; single feed-forward sizes and heads are chosen to match them.
 
     Args:
-        name: ``mformer``, ``cosformer`` or ``transformer``: searched with both kinds of attention, with linear or with
-            softmax attention in the encoder.
+        name: ``mformer``, ``cosformer`` or ``transformer``: both kinds of attention, linear or softmax in the encoder.
 
     Raises:
         UnknownChoiceError: another name.
@@ -143,5 +144,5 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 
 @register_space
 def mformer_translation_small() -> SearchSpace:
-    """``hat_small`` with a choice for every attention: for CPUs and short trials."""
+    """``hat_small`` with a choice for every attention."""
     return with_attention(hat_small(), "mformer_translation_small", _SEARCHED, _SEARCHED, _SEARCHED)

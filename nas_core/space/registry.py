@@ -13,18 +13,17 @@ _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
 def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace]:
-    """Decorator: the function's name becomes the space's name. Registering the same function again changes nothing.
+    """Register the space that a function builds under the function's name (decorator).
 
     Raises:
-        SpaceError: another function holds the name.
+        SpaceError: another function has the name.
     """
     name = build.__name__
-    known = _SPACES.get(name)
-    if known is not None and (known.__module__, known.__qualname__) != (build.__module__, build.__qualname__):
+    other = _SPACES.setdefault(name, build)
+    if (other.__module__, other.__qualname__) != (build.__module__, build.__qualname__):
         raise SpaceError(
-            f"space {name!r} of {build.__module__} is already registered by {known.__module__}; rename one of them"
+            f"space {name!r} of {build.__module__} is already registered by {other.__module__}; rename one of them"
         )
-    _SPACES[name] = build
     return build
 
 
@@ -34,10 +33,10 @@ def list_spaces() -> list[str]:
 
 
 def get_space(name: str | Path) -> SearchSpace:
-    """A registered space, or one from a YAML file when ``name`` ends in .yml or .yaml.
+    """Return a registered space, or read one from a YAML file if ``name`` ends in .yml or .yaml.
 
     Raises:
-        UnknownChoiceError: no such name; the message lists them.
+        UnknownChoiceError: no such name; the message lists the names.
     """
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)

@@ -1,8 +1,10 @@
-"""The flat, vectorised view of a space: one column for each gene of each layer that could exist."""
+"""Integer rows of architectures: one column for each gene of each layer that could exist."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,69 +14,57 @@ from nas_core.errors import SpaceError
 from nas_core.space.choice import Choice
 
 ABSENT = -1
-"""Index stored for a gene whose layer does not exist."""
+"""Index stored for a gene of an absent layer."""
 
 Rows = NDArray[np.int16]
 """Option indices ``(n, slots)``; canonical: ABSENT exactly where the layer does not exist."""
 
 
 class Slots:
-    """Columns of a space's rows, and which of them exist at which depth."""
+    """Columns of a space's rows, and the columns that exist at each depth."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.choices = tuple(choices)
         self.depth_genes = {choice.per for choice in choices if choice.per is not None}
-        self.columns: list[slice] = []
-        count = 0
-        for choice in choices:
-            self.columns.append(slice(count, count + len(choice.options)))
-            count += len(choice.options)
-        self.count = count
-        self.sizes = np.array([len(row) for choice in choices for row in choice.options], np.int64)
-        self._depth = self._depth_columns()
-        self._codes = self._code_table()
+        ends = np.cumsum([0, *(len(choice.options) for choice in choices)]).tolist()
+        self.columns = [slice(start, stop) for start, stop in pairwise(ends)]
+        self.count: int = ends[-1]
+        rows = [(choice, options) for choice in choices for options in choice.options]
+        self.sizes = np.array([len(options) for _, options in rows], np.int64)
+        self._depth = {name: self._depth_column(name) for name in sorted(self.depth_genes)}
+        self._codes = np.zeros((self.count, int(self.sizes.max())), np.float32)
+        for column, (choice, options) in enumerate(rows):
+            self._codes[column, : len(options)] = [choice.code(option) for option in options]
 
-    def _depth_columns(self) -> dict[str, tuple[int, NDArray[np.int64]]]:
-        table = {}
-        by_name = {choice.name: (choice, columns) for choice, columns in zip(self.choices, self.columns, strict=True)}
-        for name in sorted(self.depth_genes):
-            if name not in by_name:
-                raise SpaceError(f"no choice named {name!r}, but others are repeated by it; add it")
-            gene, columns = by_name[name]
-            if gene.per is not None:
-                raise SpaceError(f"depth gene {name!r} is itself repeated per layer; a depth must be one gene")
-            depths = gene.options[0]
-            if not all(isinstance(depth, int) and depth >= 0 for depth in depths):
-                raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts")
-            for choice in self.choices:
-                if choice.per == name and len(choice.options) != max(int(d) for d in depths):
-                    raise SpaceError(
-                        f"choice {choice.name!r} lists {len(choice.options)} layers, {name!r} goes up to {max(depths)}"
-                    )
-            table[name] = (columns.start, np.array(depths, np.int64))
-        return table
-
-    def _code_table(self) -> NDArray[np.float32]:
-        table = np.zeros((self.count, int(self.sizes.max())), np.float32)
-        for choice, columns in zip(self.choices, self.columns, strict=True):
-            for column, row in zip(range(columns.start, columns.stop), choice.options, strict=True):
-                table[column, : len(row)] = [choice.code(option) for option in row]
-        return table
+    def _depth_column(self, name: str) -> tuple[int, NDArray[np.int64]]:
+        """Return the column of a depth gene and its options."""
+        place = next((index for index, choice in enumerate(self.choices) if choice.name == name), None)
+        if place is None:
+            raise SpaceError(f"no choice named {name!r}, but others are repeated by it; add it")
+        gene = self.choices[place]
+        if gene.per is not None:
+            raise SpaceError(f"depth gene {name!r} is itself repeated per layer; a depth must be one gene")
+        depths = gene.options[0]
+        if not all(isinstance(depth, int) and depth >= 0 for depth in depths):
+            raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts")
+        for choice in self.choices:
+            if choice.per == name and len(choice.options) != max(int(depth) for depth in depths):
+                raise SpaceError(
+                    f"choice {choice.name!r} lists {len(choice.options)} layers, {name!r} goes up to {max(depths)}"
+                )
+        return self.columns[place].start, np.array(depths, np.int64)
 
     def empty(self) -> Rows:
         return np.zeros((0, self.count), np.int16)
 
     def below(self, depth_gene: str, depth: int) -> int:
-        """In how many ways the genes of the first ``depth`` layers can be chosen."""
-        total = 1
-        for choice in self.choices:
-            if choice.per == depth_gene:
-                for row in choice.options[:depth]:
-                    total *= len(row)
-        return total
+        """Return the number of combinations of the genes of the first ``depth`` layers."""
+        return math.prod(
+            len(row) for choice in self.choices if choice.per == depth_gene for row in choice.options[:depth]
+        )
 
     def exists(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which genes exist ``(n, slots)``, by the depths written in the rows."""
+        """Return a mask ``(n, slots)`` of the genes that exist at the depths of the rows."""
         mask = np.ones(rows.shape, np.bool_)
         for choice, columns in zip(self.choices, self.columns, strict=True):
             if choice.per is not None:
@@ -83,24 +73,23 @@ class Slots:
         return mask
 
     def canonical(self, rows: Rows) -> Rows:
-        """The rows with the genes of layers that do not exist dropped."""
+        """Return the rows without the genes of absent layers."""
         return np.where(self.exists(rows), rows, ABSENT).astype(np.int16)
 
     def codes(self, rows: Rows) -> NDArray[np.float32]:
-        """Each option's number ``(n, slots)``, 0 where the layer does not exist."""
+        """Return the code of each option ``(n, slots)``, 0 for absent layers."""
         values = self._codes[np.arange(self.count), np.maximum(rows, 0)]
         return np.where(rows == ABSENT, np.float32(0), values)
 
     def extreme(self, pick: Callable[..., Any]) -> NDArray[np.int16]:
-        """The row of the option ``pick`` (argmin, argmax) by code in every slot."""
+        """Return the row of the options with the extreme code; ``pick`` is argmin or argmax."""
         rows = [(choice, options) for choice in self.choices for options in choice.options]
         row = [int(pick([choice.code(option) for option in options])) for choice, options in rows]
         return self.canonical(np.array([row], np.int16)).reshape(-1)
 
     def depth_weights(self, depth_gene: str) -> NDArray[np.float64]:
-        """Probability of each depth when all architectures are equally likely."""
-        depths = self._depth[depth_gene][1]
-        counts = [self.below(depth_gene, int(depth)) for depth in depths]
+        """Return the probability of each depth under a uniform draw over architectures."""
+        counts = [self.below(depth_gene, int(depth)) for depth in self._depth[depth_gene][1]]
         total = sum(counts)
         return np.array([count / total for count in counts])
 

@@ -1,4 +1,4 @@
-"""A search space: named choices, some of them repeated for each layer."""
+"""Search spaces: named choices, some of them repeated for each layer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ArchitectureError, SpaceError, unknown_choice
-from nas_core.space import encoding, sampling
 from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT, Rows, Slots
 
+SAMPLINGS = ("gene", "architecture")
+ENCODINGS = ("summary", "layers", "onehot")
+"""``summary``: one number per choice, averaged over the layers that exist (HAT's latency features and the router input
+of Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 for absent layers; ``onehot``: one indicator per
+option, gene and layer. The first two are divided by each choice's scale."""
+
 
 class SearchSpace:
-    """All architectures that can be made by taking one option of every choice.
+    """All combinations of one option of every choice.
 
-    A choice with ``per`` holds one option for each layer that exists; the gene named by ``per`` gives their number.
+    A choice with ``per`` has one option for each layer that exists; the gene named by ``per`` is their number.
     Genes in ``fixed`` belong to every architecture and are no choice (e.g. ``qkv_dim`` of HAT's spaces).
 
-    Two representations are in use: :class:`Architecture` values, and for bulk work integer rows ``(n, slots)`` holding
-    the index of the option in each slot, -1 where the layer does not exist (see :mod:`nas_core.space.slots`).
+    Architectures are :class:`Architecture` values or, for bulk work, integer rows ``(n, slots)`` with the index of the
+    option in each slot, -1 for absent layers (see :mod:`nas_core.space.slots`).
 
     Raises:
-        SpaceError: names that repeat, a depth gene that is missing or not made of integers.
+        SpaceError: a name repeats, or a depth gene is missing or not made of integers.
     """
 
     def __init__(self, name: str, choices: Sequence[Choice], fixed: Mapping[str, Option] | None = None) -> None:
@@ -40,8 +45,6 @@ class SearchSpace:
         if len(set(names)) != len(names):
             raise SpaceError(f"space {name!r} names a gene twice: {sorted(n for n in names if names.count(n) > 1)}")
         self.slots = Slots(self.choices)
-
-    # -- description -------------------------------------------------------------------------------------------------
 
     def choice(self, name: str) -> Choice:
         for choice in self.choices:
@@ -60,38 +63,35 @@ class SearchSpace:
         return total
 
     def cardinality(self) -> int:
-        """Number of different architectures, exact."""
+        """Return the exact number of architectures."""
         return self._cardinality
 
     def largest(self) -> Architecture:
-        """The architecture with the largest option of every choice."""
+        """Return the architecture with the largest option of every choice."""
         return self.architecture(self.slots.extreme(np.argmax))
 
     def smallest(self) -> Architecture:
-        """The architecture with the smallest option of every choice."""
+        """Return the architecture with the smallest option of every choice."""
         return self.architecture(self.slots.extreme(np.argmin))
 
-    # -- values and rows ---------------------------------------------------------------------------------------------
-
     def architecture(self, row: NDArray[np.int16]) -> Architecture:
-        """One row ``(slots,)`` as a value."""
+        """Return a row ``(slots,)`` as a value."""
         genes: dict[str, Gene] = dict(self.fixed)
         for choice, columns in zip(self.choices, self.slots.columns, strict=True):
-            if choice.per is None:
-                genes[choice.name] = choice.options[0][row[columns.start]]
-            else:
-                indices = [int(index) for index in row[columns] if index != ABSENT]
-                genes[choice.name] = tuple(choice.options[layer][index] for layer, index in enumerate(indices))
+            options = [
+                row_options[i] for row_options, i in zip(choice.options, row[columns], strict=True) if i != ABSENT
+            ]
+            genes[choice.name] = options[0] if choice.per is None else tuple(options)
         return Architecture(genes)
 
     def architectures(self, rows: Rows) -> list[Architecture]:
         return [self.architecture(row) for row in rows]
 
     def row(self, architecture: Architecture) -> NDArray[np.int16]:
-        """The architecture as option indices ``(slots,)``.
+        """Return an architecture as option indices ``(slots,)``.
 
         Raises:
-            ArchitectureError: it lies outside the space; the message names the first gene at fault and its options.
+            ArchitectureError: it is outside the space; the message names the first wrong gene and its options.
         """
         row = np.full(self.slots.count, ABSENT, np.int16)
         extra = sorted(set(architecture) - {c.name for c in self.choices} - set(self.fixed))
@@ -106,41 +106,40 @@ class SearchSpace:
                     f"architecture has {name} = {architecture[name]!r}, but it is fixed to {value!r} in {self.name!r}"
                 )
         for choice, columns in zip(self.choices, self.slots.columns, strict=True):
-            row[columns] = self._indices(choice, architecture)
+            indices = self._indices(choice, architecture)
+            row[columns.start : columns.start + len(indices)] = indices
         return row
 
     def rows(self, architectures: Sequence[Architecture]) -> Rows:
         return np.stack([self.row(a) for a in architectures]) if architectures else self.slots.empty()
 
     def _indices(self, choice: Choice, architecture: Architecture) -> list[int]:
-        gene = architecture[choice.name]
+        gene: Any = architecture[choice.name]
         if choice.per is None:
-            return [self._index(choice, 0, gene)]
-        depth = architecture[choice.per]
-        if not isinstance(gene, tuple) or len(gene) != depth:
-            raise ArchitectureError(
-                f"architecture has {choice.name} = {gene!r}, expected {depth} options, one per layer of {choice.per}"
-            )
-        if len(gene) > len(choice.options):
-            raise ArchitectureError(
-                f"architecture has {len(gene)} layers in {choice.name}, space {self.name!r} has {len(choice.options)}"
-            )
-        return [self._index(choice, layer, option) for layer, option in enumerate(gene)] + [ABSENT] * (
-            len(choice.options) - len(gene)
-        )
-
-    def _index(self, choice: Choice, layer: int, option: Any) -> int:
-        options = choice.options[layer]
-        if option in options:
-            return options.index(option)
-        where = f" (layer {layer + 1})" if choice.per else ""
-        raise ArchitectureError(
-            f"architecture has {choice.name} = {option!r}{where}, outside space {self.name!r};"
-            f" choose from {list(options)}"
-        )
+            gene = (gene,)
+        else:
+            depth = architecture[choice.per]
+            if not isinstance(gene, tuple) or len(gene) != depth:
+                raise ArchitectureError(
+                    f"architecture has {choice.name} = {gene!r}, expected {depth} options, one per layer of"
+                    f" {choice.per}"
+                )
+            if len(gene) > len(choice.options):
+                raise ArchitectureError(
+                    f"architecture has {len(gene)} layers in {choice.name}, space {self.name!r} has"
+                    f" {len(choice.options)}"
+                )
+        for layer, (option, options) in enumerate(zip(gene, choice.options, strict=False)):
+            if option not in options:
+                where = f" (layer {layer + 1})" if choice.per else ""
+                raise ArchitectureError(
+                    f"architecture has {choice.name} = {option!r}{where}, outside space {self.name!r};"
+                    f" choose from {list(options)}"
+                )
+        return [options.index(option) for option, options in zip(gene, choice.options, strict=False)]
 
     def validate(self, architecture: Architecture) -> Architecture:
-        """The same architecture with the fixed genes filled in; an error if it lies outside the space."""
+        """Return the architecture with the fixed genes filled in; raise as :meth:`row` outside the space."""
         return self.architecture(self.row(architecture))
 
     def __contains__(self, architecture: object) -> bool:
@@ -152,55 +151,88 @@ class SearchSpace:
             return False
         return True
 
-    # -- drawing -----------------------------------------------------------------------------------------------------
-
     def sample_rows(self, rng: np.random.Generator, n: int, how: str = "gene") -> Rows:
-        """``n`` random rows; ``how`` as in :meth:`sample`."""
-        return sampling.sample(self.slots, rng, n, how)
+        """Draw ``n`` random rows; ``how`` as in :meth:`sample`."""
+        if how not in SAMPLINGS:
+            raise unknown_choice("way of sampling", how, SAMPLINGS)
+        rows = self._draw(rng, n)
+        if how == "architecture":
+            for depth_gene in sorted(self.slots.depth_genes):
+                weights = self.slots.depth_weights(depth_gene)
+                rows[:, self.slots.depth_column(depth_gene)] = rng.choice(len(weights), size=n, p=weights)
+        return self.slots.canonical(rows)
+
+    def _draw(self, rng: np.random.Generator, n: int) -> Rows:
+        return rng.integers(0, self.slots.sizes, size=(n, self.slots.count)).astype(np.int16)
 
     def sample(self, rng: np.random.Generator, how: str = "gene") -> Architecture:
-        """One random architecture.
+        """Draw a random architecture.
 
-        ``how="gene"`` draws each gene uniformly (HAT's way: a decoder of one layer is as likely as one of six, which is
-        what supernet training wants); ``"architecture"`` draws uniformly over all architectures of the space.
+        ``how="gene"`` draws each gene uniformly, as in HAT's supernet training: a decoder of one layer is as likely as
+        one of six. ``"architecture"`` draws uniformly over all architectures of the space.
         """
         return self.architecture(self.sample_rows(rng, 1, how)[0])
 
     def mutate_rows(self, parents: Rows, prob: float, rng: np.random.Generator) -> Rows:
-        return sampling.mutate(self.slots, parents, prob, rng)
+        """Mutate rows as in :meth:`mutate`; new layers are drawn uniformly."""
+        drawn = self._draw(rng, len(parents))
+        replaced = (rng.random(parents.shape) < prob) | (parents == ABSENT)
+        return self.slots.canonical(np.where(replaced, drawn, parents))
 
     def mutate(self, architecture: Architecture, prob: float, rng: np.random.Generator) -> Architecture:
-        """Each gene is replaced with probability ``prob`` by a uniform draw (which may draw the same option)."""
+        """Replace each gene with probability ``prob`` by a uniform draw (which may draw the same option)."""
         return self.architecture(self.mutate_rows(self.row(architecture)[None], prob, rng)[0])
 
     def crossover_rows(self, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-        return sampling.crossover(self.slots, first, second, rng)
+        """Cross rows as in :meth:`crossover`; a layer that only one parent has comes from that parent."""
+        child = np.where(rng.random(first.shape) < 0.5, first, second)
+        return self.slots.canonical(np.where(child == ABSENT, np.maximum(first, second), child))
 
     def crossover(self, first: Architecture, second: Architecture, rng: np.random.Generator) -> Architecture:
-        """Each gene comes from either parent with probability one half."""
+        """Take each gene from either parent with probability one half."""
         return self.architecture(self.crossover_rows(self.row(first)[None], self.row(second)[None], rng)[0])
 
-    # -- numbers for models ------------------------------------------------------------------------------------------
-
     def encode(self, architectures: Sequence[Architecture] | Architecture, how: str = "summary") -> NDArray[np.float32]:
-        """Architectures as numbers ``(n, features)``; ``how`` is one of :data:`nas_core.space.encoding.ENCODINGS`."""
+        """Return architectures as numbers ``(n, features)``; ``how`` is one of :data:`ENCODINGS`."""
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.encode_rows(self.rows(architectures), how)
 
     def encode_rows(self, rows: Rows, how: str = "summary") -> NDArray[np.float32]:
-        return encoding.encode(self.slots, rows, how)
+        if how not in ENCODINGS:
+            raise unknown_choice("encoding", how, ENCODINGS)
+        slots = self.slots
+        if how == "onehot":
+            columns = [rows[:, [slot]] == np.arange(size) for slot, size in enumerate(slots.sizes)]
+            return np.concatenate(columns, axis=1).astype(np.float32)
+        codes = slots.codes(rows)
+        if how == "layers":
+            return codes / np.concatenate([np.full(len(c.options), c.unit) for c in self.choices]).astype(np.float32)
+        exists = slots.exists(rows)
+        features = np.empty((len(rows), len(self.choices)), np.float32)
+        for index, (choice, span) in enumerate(zip(self.choices, slots.columns, strict=True)):
+            layers = np.maximum(exists[:, span].sum(1), 1)
+            features[:, index] = codes[:, span].sum(1) / layers / choice.unit
+        return features
 
     def feature_names(self, how: str = "summary") -> list[str]:
-        return encoding.feature_names(self.slots, how)
-
-    # -- other spaces and files --------------------------------------------------------------------------------------
+        """Return the names of the columns of an encoding."""
+        if how not in ENCODINGS:
+            raise unknown_choice("encoding", how, ENCODINGS)
+        if how == "summary":
+            return [choice.name + (".mean" if choice.per else "") for choice in self.choices]
+        names = []
+        for choice in self.choices:
+            for layer, options in enumerate(choice.options):
+                slot = f"{choice.name}.{layer}" if choice.per else choice.name
+                names += [slot] if how == "layers" else [f"{slot}={option}" for option in options]
+        return names
 
     @classmethod
     def of(cls, architecture: Architecture, like: SearchSpace | None = None) -> SearchSpace:
-        """The space that holds exactly this architecture: what a static subnet is built from.
+        """Return the space of exactly one architecture, from which a static subnet is built.
 
-        Per-layer genes are those whose value is a tuple; without ``like`` each is repeated by ``<side>.layers``.
+        Genes with a tuple as value have one option per layer; without ``like`` each is repeated by ``<side>.layers``.
         """
         choices = []
         for name in [c.name for c in like.choices] if like else architecture:

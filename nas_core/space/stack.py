@@ -1,4 +1,4 @@
-"""What spaces of one stack of transformer layers share: images, language models and masked language models."""
+"""Genes of spaces with one stack of transformer layers: images, language models and masked language models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from nas_core.errors import ArchitectureError
 from nas_core.space.architecture import Architecture
-from nas_core.space.attention_codes import attention_codes
 from nas_core.space.choice import Choice
 
 CODES = {"softmax": 1.0, "linear": 0.0}
-"""The largest architecture is all softmax, the smallest all linear."""
+"""Codes of kinds of attention: the largest architecture is all softmax, the smallest all linear."""
+LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
+"""The same codes in the order of files of translation and masked language spaces: another order is another space."""
 
 
 class TransformerLayer(NamedTuple):
@@ -26,11 +27,11 @@ class TransformerLayer(NamedTuple):
 def transformer_layers(
     architecture: Architecture, ffn_dims: Sequence[int] | None = None, qkv_dims: Sequence[int] | None = None
 ) -> tuple[TransformerLayer, ...]:
-    """The layers of an architecture, first to last.
+    """Return the layers of an architecture in order.
 
     Args:
-        ffn_dims: hidden units of each layer, where no gene ``ffn_dim`` has them.
-        qkv_dims: joint width of queries, of keys and of values in each layer, where no gene ``head_dim`` says it.
+        ffn_dims: hidden units of each layer, in place of a gene ``ffn_dim``.
+        qkv_dims: joint width of queries, of keys and of values in each layer, in place of a gene ``head_dim``.
 
     Raises:
         ArchitectureError: a gene is missing, or has not one option per layer.
@@ -47,7 +48,7 @@ def transformer_layers(
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    """The option of each of so many layers; a fixed gene has one for all.
+    """Return the option of each of ``depth`` layers; a fixed gene has one for all.
 
     Raises:
         ArchitectureError: the gene is missing, or has not one option per layer.
@@ -63,16 +64,28 @@ def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """The sizes to choose; those of each layer are one list of options for all layers, or a list for each.
+    """Return the choices of sizes.
 
     Args:
-        ffn: options of the gene that says how wide feed-forward layers are, by its name.
+        heads: options for all layers, or a list for each layer.
+        ffn: the same of the feed-forward width, by the name of its gene.
     """
     depth = max(layers)
-    each = (Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items())
-    return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *each]
+    layered = [Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items()]
+    return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *layered]
+
+
+def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dict[Any, float]:
+    """Return the published codes, and evenly spaced numbers between them for other kinds.
+
+    Args:
+        kinds: names of kinds, or a list of names for each layer.
+    """
+    rows = [kind if isinstance(kind, list | tuple) else (kind,) for kind in kinds]
+    others = [kind for kind in dict.fromkeys(kind for row in rows for kind in row) if kind not in published]
+    return {**published, **{kind: (place + 1) / (len(others) + 1) for place, kind in enumerate(others)}}
 
 
 def attention_choice(kinds: Sequence[Any], depth: int, codes: Mapping[str, float] = CODES) -> Choice:
-    """The kind of attention of each layer; the largest architecture has softmax wherever it can."""
+    """Return the choice of the attention of each layer."""
     return Choice.make("attention", kinds, "layers", depth, attention_codes(kinds, codes))

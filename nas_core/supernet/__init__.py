@@ -1,4 +1,4 @@
-"""How subnets share weights: the subnets a step trains, how stable it is, and the adapters of hosts."""
+"""Supernets: sampling of subnets, conversion of trained models, distillation, and adapters of hosts."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What the log of a training tells: losses over updates, whichever host trained."""
+"""Curves of training logs of any host: losses over updates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.files import os_errors
 from nas_core.supernet.host import each_host
 
 Curve = tuple[Sequence[float], Sequence[float]]
-"""Updates (or epochs), and the values there."""
+"""Updates or epochs, and values."""
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class TrainingCurves:
     """The curves of one training."""
 
     source: Path
-    """The file they were read from."""
+    """The log file."""
     over: str
-    """What they go over: ``updates`` or ``epochs``."""
+    """Horizontal axis: ``updates`` or ``epochs``."""
     panels: Mapping[str, Mapping[str, Curve]]
-    """Title of an axis, with the unit -> name -> curve."""
+    """Title of the vertical axis with its unit -> name -> curve."""
 
 
 def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
-    """The curves in ``log``, or, without one, in a log beside a supernet's checkpoint; None if none is found there.
+    """Read the curves of ``log``, or of a log in the folder of a supernet's checkpoint, or return None.
 
     Raises:
-        DataError: ``log`` is missing, or no installed host can read it. NasExtError: the system refuses to.
+        DataError: ``log`` is missing, or no installed host can read it.
     """
     with _logging_kept():
         if log is None:
@@ -40,13 +40,13 @@ def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | N
         with os_errors("read", log):
             if not log.is_file():
                 raise DataError(f"no file {log}; give the log of a training to --train-log")
-            found = _first_readable(checkpoint, log)
-    if found is None:
+            curves = _first_readable(checkpoint, log)
+    if curves is None:
         raise DataError(
-            f"{log} is no log of a training that is known here; expected fairseq's (--log-format simple or json), or"
+            f"{log} is no known log of a training; expected fairseq's (--log-format simple or json), or"
             " metrics.json or summary.csv of a training with timm"
         )
-    return found
+    return curves
 
 
 def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None:
@@ -57,7 +57,7 @@ def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None
             for path in [log] if log is not None else host.training_logs(checkpoint):
                 if path.is_file() and (curves := host.training_curves(path)) is not None:
                     return curves  # type: ignore[no-any-return]
-        except OSError:  # a log that was only found is worth no more than its curves
+        except OSError:  # an unreadable log next to a checkpoint is no error
             if log is not None:
                 raise
     return None
@@ -65,7 +65,7 @@ def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None
 
 @contextmanager
 def _logging_kept() -> Iterator[None]:
-    """Importing fairseq makes the logging of every package verbose; here that is undone."""
+    """Undo the changes of logging that importing fairseq makes."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     try:

@@ -1,7 +1,6 @@
-"""Which architectures a training step and a validation look at.
+"""Architectures of a training step and of a validation.
 
-Draws depend on the seed and the update number alone, so that all workers, all micro-batches of an update and a resumed
-run agree without exchanging anything.
+Draws depend on the seed and the update number only, so that workers, micro-batches and resumed runs agree.
 """
 
 from __future__ import annotations
@@ -12,29 +11,28 @@ from nas_core.errors import unknown_choice
 from nas_core.space import Architecture, SearchSpace, hat_draw, hat_extremes
 
 DRAWS = ("gene", "architecture", "hat")
-"""Ways to draw: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""
+"""Draws: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""
 
 EXTREMES = ("space", "hat")
-"""The smallest and the largest architecture: those of the space, or those of HAT's and MoS's released code, which
-differ in the encoder layers that a decoder layer reads."""
+"""Smallest and largest architecture: those of the space, or of HAT's and MoS's released code, whose decoder layers read
+other encoder layers."""
 
 
 def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> Architecture:
-    """The random architecture of an update (``hat`` ignores the seed, as HAT does)."""
+    """Return the random architecture of an update (``hat`` ignores the seed)."""
     if how == "hat":
         return hat_draw(space, update)
     return space.sample(np.random.default_rng([seed, update]), how)
 
 
 def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:
-    """The three architectures of a sandwich step (Yu et al. 2020; Mixture-of-Supernets, equation 2), by name."""
+    """Return the architectures of a sandwich step by name (Yu et al. 2020; Mixture-of-Supernets, equation 2)."""
     smallest, largest = _extremes(space, extremes)
     return {"random": random, "largest": largest, "smallest": smallest}
 
 
 def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str = "space") -> dict[str, Architecture]:
-    """The architectures whose validation loss is followed: smallest, largest and ``random`` fixed draws, by name; just
-    the one if the space holds one."""
+    """Return the architectures of validations by name: smallest, largest and ``random`` fixed draws."""
     if space.cardinality() == 1:
         return {"largest": space.largest()}
     rng = np.random.default_rng(seed)

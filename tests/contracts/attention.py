@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.errors import ConfigError
-from nas_core.export.check import check_onnx
 from nas_core.export.parts import OpenDim, Part, Value
-from nas_core.export.program import trace, write_onnx
+from nas_core.export.program import check_onnx, trace, write_onnx
 from nas_core.layers.attention import (
     PLACES,
     AttentionKind,

@@ -1,16 +1,24 @@
-"""Spaces: the contract on small and registered ones, and uniform sampling."""
+"""Spaces: the contract on small ones, uniform sampling, labels and the registry."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from nas_core.errors import SpaceError, UnknownChoiceError
-from nas_core.space import Choice, SearchSpace, get_space, list_spaces, register_space
+from nas_core.errors import SpaceError
+from nas_core.space import (
+    SearchSpace,
+    bert_space,
+    get_space,
+    image_space,
+    list_spaces,
+    masked_lm_space,
+    register_space,
+)
+from nas_core.space.labels import options_by_label, parameters_of
 from tests.contracts.space import SpaceContract, enumerate_architectures
 from tests.space.tiny import tiny_space
 
@@ -38,8 +46,7 @@ class TestTinySpace(SpaceContract):
         assert chisquare(list(Counter(row.tobytes() for row in rows).values())).pvalue < 1e-6
 
     def test_genes_of_missing_layers_are_dropped(self) -> None:
-        smallest = self.make().smallest()
-        assert smallest.to_dict() == {
+        assert self.make().smallest().to_dict() == {
             "activation": "relu",
             "decoder.cross": [],
             "decoder.layers": 0,
@@ -58,52 +65,53 @@ class TestTinySpace(SpaceContract):
     def test_a_space_of_one_architecture(self) -> None:
         architecture = self.make().largest()
         alone = SearchSpace.of(architecture, self.make())
-        assert alone.cardinality() == 1
-        assert alone.sample(np.random.default_rng(0)) == architecture
+        assert alone.cardinality() == 1 and alone.sample(np.random.default_rng(0)) == architecture
 
-    def test_unknown_words_list_the_choices(self) -> None:
-        space, rng = self.make(), np.random.default_rng(0)
-        for call in (
-            lambda: space.sample(rng, "genes"),
-            lambda: space.encode(space.smallest(), "sumary"),
-            lambda: space.feature_names("sumary"),
-            lambda: space.choice("encoder.ffn"),
-            lambda: get_space("hat_smal"),
-        ):
-            with pytest.raises(UnknownChoiceError, match="expected one of"):
-                call()
+    def test_labels_are_those_of_options_and_of_existing_layers(self) -> None:
+        space = self.make()
+        options = options_by_label(space)
+        assert options["encoder.ffn_dim.2"] == (48, 16, 8) and options["activation"] == ("relu", "gelu")
+        assert parameters_of(space, space.smallest()).keys() == {
+            "activation", "encoder.layers", "encoder.ffn_dim.0", "decoder.layers",
+        }  # fmt: skip
+        parameters = parameters_of(space, space.largest())
+        assert parameters.keys() == options.keys() and all(parameters[name] in options[name] for name in options)
 
 
-@pytest.mark.parametrize(
-    ("choices", "said"),
-    [
-        ([], "no choices"),
-        ([Choice.make("a", [1]), Choice.make("a", [2])], "twice"),
-        ([Choice.make("a", [1], "depth", 2)], "no choice named 'depth'"),
-        ([Choice.make("n", [1, 2]), Choice.make("a", [1], "n", 3)], "3 layers"),
-        ([Choice.make("n", ["x", "y"]), Choice.make("a", [1], "n", 2)], "layer counts"),
-        ([Choice.make("n", [2], "n", 2)], "itself repeated"),
-    ],
-)
-def test_contradictory_spaces_are_refused(choices: list[Choice], said: str) -> None:
-    with pytest.raises(SpaceError, match=said):
-        SearchSpace("bad", choices)
-
-
-@pytest.mark.parametrize("options", [[], [1, 1], [None], [True], [float("nan")], [[1], 2], [[1], []]])
-def test_bad_options_are_refused(options: list[Any]) -> None:
-    with pytest.raises(SpaceError):
-        Choice.make("a", options)
-
-
-class TestHatSmall(SpaceContract):
+class TestTranslation(SpaceContract):
     def make(self) -> SearchSpace:
-        return get_space("hat_small")
+        return get_space("mformer_translation_small")
 
 
-class TestHatWmt(SpaceContract):
+class TestLanguage(SpaceContract):
     def make(self) -> SearchSpace:
-        return get_space("hat_wmt14_en_de")
+        return get_space("mformer_language_small")
+
+
+class TestBert(SpaceContract):
+    """Few enough architectures to enumerate."""
+
+    def make(self) -> SearchSpace:
+        return bert_space(
+            "tiny", layers=(2, 1), hidden_dims=((8, 4), (12, 8, 4)), heads=(4, 2), ffn_dims=(16, 8), sequence_length=8,
+            outer_dim=12,
+        )  # fmt: skip
+
+
+class TestMaskedLm(SpaceContract):
+    def make(self) -> SearchSpace:
+        return masked_lm_space(
+            "tiny", layers=(2, 1), embed_dims=(12, 8), ffn_dims=(16, 8), heads=(2, 1), head_dim=4, sequence_length=8,
+            attention=("softmax", "linear", "local"),
+        )  # fmt: skip
+
+
+class TestImage(SpaceContract):
+    def make(self) -> SearchSpace:
+        return image_space(
+            "tiny", layers=(1, 2), embed_dims=(8, 12), ffn_dims=(8, 16), heads=(1, 2), head_dim=4, image_size=8,
+            patch_size=4, attention=("softmax", "linear"),
+        )  # fmt: skip
 
 
 def test_registration_is_idempotent_and_loud() -> None:
@@ -113,8 +121,7 @@ def test_registration_is_idempotent_and_loud() -> None:
     before = list_spaces()
     from nas_core.space.hat import hat_small as original
 
-    assert register_space(original) is original
-    assert list_spaces() == before
+    assert register_space(original) is original and list_spaces() == before
     with pytest.raises(SpaceError, match="already registered"):
         register_space(hat_small)
     assert get_space("hat_small") == original()

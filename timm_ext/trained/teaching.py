@@ -28,7 +28,7 @@ from nas_core.supernet.teacher import (
     top_k,
     top_k_distillation_loss,
 )
-from nas_core.supernet.teacher.cache_files import digest_of
+from nas_core.supernet.teacher.cache import digest_of
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.options import LARGEST, TrainConfig

@@ -1,9 +1,12 @@
-"""The operators of an ONNX model in topological order, as plain values."""
+"""The operators of an ONNX model as plain values, in topological order and with the shapes of their tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import copy
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from nas_core.graph.graph import GraphError
@@ -25,48 +28,48 @@ _WEIGHTS = {
     "GRU": (1, 2, 3),
     "RNN": (1, 2, 3),
 }
-"""Places of an operator's weights among its inputs."""
+"""Positions of an operator's weights among its inputs."""
 
 
 class Operation(NamedTuple):
-    """One operator; the name of an absent optional input or output is empty."""
+    """An operator; the name of an absent optional input or output is empty."""
 
     kind: str
-    """Its ONNX operator type, after the domain where that is not ONNX's own: ``com.microsoft.Gelu``."""
+    """ONNX operator type, with the domain if it is not ONNX's own: ``com.microsoft.Gelu``."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     settings: dict[str, Any]
-    """ONNX attributes; graphs and tensors are left out."""
+    """ONNX attributes without graphs and tensors."""
 
     def weights(self) -> tuple[int, ...]:
-        """Places of inputs that are weights wherever they are constants."""
+        """Return the positions of inputs that are weights if they are constants."""
         return _WEIGHTS.get(self.kind, ())
 
 
 @dataclass(frozen=True)
 class Network:
-    """All that is known of a model once its shapes are."""
+    """A model with known shapes."""
 
     name: str
     operations: Sequence[Operation]
     """In topological order."""
     inputs: tuple[str, ...]
-    """What is fed to it; parameters are none of them."""
+    """Inputs without parameters."""
     outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
-    """Shapes of all tensors, as far as known."""
+    """Shapes of all tensors with a known shape."""
     constants: frozenset[str]
-    """Tensors that are the same for all inputs of these shapes: parameters, and what follows from them and shapes."""
+    """Tensors that depend on parameters and shapes only."""
     stored: frozenset[str]
-    """Those of them that the file holds, or that a Constant gives."""
+    """Constants in the file, or from a Constant operator."""
     weights: frozenset[str]
-    """Those constants that are arrays of real or quantised numbers, not indices or masks."""
+    """Constants that are real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """The shape of a tensor.
+        """Return the shape of a tensor.
 
         Args:
-            maker: the operator that gives it, for the message.
+            maker: operator with this output, for the message.
 
         Raises:
             GraphError: the shape is not known.
@@ -83,8 +86,8 @@ class Network:
 
 
 def operations(nodes: Iterable[Any]) -> list[Operation]:
-    """From ``NodeProto`` messages; what the bodies of If, Loop and Scan read from outside is read by their operator."""
-    made = []
+    """Return the operators of ``NodeProto`` messages; outer tensors read by bodies of If, Loop and Scan are inputs."""
+    listed = []
     for node in nodes:
         settings, bodies = {}, []
         for attribute in node.attribute:
@@ -96,8 +99,8 @@ def operations(nodes: Iterable[Any]) -> list[Operation]:
         domain, operator = node.domain, node.op_type
         name = operator if domain in ("", "ai.onnx") else f"{domain}.{operator}"
         inputs = (*node.input, *_captured(bodies)) if bodies else tuple(node.input)
-        made.append(Operation(name, inputs, tuple(node.output), settings))
-    return made
+        listed.append(Operation(name, inputs, tuple(node.output), settings))
+    return listed
 
 
 _SETTINGS: dict[int, Callable[[Any], Any]] = {
@@ -107,27 +110,29 @@ _SETTINGS: dict[int, Callable[[Any], Any]] = {
     6: lambda a: tuple(a.floats),
     7: lambda a: tuple(a.ints),
 }
-"""By the number that AttributeProto gives a type."""
+"""Readers of attributes by AttributeProto's number of a type."""
 _BODIES: dict[int, Callable[[Any], list[Any]]] = {5: lambda a: [a.g], 10: lambda a: list(a.graphs)}
 
 
 def _captured(bodies: list[Any]) -> list[str]:
     read: set[str] = set()
-    own: set[str] = set()
+    inner_tensors: set[str] = set()
     while bodies:
         body = bodies.pop()
-        own.update(tensor.name for part in (body.input, body.initializer) for tensor in part)
+        inner_tensors.update(tensor.name for part in (body.input, body.initializer) for tensor in part)
         read.update(tensor.name for tensor in body.output)
         for inner in body.node:
-            own.update(inner.output)
+            inner_tensors.update(inner.output)
             read.update(inner.input)
             bodies += [g for a in inner.attribute if a.type in _BODIES for g in _BODIES[a.type](a)]
-    return sorted(read - own - {""})
+    return sorted(read - inner_tensors - {""})
 
 
 def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
-    """Inputs of a ``GraphProto`` that are weights: initializers, and what only serves as weights of convolutions,
-    linear layers and normalisations, as in files whose weights were taken out."""
+    """Return the initializers of a ``GraphProto``, and the inputs that are weights of layers only.
+
+    The latter are the parameters of files without initializers.
+    """
     stored = {tensor.name for tensor in graph.initializer}
     names = {tensor.name for tensor in graph.input} - stored
     weights: set[str] = set()
@@ -139,3 +144,164 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
                 if tensor in names:
                     (weights if place in places else others).add(tensor)
     return stored | (weights - others)
+
+
+def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
+    """Return the operators in topological order, and bring the nodes of the ``GraphProto`` into it.
+
+    Raises:
+        GraphError: a cycle, a tensor with two producers, or one without.
+    """
+    given = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
+    producers: dict[str, int] = {}
+    for place, op in enumerate(listed):
+        for output in filter(None, op.outputs):
+            if output in producers or output in given:
+                raise GraphError(f"{name}: tensor {output!r} is made twice; expected one operator for each tensor")
+            producers[output] = place
+    for op in listed:
+        if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in given]:
+            raise GraphError(
+                f"{name}: {op.kind} reads tensor {missing[0]!r}, which nothing makes; the file is damaged or a part of "
+                "a model"
+            )
+    sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in given} for op in listed]
+    if all(source < place for place, group in enumerate(sources) for source in group):
+        return listed
+    try:
+        order = list(TopologicalSorter(dict(enumerate(sources))).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(f"{listed[place].kind} {listed[place].outputs[0]!r}" for place in error.args[1][:4])
+        raise GraphError(f"{name}: operators form a cycle ({cycle}); expected an acyclic graph") from None
+    nodes = [copy.deepcopy(graph.node[place]) for place in order]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return [listed[place] for place in order]
+
+
+class Site(NamedTuple):
+    """An operator with the shapes of its inputs and outputs."""
+
+    kind: str
+    """ONNX operator type."""
+    settings: dict[str, Any]
+    ins: tuple[Shape | None, ...]
+    """None for an absent optional input."""
+    outs: tuple[Shape, ...]
+    """Shapes of the outputs that are used."""
+    weight: tuple[bool, ...]
+    """Inputs that are arrays of parameters, not indices, masks, shapes or single numbers."""
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """Equal for equal operators."""
+        return (self.kind, self.ins, self.outs, self.weight, *self.settings.items())
+
+    def shape_of(self, place: int) -> Shape | None:
+        """Return the shape of an input, None if it is absent."""
+        return self.ins[place] if place < len(self.ins) else None
+
+    def input(self, place: int = 0) -> Shape:
+        """Return the shape of an input, () if it is absent."""
+        return self.shape_of(place) or ()
+
+    @property
+    def out(self) -> Shape:
+        """Shape of the first output."""
+        return self.outs[0] if self.outs else ()
+
+    @property
+    def out_size(self) -> int:
+        """Elements of the first output."""
+        return math.prod(self.out)
+
+    def filters(self) -> Shape:
+        """Return the weights' shape: (out, in / groups, *kernel), or (in, out / groups, *kernel) if transposed."""
+        return self.input(3 if self.kind == "QLinearConv" else 1)
+
+    def axis(self, default: int) -> int:
+        """Return the setting ``axis``, counted from 0."""
+        axis = int(self.settings.get("axis", default))
+        return axis + len(self.input()) if axis < 0 else axis
+
+
+def site_of(op: Operation, network: Network) -> Site:
+    """Return an operator with its shapes.
+
+    Raises:
+        GraphError: a shape is not known.
+    """
+    shapes: list[Shape | None] = []
+    weight: list[bool] = []
+    for tensor in op.inputs:
+        fixed = tensor in network.constants
+        shape = network.shapes.get(tensor, ()) if fixed else network.shape(tensor) if tensor else None
+        shapes.append(shape)
+        weight.append(fixed and bool(shape) and tensor in network.weights)
+    outs = tuple(network.shapes.get(output, ()) for output in op.outputs if output)
+    return Site(op.kind, op.settings, tuple(shapes), outs, tuple(weight))
+
+
+def einsum_sizes(site: Site) -> tuple[int, int]:
+    """Return the product of all dimensions of an Einsum, and of those that are summed over."""
+    equation = str(site.settings.get("equation", "")).replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    sizes: dict[str, int] = {}
+    broadcast = 1
+    for term, shape in zip(left.split(","), site.ins, strict=False):
+        head, dots, tail = term.partition("...")
+        shape = shape or ()
+        sizes |= dict(zip(head, shape, strict=False))
+        sizes |= dict(zip(reversed(tail), reversed(shape), strict=False))
+        if dots:
+            broadcast = max(broadcast, math.prod(shape[len(head) : len(shape) - len(tail)]))
+    if not arrow:
+        right = "".join(label for label in sizes if left.count(label) == 1)
+    summed = math.prod(size for label, size in sizes.items() if label not in right)
+    return math.prod(sizes.values()) * broadcast, summed
+
+
+_BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Mean", "Max", "Min"}
+
+
+def check_fit(site: Site, name: str) -> None:
+    """Check the input shapes of elementwise operators, matrix products, linear layers and convolutions.
+
+    Shape inference accepts shapes that do not fit if the file states the output shape, as for a vision transformer with
+    another resolution than it was exported for.
+
+    Args:
+        name: of the network, for the message.
+
+    Raises:
+        GraphError: no runtime could compute the operator.
+    """
+    shapes = [shape for shape in site.ins if shape]
+    if not _fits(site, shapes):
+        sizes = " and ".join(map(str, shapes))
+        raise GraphError(
+            f"{name}: {site.kind} reads tensors of shapes {sizes}, which do not fit; give the input sizes that the "
+            "model was exported for, or export it for these"
+        )
+
+
+def _fits(site: Site, shapes: list[Shape]) -> bool:
+    if site.kind in _BROADCAST:
+        old = {"axis", "broadcast"} & site.settings.keys()  # before opset 7 the second tensor could be at any axis
+        return bool(old) or _broadcast(shapes)
+    if len(shapes) < 2:
+        return True
+    first, second = site.input(0), site.input(1)
+    if site.kind == "MatMul":
+        return first[-1:] == second[-2:][:1] and _broadcast([first[:-2], second[:-2]])
+    if site.kind == "Gemm" and len(first) == len(second) == 2:
+        return first[0 if site.settings.get("transA") else 1] == second[1 if site.settings.get("transB") else 0]
+    if site.kind == "Conv" and len(first) == len(second) > 2:
+        return first[1] == second[1] * int(site.settings.get("group", 1))
+    return True
+
+
+def _broadcast(shapes: list[Shape]) -> bool:
+    rank = max(map(len, shapes), default=0)
+    columns = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
+    return all(len({size for size in column if size != 1}) < 2 for column in columns)

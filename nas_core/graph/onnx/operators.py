@@ -1,4 +1,4 @@
-"""ONNX operators grouped by what they do to a device: one kind for each place of the one-hot code."""
+"""Kinds of ONNX operators, one for each place of the one-hot code."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _GROUPS = {
     "other": "Shape Size Constant ConstantOfShape Range EyeLike RandomNormal RandomNormalLike RandomUniform "
     "RandomUniformLike Bernoulli Multinomial",
 }
-"""Operators by kind; ``HardSwish:4`` costs 4 FLOPs for each element of its output, others cost what their kind does."""
+"""Operators by kind; ``HardSwish:4`` costs 4 FLOPs per output element, others as much as their kind."""
 CORRECTED = tuple(_GROUPS)
-"""Kinds of the corrected encoding; operators that nobody knows are ``other``, which is also that of generators."""
+"""Kinds of the corrected encoding; unknown operators and generators are ``other``."""
 INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
 KINDS = len(CORRECTED)
-"""How many kinds there are. Networks that were trained have a weight for each: another number needs new training."""
+"""Number of kinds. Trained predictors have a weight for each: another number needs new training."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}
@@ -67,24 +67,23 @@ RELEASED = (
     "Slice", "Div", "Sub", "Sqrt", "Clip", "Softmax", "Tanh", "ConvTranspose", "free_28", "free_29", "free_30",
     "input_or_unknown",
 )  # fmt: skip
-"""Kinds of the released encoding, in its order. It spells MatMul so that no operator is ever found there; inputs and
-unknown operators, which have no code of their own, stand at the last place. There are as many as kinds: one code holds
-either."""
+"""Kinds of the released encoding, in its order. No operator is spelled ``Matmul``; inputs and unknown operators have
+the last place."""
 assert len(RELEASED) == KINDS
 
 PASSED = ("Identity", "Dropout")
-"""Operators that a runtime leaves out: at inference they give what they are given."""
+"""Operators that do nothing at inference."""
 SHAPE_READERS = ("Shape", "Size")
-"""Operators whose results follow from shapes alone."""
+"""Operators with results that depend on shapes only."""
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "SequenceAt", *PASSED)
-"""Operators that move nothing."""
+"""Operators that move no data."""
 
 
 def operator_kind(operator: str) -> int | None:
-    """Index into :data:`CORRECTED`, None where the operator is not known."""
+    """Return an index into :data:`CORRECTED`, None for an unknown operator."""
     return _KIND_OF.get(operator)
 
 
 def flops_per_element(operator: str) -> int | None:
-    """Floating-point operations for each element of the output; None where the operator costs what its kind does."""
+    """Return FLOPs per output element; None if the operator costs as much as its kind."""
     return _FLOPS_OF.get(operator)

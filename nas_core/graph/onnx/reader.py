@@ -1,9 +1,9 @@
-"""ONNX models as graphs that latency models read."""
+"""ONNX models as graphs for latency models."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,43 +12,40 @@ from numpy.typing import NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
-from nas_core.graph.onnx.canonical_order import canonical_order
-from nas_core.graph.onnx.encoding.corrected import encode_corrected
-from nas_core.graph.onnx.encoding.features import FEATURES
-from nas_core.graph.onnx.encoding.nodes import Encoded
-from nas_core.graph.onnx.encoding.released import encode_released
-from nas_core.graph.onnx.shapes.binding import Shapes
-from nas_core.graph.onnx.shapes.infer import read_network
+from nas_core.graph.onnx.corrected import encode_corrected
+from nas_core.graph.onnx.encoding import FEATURES, Encoded
+from nas_core.graph.onnx.released import encode_released
+from nas_core.graph.onnx.shapes import Shapes, read_network
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class OnnxNetwork:
-    """A model as a graph of N nodes, and what it costs on paper."""
+    """A model as a graph of N nodes, with its costs."""
 
     name: str
-    """The path as it was given; of a model in memory, its graph's name."""
+    """Path, or the graph's name of a model in memory."""
     graph: Graph
     """``attributes`` (N, 8), ``shapes`` (N, 4), ``costs`` (N, 3) and ``static``: batch, FLOPs / 1e9, parameters / 1e7,
     memory access / 1e7."""
     tensors: tuple[str, ...]
-    """``(N,)`` which tensor of the file each node gives."""
+    """``(N,)`` output tensor of each node."""
     operators: tuple[str, ...]
-    """``(N,)`` its ONNX operator, or ``Input``."""
+    """``(N,)`` ONNX operator, or ``Input``."""
     flops: NDArray[np.int64]
-    """``(N,)``; an operator with several outputs has its costs at the first of them."""
+    """``(N,)``; an operator with several outputs has its costs at the first one."""
     params: NDArray[np.int64]
-    """``(N,)`` elements of the parameters it reads."""
+    """``(N,)`` elements of the parameters read."""
     access: NDArray[np.int64]
-    """``(N,)`` elements it reads and writes."""
+    """``(N,)`` elements read and written."""
     flops_g: float
     params_m: float
-    """Shared parameters count once (as released: as often as they are read)."""
+    """Shared parameters count once (in the released encoding: each time they are read)."""
     access_m: float
-    """In million elements."""
+    """Million elements."""
     unknown: Mapping[str, int]
-    """Operators that the encoding does not know, and how many there are."""
+    """Number of operators of each unknown kind."""
 
 
 def read_onnx(
@@ -65,16 +62,17 @@ def read_onnx(
         source: a path, the bytes of a file, or an ``onnx.ModelProto``, which is not changed.
         shapes: for inputs with open dimensions: a shape for each, or a number for an open dimension's name
             (``{"x": (1, 3, 224, 224)}``, ``{"batch": 1}``); also for tensors whose shape onnx cannot infer.
-        batch: first dimension of all inputs that have no such shape, whatever the file says.
-        features: ``corrected`` (:mod:`nas_core.graph.onnx.encoding.corrected`) or ``released`` (as published).
+        batch: first dimension of all inputs without such a shape.
+        features: ``corrected`` (:mod:`nas_core.graph.onnx.corrected`) or ``released`` (as published).
         warn: log unknown operators in one line; they count as ``other``, without FLOPs.
 
     Returns:
-        The nodes stand in an order that depends neither on that of the file nor on its names.
+        A network whose order of nodes does not depend on order and names in the file.
 
     Raises:
-        GraphError: no ONNX file, a damaged one, a cycle, an open dimension without a number, a shape that cannot be
-            inferred. ConfigError: shapes that do not fit the model. MissingHostError: onnx is not installed.
+        GraphError: no ONNX file, a damaged one, a cycle, an open dimension without a number, an unknown shape.
+        ConfigError: shapes that do not fit the model.
+        MissingHostError: onnx is not installed.
     """
     if features not in FEATURES:
         raise unknown_choice("encoding of ONNX operators", features, FEATURES)
@@ -122,8 +120,45 @@ def _ordered(name: str, made: Encoded) -> OnnxNetwork:
     )
 
 
+def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return an order of nodes that does not depend on the file.
+
+    Nodes are ordered by distance from the inputs, then by keys of node, ancestors and descendants, then by the places
+    of parents, then by name.
+
+    Args:
+        keys: ``(N,)`` tuples of numbers, whose hashes are the same in every process.
+        names: ``(N,)``
+        edges: ``(E,)`` source, target with source < target.
+    """
+    count = len(keys)
+    parents: list[list[int]] = [[] for _ in range(count)]
+    children: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        parents[target].append(source)
+        children[source].append(target)
+    above, below, depth = [0] * count, [0] * count, [0] * count
+    for node in range(count):
+        above[node] = hash((keys[node], *sorted([above[p] for p in parents[node]])))
+        depth[node] = max([depth[p] + 1 for p in parents[node]], default=0)
+    for node in reversed(range(count)):
+        below[node] = hash((keys[node], *sorted([below[c] for c in children[node]])))
+    levels: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+    for node in range(count):
+        levels[depth[node]].append(node)
+    order: list[int] = []
+    place = [0] * count
+    for level in levels:
+        if len(level) > 1:
+            level.sort(key=lambda n: (above[n], below[n], sorted([place[p] for p in parents[n]]), names[n]))
+        for node in level:
+            place[node] = len(order)
+            order.append(node)
+    return order
+
+
 def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
-    """Say in one line which operators of a network the encoding does not know, and how many of each it has."""
+    """Return one line about the unknown operators of a network."""
     listed = ", ".join(f"{operator} x {count}" for operator, count in sorted(unknown.items()))
     return f"{name} has operators that this encoding does not know, which count as 'other' without FLOPs: {listed}"
 
@@ -131,5 +166,5 @@ def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
 def onnx_graph(
     source: Any, shapes: Shapes | None = None, batch: int | None = None, features: str = "corrected"
 ) -> Graph:
-    """The graph alone; see :func:`read_onnx`."""
+    """Return the graph of :func:`read_onnx`."""
     return read_onnx(source, shapes=shapes, batch=batch, features=features).graph

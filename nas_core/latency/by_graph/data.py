@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.errors import DataError, unknown_choice
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, open_npz
 from nas_core.graph import Graphs
-from nas_core.graph.stored import stored_graphs
 
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
@@ -131,7 +130,7 @@ class NetworkLatencies:
             with open_npz(path) as file:
                 if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
                     raise ValueError(f"it lacks {', '.join(absent)}")
-                graphs = stored_graphs({name: file[name] for name in _GRAPHS if name in file.files})
+                graphs = Graphs.from_arrays({name: file[name] for name in _GRAPHS if name in file.files})
                 rows: dict[str, Any] = {name: file[name] for name in _ROWS}
                 if strange := [name for name, kinds in _KINDS.items() if not _is_row(rows[name], kinds)]:
                     raise ValueError(f"{strange[0]} has shape {rows[strange[0]].shape} of {rows[strange[0]].dtype}")

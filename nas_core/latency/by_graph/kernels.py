@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
-from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES
+from nas_core.graph.onnx import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED
 from nas_core.latency.by_graph.price_list import check_kinds
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, DataError
 from nas_core.space import SearchSpace
-from nas_core.space.encoding import ENCODINGS
 from nas_core.space.slots import Rows
+from nas_core.space.space import ENCODINGS
 
 Array = NDArray[np.float64]
 OBJECTIVES = ("pairwise", "regression")

@@ -1,4 +1,4 @@
-"""Supernets from trained networks: spaces around them, sorting by importance, experts from copies."""
+"""Conversion of trained networks into supernets."""
 
 from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.take_over import TakenOver, Trained, take_over

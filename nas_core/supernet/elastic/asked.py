@@ -1,4 +1,4 @@
-"""What is asked for as the space of a trained network: ``auto``, parts of it, or one that exists."""
+"""Specification of the space of a trained network: ``auto``, some of its genes, ``attention``, or an existing one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from nas_core.space import Choice, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
 
 AUTO, ATTENTION = "auto", "attention"
-"""The space around a trained network, and :func:`attention_only` of it; ``auto:layers,ffn_dim`` is :func:`varying`."""
+"""The space around a trained network, and :func:`attention_only` of it; ``auto:layers,ffn_dim``: :func:`varying`."""
 
 
 def is_made(space: str) -> bool:
-    """Whether this asks for a space that is made around the trained network."""
+    """Return whether a specification means a space around the trained network."""
     return space == ATTENTION or space.partition(":")[0] == AUTO
 
 
 def made(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
-    """The space that is asked for, of one that is made.
+    """Return the space of a specification.
 
     Args:
         space: ``auto``, ``auto:GENE,GENE`` or ``attention``.
-        around: makes the space of everything.
+        around: builds the whole space.
 
     Raises:
-        UnknownChoiceError: there is no such gene to choose. ConfigError: no gene is named, or no attention is chosen.
+        UnknownChoiceError: no such gene. ConfigError: no gene is named, or no attention is chosen.
     """
     if space == ATTENTION:
         return attention_only(around())
-    _, parted, names = space.partition(":")
-    if not parted:
+    if ":" not in space:
         return around()
+    names = space.partition(":")[2]
     genes = [name.strip() for name in names.split(",") if name.strip()]
     if not genes:
         raise ConfigError(f"--space {space} names no gene; give some, e.g. auto:layers,ffn_dim, or auto for all")
@@ -40,26 +40,26 @@ def made(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
 
 
 def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
-    """The space in which these genes and the kinds of attention are chosen, all else being as in the largest network.
+    """Return the space with choices of some genes and of attention only; other genes are those of the largest network.
 
     Args:
         genes: names, or their last parts: ``layers`` is that of every side.
 
     Raises:
-        UnknownChoiceError: there is no such gene to choose.
+        UnknownChoiceError: no such gene.
     """
     several = [choice.name for choice in space.choices if any(len(row) > 1 for row in choice.options)]
-    known = list(dict.fromkeys(name.rpartition(".")[2] for name in several))
+    endings = list(dict.fromkeys(name.rpartition(".")[2] for name in several))
     for gene in genes:
-        if gene not in known and gene not in several:
-            raise unknown_choice("size of --space auto", gene, known)
+        if gene not in endings and gene not in several:
+            raise unknown_choice("size of --space auto", gene, endings)
     kept = {name for name in several if name in genes or name.rpartition(".")[2] in genes}
     kinds = {choice.name for choice in attention_choices(space)}
     return _narrowed(space, kept | kinds, "-".join([space.name, *genes]))
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
-    """The space in which nothing but the kinds of attention is chosen, all else being as in the largest network.
+    """Return the space with choices of attention only; other genes are those of the largest network.
 
     Raises:
         ConfigError: the space chooses no attention.
@@ -86,14 +86,11 @@ def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpa
 
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
-    """Raise before any work where layers cannot choose from these kinds.
-
-    Args:
-        space: as the user gave it.
+    """Check kinds of attention against the specification of a space.
 
     Raises:
-        UnknownChoiceError: there is no such kind. ConfigError: a space of kinds alone, and not two of them; or kinds
-            beside a space that has its own.
+        UnknownChoiceError: no such kind. ConfigError: fewer than two kinds for a space of attention only, or several
+            for an existing space.
     """
     for kind in kinds:
         if kind not in KINDS.names():
@@ -104,4 +101,4 @@ def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
             " --attention, e.g. softmax,linear"
         )
     if not is_made(space) and len(set(kinds)) > 1:
-        raise ConfigError(f"--attention {','.join(kinds)} beside --space {space}; name the kinds in that space")
+        raise ConfigError(f"--attention {','.join(kinds)} with --space {space}; name the kinds in that space")

@@ -1,12 +1,11 @@
-"""Other kinds of attention fitted to what the trained attention gives, layer by layer.
+"""Fit other kinds of attention to the output of the trained attention, layer by layer.
 
-Each alternative reads what the trained attention of its layer reads and learns to give the same, which is much cheaper
-than training the network and needs no labels (Zhang et al. 2025, "LoLCATs: On Low-Rank Linearizing of Large Language
-Models", section 3.1, there with feature maps of its own; here the projections learn, so that a network with linear
-attention stays a plain cosFormer). Where a kind sees no negative numbers, queries and keys are turned first; then the
-output projection is solved for in closed form, then all projections are trained by gradients.
+Each alternative reads the trained attention's inputs and learns its output, without labels (Zhang et al. 2025,
+"LoLCATs: On Low-Rank Linearizing of Large Language Models", section 3.1, there with feature maps; here the projections
+learn, so that linear attention stays a plain cosFormer). For kinds that see positive parts only, queries and keys are
+rotated first. Then the output projection is solved for in closed form, and all projections are trained by gradients.
 
-Shapes: N counted positions, Q queries' width, C channels.
+Shapes: N counted positions, B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
 """
 
 from __future__ import annotations
@@ -18,34 +17,37 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
-from nas_core.layers.weights import named_tensors
+from nas_core.layers.attention.projections import SelfAttentionWeights
+from nas_core.layers.weights import Affine, named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
-from nas_core.supernet.elastic.recorded import AttentionWeights, Place, Recorded, attentions_of, computed, record
-from nas_core.supernet.elastic.signed import signed_pairs
+from nas_core.supernet.elastic.recording import AttentionWeights, Place, Recorded, attentions_of, computed, record
 from nas_core.supernet.teacher.taps import Taps
 
 _EXACT = 1e-9
-"""An error of rounding alone, as that of local attention whose window holds every sequence."""
+"""Largest rounding error, as of local attention with a window that holds every sequence."""
+_LEAST = 1e-6
+"""Added to variances relative to their mean, for directions without input."""
 
 
 class FitConfig(NamedTuple):
-    """How alternatives are fitted."""
+    """Settings of :func:`fit`."""
 
     steps: int = 200
-    """Updates by gradients after the closed form; each is one layer on one batch."""
+    """Gradient updates after the closed form, each of one layer on one batch."""
     lr: float = 2e-3
-    """Learning rate of the first update; it falls to 0 along a cosine."""
+    """Learning rate of the first update; it decays to 0 along a cosine."""
     ridge: float = 1e-3
-    """Penalty on the change of the output projection, over the mean variance of what it reads."""
+    """Penalty on the change of the output projection, relative to the mean variance of its input."""
     seed: int = 0
-    """Decides the order of batches."""
+    """Seed of the order of batches."""
 
 
 class Fitted(NamedTuple):
-    """How near an alternative came: squared errors over the mean square of the trained attention's output, on batches
-    that were not fitted where there are five or more."""
+    """Squared errors of an alternative, relative to the mean square of the trained attention's output.
+
+    They are measured on held-out batches if there are five or more.
+    """
 
     gene: str
     layer: int
@@ -53,7 +55,7 @@ class Fitted(NamedTuple):
     before: float
     """With the trained projections."""
     solved: float
-    """With queries and keys turned, where the kind needs it, and the output projection solved for."""
+    """After the rotation of queries and keys and the solution for the output projection."""
     after: float
 
 
@@ -64,34 +66,25 @@ def fit(
     loss: Callable[[Any, Any], Tensor],
     config: FitConfig | None = None,
 ) -> list[Fitted]:
-    """Fit each kind of attention that the space offers a layer to the one of the largest network.
+    """Fit each kind of attention that a layer may choose to the one of the largest network.
 
-    Only the projections of alternatives change: what the largest network computes stays the same to the last bit.
+    Only the projections of alternatives change; the output of the largest network stays equal bit for bit.
 
     Args:
-        net: an elastic network over the space, whose kinds are copies of the trained one, see
+        net: an elastic network over the space, with copies of the trained attention for other kinds, see
             :func:`nas_core.supernet.elastic.kinds.with_kinds`.
-        batches: calibration data.
+        batches: calibration data, at least one batch.
         loss: of a subnet on a batch.
 
     Raises:
-        ConfigError: no data, no kinds to choose from, or sequences longer than an alternative reads.
+        ConfigError: sequences are longer than an alternative reads.
     """
     config = config or FitConfig()
-    if not batches:
-        raise ConfigError("other kinds of attention are fitted on calibration data; give --calibrate, e.g. 16")
-    if config.steps < 0:
-        raise ConfigError(f"{config.steps} steps of fitting; expected 0 or more")
-    if not attention_choices(space):
-        raise ConfigError(f"space {space.name!r} offers one kind of attention; name several, e.g. softmax,linear")
     training = net.training
     net.eval()
     try:
-        return [
-            found
-            for choice in attention_choices(space)
-            for found in _fit_gene(net, space, choice.name, batches, loss, config)
-        ]
+        genes = [choice.name for choice in attention_choices(space)]
+        return [fitted for gene in genes for fitted in _fit_gene(net, space, gene, batches, loss, config)]
     finally:
         net.train(training)
 
@@ -108,7 +101,7 @@ def _fit_gene(
     base = net.select(largest)
     trained = largest[gene]
     assert isinstance(trained, tuple)
-    found = []
+    fitted = []
     for layer, row in enumerate(space.choice(gene).options[: len(trained)]):
         others: dict[str, AttentionWeights] = {}
         place: Place = ()
@@ -120,33 +113,33 @@ def _fit_gene(
             continue
         recorded = record(base, place, [weights.kind for weights in others.values()], batches, loss)
         for kind, weights in others.items():
-            found.append(Fitted(gene, layer, kind, *_fit_one(weights, recorded, config)))
-    return found
+            fitted.append(Fitted(gene, layer, kind, *_fit_one(weights, recorded, config)))
+    return fitted
 
 
 def _changed(base: Any, other: Any) -> tuple[Place, AttentionWeights]:
-    """Where two subnets have different attention, and that of the second."""
+    """Return the place where two subnets have different attention, and the weights of the second."""
     before = dict(attentions_of(base))
-    (found,) = [(at, weights) for at, weights in attentions_of(other) if weights.kind.name != before[at].kind.name]
-    return found
+    (changed,) = [(at, weights) for at, weights in attentions_of(other) if weights.kind.name != before[at].kind.name]
+    return changed
 
 
 def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: FitConfig) -> tuple[float, float, float]:
-    judged = max(1, len(recorded) // 5) if len(recorded) >= 5 else 0
-    fitted, held_out = recorded[judged:], recorded[:judged] or recorded
+    count = max(1, len(recorded) // 5) if len(recorded) >= 5 else 0
+    fitted, held_out = recorded[count:], recorded[:count] or recorded
     before = _mean_error(weights, held_out)
     if before < _EXACT:
         return before, before, before
     copies = _values(weights)
 
-    def turn_and_solve() -> None:
+    def rotate_and_solve() -> None:
         _restore(weights, copies)
-        signed_pairs(weights, fitted)
+        _rotate(weights, fitted)
         _solve(weights, fitted, config.ridge)
 
     _kept_if_better(weights, held_out, before, lambda: _solve(weights, fitted, config.ridge))
     if weights.kind.reads_positive_parts:
-        _kept_if_better(weights, held_out, _mean_error(weights, held_out), turn_and_solve)
+        _kept_if_better(weights, held_out, _mean_error(weights, held_out), rotate_and_solve)
     solved = _mean_error(weights, held_out)
     if config.steps:
         _kept_if_better(weights, held_out, solved, lambda: _train(weights, fitted, config))
@@ -155,7 +148,7 @@ def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: Fi
 
 def _mean_error(weights: AttentionWeights, recorded: Sequence[Recorded]) -> float:
     with torch.no_grad():
-        sums = [_error(weights, each, each.output.square()[each.counted].sum()) for each in recorded]
+        sums = [_error(weights, batch, batch.output.square()[batch.counted].sum()) for batch in recorded]
         return float(torch.stack(sums).mean())
 
 
@@ -184,10 +177,10 @@ def _restore(weights: AttentionWeights, values: Sequence[Tensor]) -> None:
 
 
 def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float) -> None:
-    """Change the output projection by the least squares solution, with a penalty on the change."""
+    """Update the output projection by the least squares solution with a penalty on the change."""
     out = weights.out_proj
     with torch.no_grad():
-        sums = [_sums(weights, each) for each in recorded]
+        sums = [_sums(weights, batch) for batch in recorded]
         count, h, y, hh, hy = (sum(column[1:], column[0]) for column in zip(*sums, strict=True))
         count = count.clamp(min=1)
         products = hh - torch.outer(h, h) / count
@@ -198,18 +191,18 @@ def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float
 
 
 def _sums(weights: AttentionWeights, recorded: Recorded) -> tuple[Tensor, ...]:
-    """Over counted positions: their number, heads h (Q,), what is missing in the output y (C,), h h^T, h y^T."""
+    """Return sums over counted positions: their number, heads h (Q,), residual y (C,), h h^T, h y^T."""
     with Taps({"out": weights.out_proj.weight}, inputs=True) as taps:
-        given = computed(weights, recorded)
+        output = computed(weights, recorded)
     h = taps.inputs["out"][0][recorded.counted].double()
-    y = (recorded.output - given)[recorded.counted].double()
+    y = (recorded.output - output)[recorded.counted].double()
     return recorded.counted.sum(), h.sum(0), y.sum(0), h.T @ h, h.T @ y
 
 
 def _train(weights: AttentionWeights, recorded: Sequence[Recorded], config: FitConfig) -> None:
     tensors = [tensor for _, tensor in named_tensors(weights)]
     stream = torch.Generator().manual_seed(config.seed)
-    squares = [each.output.square()[each.counted].sum() for each in recorded]
+    squares = [batch.output.square()[batch.counted].sum() for batch in recorded]
     optimizer = torch.optim.Adam(tensors, config.lr, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, config.steps)
     rounds = -(-config.steps // len(recorded))
@@ -222,3 +215,64 @@ def _train(weights: AttentionWeights, recorded: Sequence[Recorded], config: FitC
         schedule.step()
     for tensor in tensors:
         tensor.grad = None
+
+
+def _rotate(weights: AttentionWeights, recorded: Sequence[Recorded]) -> None:
+    """Rotate queries and keys of each head so that their positive parts keep the largest positive products.
+
+    The first D/2 channels become the directions with the largest trained scores on the data (singular vectors of the
+    bilinear form, weighted by second moments), the others their negatives: ``relu(a) relu(b) + relu(-a) relu(-b)`` is
+    ``a b`` if that is positive.
+    """
+    queries, keys = _queries_and_keys(weights)
+    width = len(queries.bias) // weights.heads
+    with torch.no_grad():
+        read = _moments([batch.x[batch.counted] for batch in recorded])
+        memory = read if recorded[0].memory is None else _moments([_memory(batch) for batch in recorded])
+        for head in range(weights.heads):
+            rows = slice(head * width, (head + 1) * width)
+            q, k = (torch.cat([p.weight[rows], p.bias[rows, None]], 1).double() for p in (queries, keys))
+            root_q, root_k = _root(q @ read @ q.T), _root(k @ memory @ k.T)
+            left, strength, right = torch.linalg.svd(root_q.T @ root_k)
+            q = strength.sqrt()[:, None] * (left.T @ torch.linalg.solve(root_q, q))
+            k = strength.sqrt()[:, None] * (right @ torch.linalg.solve(root_k, k))
+            for projection, value in ((queries, _with_negatives(q)), (keys, _with_negatives(k))):
+                projection.weight[rows] = value[:, :-1].to(projection.weight.dtype)
+                projection.bias[rows] = value[:, -1].to(projection.bias.dtype)
+
+
+def _queries_and_keys(weights: AttentionWeights) -> tuple[Affine, Affine]:
+    if isinstance(weights, SelfAttentionWeights):
+        parts = [tensor.detach().chunk(3) for tensor in weights.in_proj]
+        return Affine(parts[0][0], parts[1][0]), Affine(parts[0][1], parts[1][1])
+    keys = Affine(*(tensor.detach().chunk(2)[0] for tensor in weights.kv_proj))
+    return Affine(*(tensor.detach() for tensor in weights.q_proj)), keys
+
+
+def _memory(recorded: Recorded) -> Tensor:
+    """Return the readable positions (N, C) of another sequence."""
+    assert recorded.memory is not None
+    return recorded.memory.flatten(0, 1) if recorded.mask is None else recorded.memory[recorded.mask[:, 0, 0]]
+
+
+def _moments(inputs: Sequence[Tensor]) -> Tensor:
+    """Return second moments (C + 1, C + 1) of inputs (N, C) extended by 1, for the bias."""
+    ones = (torch.nn.functional.pad(x.double(), (0, 1), value=1.0) for x in inputs)
+    total = torch.stack([x.T @ x for x in ones]).sum(0)
+    moments: Tensor = total / total[-1, -1].clamp(min=1.0)
+    return moments
+
+
+def _root(moments: Tensor) -> Tensor:
+    """Return the Cholesky factor."""
+    least = _LEAST * moments.diagonal().mean() + 1e-30
+    root: Tensor = torch.linalg.cholesky(
+        moments + least * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
+    )
+    return root
+
+
+def _with_negatives(rows: Tensor) -> Tensor:
+    """Return the first half of the rows (D, ..), their negatives, and for odd D one more row."""
+    half = len(rows) // 2
+    return torch.cat([rows[:half], -rows[:half], rows[half : half + len(rows) % 2]])

@@ -1,11 +1,11 @@
-"""How much each head, hidden unit and channel matters to a trained network.
+"""Importance of heads, hidden units and channels of a trained network.
 
 Shapes: C numbers along an axis, in units of D (the head dimension of heads, else 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,30 +17,29 @@ from nas_core.supernet.elastic.sorting import along
 from nas_core.supernet.teacher.taps import Taps
 
 CRITERIA = ("activation", "weight", "gradient", "none")
-"""What importance is judged by, see :func:`importance`."""
+"""Criteria of :func:`importance`."""
 
 Loss = Callable[[Any], Tensor]
 
 
 def importance(
-    net: nn.Module, axes: Sequence[Axis], criterion: str, batches: Iterable[Any] = (), loss: Loss | None = None
+    net: nn.Module, axes: Sequence[Axis], criterion: str, batches: Sequence[Any] = (), loss: Loss | None = None
 ) -> dict[str, Tensor]:
-    """Scores (size,) of the axes, by name.
+    """Return scores (size,) of the axes by name.
 
-    - ``weight``: the norm of all weights that belong to a head, unit or channel. Needs no data.
-    - ``activation``: the root mean square of what it holds on the data, times the norm of the weights that read it (Sun
-      et al. 2023, "A Simple and Effective Pruning Approach for Large Language Models", equation 1). Positions on which
-      the loss does not depend, as padding, are not counted.
-    - ``gradient``: how much the loss would change without it, to first order: the sum of activation times gradient
-      over a sequence, its absolute value summed over the sequences (Molchanov et al. 2019; Michel et al. 2019).
-    - ``none``: no scores, every order stays as it is.
+    - ``weight``: norm of all weights of a head, unit or channel. Needs no data.
+    - ``activation``: root mean square on the data, times the norm of the weights that read it (Sun et al. 2023, "A
+      Simple and Effective Pruning Approach for Large Language Models", equation 1), without padding.
+    - ``gradient``: change of the loss without it, to first order: the absolute sum of activation times gradient over a
+      sequence, summed over sequences (Molchanov et al. 2019; Michel et al. 2019).
+    - ``none``: no scores; orders stay.
 
     Args:
         batches: calibration data, for ``activation`` and ``gradient``.
         loss: of a batch, by the largest subnet of ``net``.
 
     Raises:
-        UnknownChoiceError: no such criterion. ConfigError: it needs data, and there is none.
+        UnknownChoiceError: no such criterion. ConfigError: data are missing.
     """
     if criterion not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", criterion, CRITERIA)
@@ -52,23 +51,19 @@ def importance(
     read_by = {name: state[name] for axis in axes for name in axis.read_by}
     sums = {name: torch.zeros(weight.shape[1], device=weight.device) for name, weight in read_by.items()}
     counted = {name: torch.zeros((), device=weight.device) for name, weight in read_by.items()}
-    batch_count = 0
+    if not batches or loss is None:
+        raise ConfigError(f"importance by {criterion} needs calibration data; give it, or take weight or none")
     training = net.training
     net.eval()
     try:
         for batch in batches:
-            if loss is None:
-                break
             recorded = _recorded(read_by, loss, batch)
             if criterion == "gradient":
                 _add_changes(recorded, sums, axes)
             else:
                 _add_squares(recorded, sums, counted)
-            batch_count += 1
     finally:
         net.train(training)
-    if not batch_count:
-        raise ConfigError(f"importance by {criterion} needs calibration data; give it, or take weight or none")
     if criterion == "activation":
         sums = {
             name: total / counted[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)
@@ -78,18 +73,18 @@ def importance(
 
 
 def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
-    """Each input of these layers in one pass by the layer's name, with the gradient of the loss."""
+    """Return name, input and gradient of the loss for each call of these layers in one pass."""
     with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
-    found = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
-    gradients: Sequence[Tensor | None] = torch.autograd.grad(value, [x for _, x in found], allow_unused=True)
-    return [(name, x.detach(), g) for (name, x), g in zip(found, gradients, strict=True) if g is not None]
+    read = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
+    gradients: Sequence[Tensor | None] = torch.autograd.grad(value, [x for _, x in read], allow_unused=True)
+    return [(name, x.detach(), g) for (name, x), g in zip(read, gradients, strict=True) if g is not None]
 
 
 def _add_squares(
     recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], counted: dict[str, Tensor]
 ) -> None:
-    """Squares at the positions on which the loss depends: not at padding."""
+    """Add squares at positions that the loss depends on."""
     for name, x, gradient in recorded:
         used = gradient.ne(0).any(-1, keepdim=True)
         sums[name] += (x.float().square() * used).flatten(0, -2).sum(0)
@@ -97,7 +92,7 @@ def _add_squares(
 
 
 def _add_changes(recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], axes: Sequence[Axis]) -> None:
-    """What the loss would lose to first order. A tensor that several layers read has one gradient, and counts once."""
+    """Add first-order changes of the loss. A tensor that several layers read counts once."""
     axis_of = {name: axis for axis in axes for name in axis.read_by}
     seen: set[tuple[str, int]] = set()
     for name, x, gradient in recorded:
@@ -106,8 +101,8 @@ def _add_changes(recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str,
             continue
         seen.add((axis.name, x.data_ptr()))
         change = (x * gradient).float()
-        each = change.flatten(1, -2).sum(1) if change.ndim > 2 else change
-        together = each.view(len(each), -1, axis.unit).sum(-1, keepdim=True).abs().sum(0)
+        sequences = change.flatten(1, -2).sum(1) if change.ndim > 2 else change
+        together = sequences.view(len(sequences), -1, axis.unit).sum(-1, keepdim=True).abs().sum(0)
         sums[name] += together.expand(-1, axis.unit).flatten() / axis.unit
 
 

@@ -1,4 +1,4 @@
-"""Heads, hidden units and channels put in an order, in every tensor that has them."""
+"""Sorting of heads, hidden units and channels in all tensors of a network."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nas_core.models.elastic import Axis
 
 
 def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Put what scores highest first, so that smaller networks keep it; what the largest computes stays the same.
+    """Sort axes by descending scores, so that smaller networks keep the first; the largest network stays equal.
 
     Args:
-        scores: for axes by name, (size,); others stay as they are.
+        scores: (size,) by name; axes without scores stay as they are.
 
     Returns:
-        For each of these axes, the former place (size,) of what now comes first, second, ..
+        The former indices (size,) of each sorted axis.
     """
     state = net.state_dict()
     orders = {}
@@ -34,6 +34,6 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
 
 
 def along(axis: Axis, blocks: int, order: Tensor) -> Tensor:
-    """Indices into a dimension of ``blocks`` copies of an axis, for an order of its heads, units or channels."""
+    """Return indices into a dimension of ``blocks`` copies of an axis, for an order of the axis."""
     numbers = order[:, None] * axis.unit + torch.arange(axis.unit)
     return (torch.arange(blocks)[:, None] * axis.size * axis.unit + numbers.flatten()).flatten()

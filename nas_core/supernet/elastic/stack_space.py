@@ -1,4 +1,4 @@
-"""The spaces around a trained language model and around a trained masked language model."""
+"""Spaces around trained language models and masked language models."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths,
 
 
 class StackSizes(NamedTuple):
-    """Sizes of a trained network of one stack of layers, the same in all of them."""
+    """Sizes of a trained stack of equal layers."""
 
     layers: int
     embed_dim: int
     ffn_dim: int
     heads: int
     length: int
-    """Tokens of the longest sequence."""
+    """Longest sequence in tokens."""
 
     @property
     def head_dim(self) -> int:
-        """D, by which the heads share the channels."""
+        """Head dimension D."""
         return self.embed_dim // self.heads
 
 
 def language_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("softmax",)) -> SearchSpace:
-    """Language models of the trained one's sizes and smaller ones, each size of each layer for itself. The largest is
-    the trained one.
+    """Return a space of language models up to the trained one, with a choice of each size in each layer.
 
     Args:
         attention: kinds that each layer may choose from, softmax among them.
 
     Raises:
-        ConfigError: softmax is not among the kinds, or one may not stand there.
+        ConfigError: softmax is not among the kinds, or one is not possible in a decoder.
     """
     kinds = kinds_at(attention, ("decoder",))[0]
     return language_space(name, **_options(sizes), context_length=sizes.length, attention=kinds)
 
 
 def masked_lm_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("softmax",)) -> SearchSpace:
-    """The same of masked language models; arguments and errors as of :func:`language_around`."""
+    """Return a space of masked language models; arguments and errors as of :func:`language_around`."""
     kinds = kinds_at(attention, ("encoder",))[0]
     return masked_lm_space(name, **_options(sizes), sequence_length=sizes.length, attention=kinds)
 
@@ -57,11 +56,11 @@ def _options(sizes: StackSizes) -> dict[str, Any]:
 
 
 def trained_genes(sizes: StackSizes, **fixed: int) -> dict[str, Any]:
-    """The genes of a trained network, by name, without kinds of attention; ``fixed`` are those of its kind alone."""
+    """Return the genes of a trained network without kinds of attention; ``fixed`` are further genes."""
     genes = {"layers": sizes.layers, "embed_dim": sizes.embed_dim, **fixed, "head_dim": sizes.head_dim}
     return {**genes, "ffn_dim": (sizes.ffn_dim,) * sizes.layers, "heads": (sizes.heads,) * sizes.layers}
 
 
 def language_genes(sizes: StackSizes) -> dict[str, Any]:
-    """Those of a trained language model, whose longest sequence is one of them."""
+    """Return the genes of a trained language model."""
     return trained_genes(sizes, context_length=sizes.length)

@@ -11,11 +11,11 @@ from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
 _LAST_LAYER = -1
-"""The option of ``decoder.arbitrary_cross`` that reads the last encoder layer alone, as trained networks do."""
+"""Option of ``decoder.arbitrary_cross`` that reads the last encoder layer, as in trained networks."""
 
 
 class SideSizes(NamedTuple):
-    """Sizes of a trained encoder or decoder, the same in all its layers."""
+    """Sizes of a trained encoder or decoder of equal layers."""
 
     layers: int
     embed_dim: int
@@ -26,15 +26,14 @@ class SideSizes(NamedTuple):
 def auto_space(
     name: str, encoder: SideSizes, decoder: SideSizes, head_dim: int, attention: Sequence[str] = ("softmax",)
 ) -> SearchSpace:
-    """Networks of the trained one's sizes and of smaller ones, each size of each layer for itself; the decoder may have
-    a single layer. The largest is the trained one.
+    """Return a space of translation networks up to the trained one, with a choice of each size in each layer.
 
     Args:
-        head_dim: numbers of each head; queries have that many for each head that is left.
-        attention: kinds that each layer may choose from where they may stand, softmax among them.
+        head_dim: width of each head.
+        attention: kinds that each layer may choose from if they are possible there, softmax among them.
 
     Raises:
-        ConfigError: softmax is not among the kinds, or one may stand nowhere.
+        ConfigError: softmax is not among the kinds, or one is possible nowhere.
     """
     fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
@@ -52,7 +51,7 @@ def auto_space(
 
 
 def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict[str, Any]:
-    """The genes of a trained network, by name, without kinds of attention."""
+    """Return the genes of a trained network without kinds of attention."""
     genes: dict[str, Any] = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     for side, sizes in (("encoder", encoder), ("decoder", decoder)):
         genes |= {f"{side}.embed_dim": sizes.embed_dim, f"{side}.layers": sizes.layers}

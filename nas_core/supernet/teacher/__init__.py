@@ -1,12 +1,11 @@
-"""Learning from another network: losses, what a teacher said kept on disk, and what its layers compute."""
+"""Distillation: losses, a cache of teacher outputs, and recording of activations."""
 
 from typing import TYPE_CHECKING
 
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.supernet.teacher.cache import TeacherCache
-    from nas_core.supernet.teacher.cache_files import CacheSettings, weights_digest
+    from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache, weights_digest
     from nas_core.supernet.teacher.losses import (
         TopK,
         distillation_loss,

@@ -1,4 +1,4 @@
-"""Losses that let a network learn from another: from its probabilities, and from what its layers compute.
+"""Distillation losses on probabilities and on hidden states.
 
 Shapes: N rows (tokens, images), V classes or words, K of them that are kept, C channels.
 """
@@ -19,12 +19,12 @@ _REDUCTIONS = ("mean", "sum", "none")
 
 
 class TopK(NamedTuple):
-    """The most probable words of a teacher; all others together have what is left of 1."""
+    """Most probable words of a teacher; all other words have the remaining probability."""
 
     probabilities: Tensor
-    """(.., K), those of the teacher at the temperature at which they are compared."""
+    """(.., K), at the temperature of the comparison."""
     indices: Tensor
-    """(.., K) of the words; a type that indexes tensors."""
+    """(.., K) of the words."""
 
 
 DISTILLATION_RANGES = {
@@ -34,15 +34,11 @@ DISTILLATION_RANGES = {
     "distill_attention": Range(0),
     "teacher_top_k": Range(0),
 }
-"""What the options of a training with a teacher may be."""
+"""Ranges of the options of distillation."""
 
 
 def check_temperature(temperature: float) -> float:
-    """Give the temperature back if logits can be divided by it.
-
-    Raises:
-        ConfigError: it is not above 0.
-    """
+    """Return a temperature above 0, or raise a ConfigError."""
     if not 0 < temperature < float("inf"):
         raise ConfigError(f"the temperature of distillation is {temperature}; expected more than 0, such as 1 or 2")
     return temperature
@@ -51,10 +47,12 @@ def check_temperature(temperature: float) -> float:
 def distillation_loss(
     student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """``KL(teacher || student) * T^2`` of each row, both softened by the temperature T (Hinton et al. 2015, section 2).
+    """Return ``KL(teacher || student) * T^2`` at temperature T (Hinton et al. 2015, section 2), in float32.
 
-    ``student_logits`` and ``teacher_logits`` (.., V); no gradient reaches the teacher. The softmax is float32 for
-    halves as well. ``reduction`` is ``mean`` over rows, ``sum``, or ``none``: (..).
+    Args:
+        student_logits: (.., V)
+        teacher_logits: (.., V), without a gradient.
+        reduction: ``mean`` over rows, ``sum``, or ``none``: (..).
 
     Raises:
         ConfigError: the two differ in shape, or the temperature is not above 0. UnknownChoiceError: no such reduction.
@@ -73,21 +71,21 @@ def distillation_loss(
 
 
 def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """The same by its definition, in float32, as a mean over rows: the reference."""
+    """Return the mean of :func:`distillation_loss` by its definition: the reference."""
     p = (teacher_logits.float() / temperature).softmax(-1)
     q = (student_logits.float() / temperature).softmax(-1)
     return ((p * (p.log() - q.log())).sum(-1) * temperature**2).mean()
 
 
 def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """The ``k`` most probable words of each row of ``teacher_logits`` (.., V), most probable first.
+    """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order.
 
     Raises:
         ConfigError: there are fewer than ``k`` words, or the temperature is not above 0.
     """
     words = teacher_logits.shape[-1]
     if not 1 <= k <= words:
-        raise ConfigError(f"the {k} most probable words of a teacher are asked for; expected 1 to its {words} words")
+        raise ConfigError(f"the {k} most probable words of a teacher; expected 1 to its {words} words")
     check_temperature(temperature)
     logits = _exact(teacher_logits.detach()) / temperature
     kept, indices = logits.topk(k, -1)
@@ -97,9 +95,10 @@ def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
 def top_k_distillation_loss(
     student_logits: Tensor, teacher: TopK, temperature: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """The loss of :func:`distillation_loss` over K + 1 events: each of the teacher's K words, and any other word.
+    """Return the distillation loss over K + 1 events: each of the teacher's K words, and any other word.
 
-    With K = V it is the whole loss. ``student_logits`` (.., V); the teacher's probabilities are of this temperature.
+    ``student_logits`` (.., V); the teacher's probabilities are at this temperature. With K = V it is
+    :func:`distillation_loss`.
 
     Raises:
         ConfigError: the rows differ, or the temperature is not above 0. UnknownChoiceError: no such reduction.
@@ -123,7 +122,7 @@ def top_k_distillation_loss(
 
 
 def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, temperature: float = 1.0) -> Tensor:
-    """The same by its definition, in float32, as a mean over rows: the reference."""
+    """Return the mean of :func:`top_k_distillation_loss` by its definition: the reference."""
     q = (student_logits.float() / temperature).softmax(-1)
     q_top = q.gather(-1, teacher.indices)
     p_top = teacher.probabilities.float()
@@ -133,8 +132,7 @@ def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, tempera
 
 
 def kept_and_rest(teacher: TopK, words: int) -> tuple[Tensor, Tensor]:
-    """Probabilities (.., K) of the kept words and (..) of all others, in float32 or better; those of all words are
-    made to sum to 1, which they miss by rounding."""
+    """Return probabilities (.., K) of the kept words and (..) of all others in float32, normalised to sum to 1."""
     p = _exact(teacher.probabilities)
     total = p.sum(-1)
     if p.shape[-1] == words:
@@ -144,11 +142,13 @@ def kept_and_rest(teacher: TopK, words: int) -> tuple[Tensor, Tensor]:
 
 
 def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None, normalised: bool = True) -> Tensor:
-    """Mean squared difference of hidden states over the channels that both have: the first ones.
+    """Return the mean squared difference of hidden states over their common first channels, in float32.
 
-    ``student`` (.., C), ``teacher`` (.., C') of the same rows and in the same order of channels, as a subnet's and the
-    whole network's are; no gradient reaches the teacher. Both are brought to mean 0 and variance 1 over these channels
-    first, row by row, if ``normalised``. ``mask`` (..) is True at rows that count. Computed in float32.
+    Args:
+        student: (.., C)
+        teacher: (.., C') of the same rows, without a gradient.
+        mask: (..), True at rows that count.
+        normalised: scale both to mean 0 and variance 1 over these channels, row by row.
 
     Raises:
         ConfigError: they are of different rows.

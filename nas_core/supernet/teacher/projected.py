@@ -1,9 +1,9 @@
-"""A network's own loss and that of its teacher in one operation with the output projection.
+"""Label-smoothed and distillation loss in one operation with the output projection.
 
-As in :mod:`nas_core.layers.smoothed_loss`, rows are processed in chunks and the gradient is computed in the same pass:
-logits of the student are never held for the whole batch, and a teacher costs little beside its own forward.
+As in :mod:`nas_core.layers.smoothed_loss`, rows are processed in chunks and the gradient is computed in the same pass,
+so that no logits of the whole batch are in memory.
 
-Shapes: N rows (tokens), V words, K of them that are kept, C channels.
+Shapes: N rows (tokens), V words, K kept words, C channels.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from nas_core.supernet.teacher.losses import (
 
 
 class Probabilities(NamedTuple):
-    """A teacher's probabilities of all words, at the temperature at which they are compared."""
+    """A teacher's probabilities of all words, at the temperature of the comparison."""
 
     probabilities: Tensor
     """(N, V)"""
     negative_entropy: Tensor
-    """(N,): the sum of p log p."""
+    """(N,): sum of p log p."""
 
 
 class Projection(NamedTuple):
-    """A teacher's features and table, whose probabilities are computed with the rows of a chunk and not kept: for a
-    batch from which one network learns."""
+    """A teacher's features and table; probabilities are computed chunk by chunk and not kept."""
 
     features: Tensor
     """(N, C)"""
@@ -46,17 +45,17 @@ class Projection(NamedTuple):
     temperature: float = 1.0
 
     def of_rows(self, rows: slice) -> Probabilities:
-        """The probabilities of some rows."""
+        """Return the probabilities of some rows."""
         kind = self.features.dtype
         logits = self.features[rows] @ self.table.t()
         return Probabilities(*_softmax(logits.to(torch.promote_types(kind, torch.float32)), self.temperature))
 
 
 class DistilledSums(NamedTuple):
-    """Sums over the rows that are not padding; only ``loss`` has a gradient."""
+    """Sums over rows without padding; only ``loss`` has a gradient."""
 
     loss: Tensor
-    """(1 - w) times the own loss and w times the distillation loss."""
+    """``(1 - w) * own + w * distilled``."""
     own: Tensor
     """Label-smoothed cross entropy."""
     nll: Tensor
@@ -66,55 +65,43 @@ class DistilledSums(NamedTuple):
 
 
 def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
-    """The probabilities of logits (N, V), in float32 for halves as well.
-
-    Raises:
-        ConfigError: the temperature is not above 0.
-    """
+    """Return the probabilities of logits (N, V) in float32."""
     check_temperature(temperature)
     exact = torch.promote_types(logits.dtype, torch.float32)
-    found = torch.empty_like(logits, dtype=exact)
+    probabilities = torch.empty_like(logits, dtype=exact)
     entropy = logits.new_empty(len(logits), dtype=exact)
     with torch.no_grad(), without_autocast(logits):
         for rows in row_chunks(len(logits), logits.t()):
-            found[rows], entropy[rows] = _softmax(logits[rows].to(exact), temperature)
-    return Probabilities(found, entropy)
+            probabilities[rows], entropy[rows] = _softmax(logits[rows].to(exact), temperature)
+    return Probabilities(probabilities, entropy)
 
 
 def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
-    """The same of the logits that features (N, C) have by the table (V, C), without holding these as well.
-
-    Raises:
-        ConfigError: the temperature is not above 0.
-    """
+    """Return the probabilities of features (N, C) times a table (V, C), without all logits in memory."""
     check_temperature(temperature)
     kind = product_type(features)
     exact = torch.promote_types(kind, torch.float32)
     with torch.no_grad(), without_autocast(features):
         features, table = features.to(kind), table.to(kind)
-        found = features.new_empty((len(features), len(table)), dtype=exact)
+        probabilities = features.new_empty((len(features), len(table)), dtype=exact)
         entropy = features.new_empty(len(features), dtype=exact)
         for rows in row_chunks(len(features), table):
             logits = (features[rows] @ table.t()).to(exact)
-            found[rows], entropy[rows] = _softmax(logits, temperature)
-    return Probabilities(found, entropy)
+            probabilities[rows], entropy[rows] = _softmax(logits, temperature)
+    return Probabilities(probabilities, entropy)
 
 
 def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """The ``k`` most probable words (N, K) of the logits that features (N, C) have by the table (V, C).
-
-    Raises:
-        ConfigError: see :func:`nas_core.supernet.teacher.top_k`.
-    """
+    """Return the ``k`` most probable words (N, K) of features (N, C) times a table (V, C)."""
     kind = product_type(features)
     with torch.no_grad(), without_autocast(features):
         features, table = features.to(kind), table.to(kind)
         parts = [top_k(features[rows] @ table.t(), k, temperature) for rows in row_chunks(len(features), table)]
-    return TopK(*(torch.cat(each) for each in zip(*parts, strict=True)))
+    return TopK(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx: int) -> tuple[Tensor, Tensor]:
-    """The sums of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss` from logits (N, V)."""
+    """Return the sums of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss` from logits (N, V)."""
     with without_autocast(logits):
         log_q = F.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
         keep = target.ne(padding_idx)
@@ -136,11 +123,7 @@ def distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """The sums of :func:`projected_distilled_loss` from logits (N, V), for networks that give nothing else.
-
-    Raises:
-        ConfigError: the temperature is not above 0.
-    """
+    """Return the sums of :func:`projected_distilled_loss` from logits (N, V)."""
     check_temperature(temperature)
     with without_autocast(logits):
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -160,7 +143,7 @@ def _softmax(logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     if temperature != 1:
         logits = logits / temperature
     shifted = logits - logits.amax(1, keepdim=True)
-    p = shifted.exp()  # once: that of the logarithm of their sum is the same
+    p = shifted.exp()
     total = p.sum(1, keepdim=True)
     p.div_(total)
     return p, torch.linalg.vecdot(p, shifted) - total[:, 0].log()
@@ -177,11 +160,15 @@ def projected_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """``(1 - weight)`` times the label-smoothed loss and ``weight`` times the distillation loss of a batch of tokens.
+    """Return ``(1 - weight)`` times the label-smoothed loss and ``weight`` times the distillation loss of tokens.
 
-    ``features`` (N, C), ``table`` (V, C), ``target`` (N,); ``teacher`` says something about each row, which is not read
-    where the target is padding, and is at this temperature. Types are those of
-    :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
+    Types are those of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
+
+    Args:
+        features: (N, C)
+        table: (V, C)
+        target: (N,)
+        teacher: of each row, at this temperature; ignored for padding.
 
     Raises:
         ConfigError: the temperature is not above 0.
@@ -190,8 +177,8 @@ def projected_distilled_loss(
     if isinstance(teacher, Projection):
         kind = product_type(features)
         teacher = Projection(teacher.features.to(kind), teacher.table.to(kind), temperature)
-    each = _Distilled(Smoothed(target, smoothing, padding_idx), teacher, weight, temperature)
-    return DistilledSums(*projected(features, table, each))
+    losses = _Distilled(Smoothed(target, smoothing, padding_idx), teacher, weight, temperature)
+    return DistilledSums(*projected(features, table, losses))
 
 
 def naive_distilled_loss(
@@ -205,7 +192,7 @@ def naive_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """The same by its definition, in float32: the reference."""
+    """Return the sums of :func:`projected_distilled_loss` by their definition: the reference."""
     own, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
     logits = features.float() @ table.float().t()
     if isinstance(teacher, TopK):
@@ -217,7 +204,7 @@ def naive_distilled_loss(
 
 
 class _Distilled(NamedTuple):
-    """The losses of rows of logits, as :class:`nas_core.layers.smoothed_loss.RowLosses` says."""
+    """Losses of rows of logits, a :class:`nas_core.layers.smoothed_loss.RowLosses`."""
 
     own: Smoothed
     teacher: Probabilities | TopK | Projection
@@ -227,7 +214,7 @@ class _Distilled(NamedTuple):
 
     @property
     def steepest(self) -> float:
-        """The own loss has 1 - w of a difference of distributions, the teacher's w * T of one."""
+        """Largest gradient: 1 - w of a difference of distributions, and w * T of one."""
         return max(1.0, 1 - self.weight + self.weight * self.temperature)
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
@@ -251,8 +238,10 @@ class _Distilled(NamedTuple):
     def _against(
         self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """KL(teacher || student) of rows, of logits divided by the temperature, and the student's probabilities less
-        that share of the teacher's, which are its gradient by these logits if all are taken."""
+        """Return KL(teacher || student) of rows, and the student's probabilities minus a share of the teacher's.
+
+        Logits are divided by the temperature. With a share of 1 the latter is the gradient.
+        """
         if not isinstance(self.teacher, TopK):
             p, negative_entropy = (
                 self.teacher.of_rows(rows)

@@ -1,4 +1,4 @@
-"""What the attentions of a trained network read and give on calibration data.
+"""Inputs and outputs of the attentions of a trained network on calibration data.
 
 Shapes: B batch, T/S length of queries and keys, C channels.
 """
@@ -19,28 +19,28 @@ from nas_core.supernet.teacher.taps import Taps
 
 AttentionWeights = SelfAttentionWeights | CrossAttentionWeights
 Place = tuple[str | int, ...]
-"""Where in the nested tuples of a subnet something stands: ``("encoder_layers", 3, "self_attn")``."""
+"""Path in the nested tuples of a subnet: ``("encoder_layers", 3, "self_attn")``."""
 
 
 class Recorded(NamedTuple):
-    """One attention in one batch."""
+    """One attention on one batch."""
 
     x: Tensor
-    """(B, T, C): what queries are made of, and in self-attention keys and values too."""
+    """(B, T, C): input of queries, and in self-attention of keys and values."""
     memory: Tensor | None
-    """(B, S, C) of another sequence that is read."""
+    """(B, S, C): input of keys and values in cross-attention."""
     mask: Tensor | None
-    """(B, 1, 1, S), True at keys that may be read."""
+    """(B, 1, 1, S), True at readable keys."""
     causal: bool
     key_positions: Tensor | None
     output: Tensor
     """(B, T, C) after the output projection."""
     counted: Tensor
-    """(B, T), True at positions on which the loss depends: not at padding."""
+    """(B, T), True at positions that the loss depends on, False at padding."""
 
 
 def attentions_of(subnet: Any, at: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
-    """The weights of all attentions of a subnet, with their places."""
+    """Yield the places and weights of all attentions of a subnet."""
     if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
         yield at, subnet
     elif isinstance(subnet, tuple | list):
@@ -50,7 +50,7 @@ def attentions_of(subnet: Any, at: Place = ()) -> Iterator[tuple[Place, Attentio
 
 
 def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
-    """What attention with these weights gives for what was read: (B, T, C)."""
+    """Return the output (B, T, C) of attention with these weights for the recorded inputs."""
     if isinstance(weights, SelfAttentionWeights):
         return self_attention(recorded.x, weights, recorded.mask, 0.0, recorded.causal)
     assert recorded.memory is not None
@@ -61,35 +61,36 @@ def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
 def record(
     subnet: Any, at: Place, others: Sequence[AttentionKind], batches: Iterable[Any], loss: Callable[[Any, Any], Tensor]
 ) -> list[Recorded]:
-    """One attention of a subnet in each batch.
+    """Record one attention of a subnet on each batch.
 
     Args:
-        at: where the attention stands.
-        others: kinds that are to compute from what is recorded, which may read more than the attention itself.
-        loss: of the subnet on a batch; positions whose gradient of it is zero are not counted.
+        at: place of the attention.
+        others: kinds that will compute from the recorded inputs and may need more of them.
+        loss: of the subnet on a batch; positions with zero gradient are not counted.
 
     Raises:
         ConfigError: the loss does not depend on the attention, or uses it more than once.
     """
-    weights = next(found for place, found in attentions_of(subnet) if place == at)
+    path = ".".join(map(str, at))
+    weights = dict(attentions_of(subnet))[at]
     watched = _Watched(weights.kind, others)
     seen = _with(subnet, at, weights._replace(kind=cast(AttentionKind, watched)))
     reads = [weights.in_proj] if isinstance(weights, SelfAttentionWeights) else [weights.q_proj, weights.kv_proj]
     names = {str(number): affine.weight for number, affine in enumerate([*reads, weights.out_proj])}
-    found = []
+    recorded = []
     for batch in batches:
         watched.calls.clear()
         with torch.enable_grad(), Taps(names, inputs=True, outputs=True) as taps:
             value = loss(seen, batch)
         outputs = taps.outputs.get(str(len(reads)), [])
         if len(outputs) != 1 or len(watched.calls) != 1:
-            raise ConfigError(f"the loss uses attention {_told(at)} {len(outputs)} times; expected once for a batch")
+            raise ConfigError(f"the loss uses attention {path} {len(outputs)} times; expected once for a batch")
         (gradient,) = torch.autograd.grad(value, outputs, allow_unused=True) if value.requires_grad else (None,)
         if gradient is None:
-            raise ConfigError(f"the loss does not depend on attention {_told(at)}; nothing can be fitted to it")
+            raise ConfigError(f"the loss does not depend on attention {path}; nothing can be fitted to it")
         inputs = [taps.inputs[name][0].detach() for name in list(names)[: len(reads)]]
         (call,) = watched.calls
-        found.append(
+        recorded.append(
             Recorded(
                 inputs[0],
                 inputs[1] if len(inputs) > 1 else None,
@@ -100,21 +101,17 @@ def record(
                 gradient.ne(0).any(-1),
             )
         )
-    return found
-
-
-def _told(at: Place) -> str:
-    return ".".join(map(str, at))
+    return recorded
 
 
 class _Watched:
-    """A kind of attention that also notes how it was called, and lets networks prepare what other kinds read."""
+    """Kind of attention that records its calls, and makes networks prepare the inputs of other kinds."""
 
     def __init__(self, kind: AttentionKind, others: Sequence[AttentionKind]) -> None:
         self._kind = kind
         self.calls: list[dict[str, Any]] = []
-        self.reads_positions = any(each.reads_positions for each in (kind, *others))
-        limits = [each.longest for each in (kind, *others) if each.longest is not None]
+        self.reads_positions = any(k.reads_positions for k in (kind, *others))
+        limits = [k.longest for k in (kind, *others) if k.longest is not None]
         self.longest = min(limits, default=None)
 
     def __getattr__(self, name: str) -> Any:
@@ -126,10 +123,10 @@ class _Watched:
 
 
 def _with(value: Any, at: Place, part: Any) -> Any:
-    """Nested tuples with another part at that place."""
+    """Return nested tuples with another part at a place."""
     if not at:
         return part
     first, *rest = at
     if hasattr(value, "_fields"):
         return value._replace(**{str(first): _with(getattr(value, str(first)), tuple(rest), part)})
-    return type(value)(_with(each, tuple(rest), part) if number == first else each for number, each in enumerate(value))
+    return type(value)(_with(item, tuple(rest), part) if index == first else item for index, item in enumerate(value))

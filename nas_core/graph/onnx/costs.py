@@ -1,18 +1,18 @@
-"""What an operator costs on paper: floating-point operations, parameters, memory access.
+"""Costs of operators: floating-point operations, parameters, memory access.
 
 FLOPs, with n elements of the output and a multiplication and an addition as two:
 
 * convolution: 2 n · (input channels / groups) · kernel, + n with a bias; transposed: the same with n of the input
 * Gemm, MatMul: 2 n · (summed dimension), + n with a bias; Einsum: 2 · product of all its dimensions
-* attention: 2 · B · H · S · T · (Dk + Dv) and softmax, + the projections where they belong to the operator
+* attention: 2 · B · H · S · T · (Dk + Dv) and softmax, + projections of the operator
 * recurrent: 2 · T · B · (elements of its weights)
 * pooling: n · kernel; global pooling and reductions: elements of the input
 * per element: normalisation 7 (batch 2, root mean square 4), softmax 5, Gelu 5, HardSwish and Mish 4, HardSigmoid 3,
-  Swish and Softplus 2 (each beside its operator in :mod:`nas_core.graph.onnx.operators`), linear resize 8, cubic 32;
-  sums of k tensors k - 1; other arithmetic 1; moving data and rectifying: 0 and 1.
+  Swish and Softplus 2 (see :mod:`nas_core.graph.onnx.operators`), linear resize 8, cubic 32; sums of k tensors k - 1;
+  other arithmetic 1; moving data 0
 
-Parameters: elements of constant arrays that are read. Memory access, in elements: what is read once (of a table or a
-slice only what is taken), and what is written; 0 for views.
+Parameters: elements of constant arrays that are read. Memory access: elements read (of a table or slice only those
+taken) and written; 0 for views.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from nas_core.graph.onnx.network import Site, einsum_sizes
 from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, operator_kind
-from nas_core.graph.onnx.site import Site, pair_of
 
 
 class Cost(NamedTuple):
-    """What one operator costs."""
+    """Costs of an operator."""
 
     flops: int
     params: int
@@ -34,7 +34,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(site: Site) -> Cost:
-    """What an operator costs; 0 FLOPs where it is not known."""
+    """Return the costs of an operator; 0 FLOPs if it is unknown."""
     kind = operator_kind(site.kind)
     params = sum(math.prod(s) for s, weight in zip(site.ins, site.weight, strict=True) if weight and s)
     flops = 0 if kind is None else _flops(site, CORRECTED[kind])
@@ -47,16 +47,16 @@ _PARTIAL = ("Slice", "Split", "Gather", "GatherElements", "GatherND", "Compress"
 
 
 def _flops(site: Site, kind: str) -> int:
-    if kind in _OWN:
-        return _OWN[kind](site)
-    each = flops_per_element(site.kind)
-    if each is None and site.kind in ("Resize", "Upsample"):
-        each = {"linear": 8, "bilinear": 8, "cubic": 32}.get(str(site.settings.get("mode", "nearest")), 0)
-    if each is None and site.kind in ("Sum", "Mean", "Max", "Min"):
-        each = max(1, len(site.ins) - 1)
-    if each is None:
-        each = 0 if kind in _FREE else _PER_KIND.get(kind, 1)
-    return each * site.out_size
+    if kind in _FLOPS:
+        return _FLOPS[kind](site)
+    per_element = flops_per_element(site.kind)
+    if per_element is None and site.kind in ("Resize", "Upsample"):
+        per_element = {"linear": 8, "bilinear": 8, "cubic": 32}.get(str(site.settings.get("mode", "nearest")), 0)
+    if per_element is None and site.kind in ("Sum", "Mean", "Max", "Min"):
+        per_element = max(1, len(site.ins) - 1)
+    if per_element is None:
+        per_element = 0 if kind in _FREE else _PER_KIND.get(kind, 1)
+    return per_element * site.out_size
 
 
 def _access(site: Site) -> int:
@@ -71,30 +71,29 @@ def _access(site: Site) -> int:
 
 def _conv(site: Site) -> int:
     place = {"QLinearConv": 8, "DeformConv": 3}.get(site.kind, 2)
-    bias = site.kind != "ConvInteger" and site.given(place) is not None
+    bias = site.kind != "ConvInteger" and site.shape_of(place) is not None
     return site.out_size * (2 * math.prod(site.filters()[1:]) + bias)
 
 
 def _conv_transpose(site: Site) -> int:
     if site.kind == "Col2Im":
         return math.prod(site.input())
-    return 2 * math.prod(site.input()) * math.prod(site.filters()[1:]) + site.out_size * (site.given(2) is not None)
+    return 2 * math.prod(site.input()) * math.prod(site.filters()[1:]) + site.out_size * (site.shape_of(2) is not None)
 
 
 def _gemm(site: Site) -> int:
     summed = site.input()[0 if site.settings.get("transA") else -1]
-    return site.out_size * (2 * summed + (site.given(2) is not None))
+    return site.out_size * (2 * summed + (site.shape_of(2) is not None))
 
 
 def _matmul(site: Site) -> int:
     if site.kind == "Einsum":
-        return max(1, len(site.ins)) * pair_of(str(site.settings.get("equation", "")), site)[0]
+        return max(1, len(site.ins)) * einsum_sizes(site)[0]
     return 2 * site.out_size * (site.input()[-1] if site.input() else 0)
 
 
 def _attention(site: Site) -> int:
-    """Queries (B, S, H D) or (B, H, S, D); keys and values alike. Where keys are cached, their number is that of the
-    output."""
+    """Return FLOPs for queries (B, S, H D) or (B, H, S, D) and equal layouts of keys and values."""
     query, key = site.input(0), site.input(1)
     if len(query) < 3:
         return site.out_size
@@ -119,15 +118,14 @@ def _recurrent(site: Site) -> int:
 
 
 def _pool(site: Site) -> int:
-    kernel: tuple[int, ...] = site.settings.get("kernel_shape", (1,))
-    return site.out_size * math.prod(kernel)
+    return site.out_size * math.prod(site.settings.get("kernel_shape", ()))
 
 
 def _whole_input(site: Site) -> int:
     return math.prod(site.input())
 
 
-_OWN: dict[str, Callable[[Site], int]] = {
+_FLOPS: dict[str, Callable[[Site], int]] = {
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "gemm": _gemm,

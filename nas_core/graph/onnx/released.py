@@ -1,9 +1,9 @@
 """The encoding of the published latency models, with its peculiarities.
 
-Every output of an operator is a node, and so is every constant that is read, unless it is the weight of a convolution,
-linear layer or batch normalisation. Of a kernel, stride, padding and dilation the first number counts; attributes stand
-one after the other without empty columns; shapes end after four dimensions. The costs are sums over the known operators
-only: a matrix product is none of them, and a softmax costs three operations for each dimension of its input.
+Every output of an operator is a node, and so is every constant that is read, except weights of convolutions, linear
+layers and batch normalisations. Of a kernel, stride, padding and dilation the first number counts. Attributes follow
+each other without empty columns; shapes end after four dimensions. Costs are sums over known operators; MatMul is
+unknown.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from collections import Counter
 from collections.abc import Callable
 
 from nas_core.graph.graph import GraphError
-from nas_core.graph.onnx.encoding.costs import Cost
-from nas_core.graph.onnx.encoding.nodes import FREE, Encoded, batch_of
-from nas_core.graph.onnx.network import Network, Operation, Shape
+from nas_core.graph.onnx.costs import Cost
+from nas_core.graph.onnx.encoding import FREE, Encoded, batch_of
+from nas_core.graph.onnx.network import Network, Operation, Shape, Site, check_fit, site_of
 from nas_core.graph.onnx.operators import RELEASED
-from nas_core.graph.onnx.shapes.check import check_fit
-from nas_core.graph.onnx.site import Site, site_of
 
 _NONE = len(RELEASED) - 1
 _CODES = {name: index for index, name in enumerate(RELEASED[:-4])}
 _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
-"""Operators whose weights are no nodes."""
+"""Operators with weights that are no nodes."""
 
 
 def encode_released(network: Network) -> Encoded:
-    """Encode a network as the published code does.
+    """Encode a network as in the published code.
 
     Raises:
         GraphError: nothing is connected, a shape is not known, or shapes do not fit.
@@ -35,8 +33,7 @@ def encode_released(network: Network) -> Encoded:
     made = Encoded(batch_of(network))
     read = {op.outputs: _read(op, network) for op in network.operations}
     consumed = {tensor for tensors in read.values() for tensor in tensors}
-    fed = [*network.inputs, *sorted(network.stored)]
-    for tensor in fed:
+    for tensor in (*network.inputs, *sorted(network.stored)):
         if tensor in consumed:
             made.add(tensor, "Input", _NONE, (0,) * 8, _first_four(network.shapes.get(tensor, ())))
     unknown: Counter[str] = Counter()
@@ -74,7 +71,7 @@ def _first_four(shape: Shape) -> Shape:
 def _attributes(site: Site) -> tuple[int, ...]:
     kind = site.kind
     settings = site.settings
-    bias = int(site.given(2) is not None)
+    bias = int(site.shape_of(2) is not None)
 
     def first(name: str, default: int) -> int:
         return int((settings.get(name) or (default,))[0])
@@ -82,43 +79,36 @@ def _attributes(site: Site) -> tuple[int, ...]:
     kernel = first("kernel_shape", site.input(1)[2] if "Conv" in kind and len(site.input(1)) > 2 else 0)
     window = (kernel, first("strides", 1), first("pads", 0))
     convolution = (*window, first("dilations", 1), int(settings.get("group", 1)), bias)
-    found: tuple[int, ...] = ()
+    attributes: tuple[int, ...] = ()
     if kind == "Conv":
-        found = convolution
+        attributes = convolution
     elif kind == "ConvTranspose":
-        found = (*convolution, first("output_padding", 0))
+        attributes = (*convolution, first("output_padding", 0))
     elif kind in ("MaxPool", "AveragePool"):
-        found = window
+        attributes = window
     elif kind == "Gemm":
-        found = (bias,)
+        attributes = (bias,)
     elif kind == "Transpose":
-        found = tuple(settings.get("perm", ()))
-    return (*found, *(0,) * 8)[:8]
+        attributes = tuple(settings.get("perm", ()))
+    return (*attributes, *(0,) * 8)[:8]
 
 
 def _cost(site: Site) -> Cost:
-    flops, params = _COSTS.get(site.kind, _nothing)(site)
+    flops, params = _COSTS[site.kind](site) if site.kind in _COSTS else (0, 0)
     return Cost(flops, params, sum(math.prod(shape) for shape in site.outs) + params)
 
 
-def _nothing(site: Site) -> tuple[int, int]:
-    return 0, 0
-
-
-def _elements(site: Site) -> tuple[int, int]:
-    return site.out_size, 0
-
-
 def _conv(site: Site) -> tuple[int, int]:
-    weights, bias = site.input(1), int(site.given(2) is not None)
-    each = math.prod(weights[1:])
-    return math.prod(site.out[1:]) * (2 * each - 1 + bias), (weights[0] if weights else 0) * (each + bias)
+    weights, bias = site.input(1), int(site.shape_of(2) is not None)
+    per_filter = math.prod(weights[1:])
+    params = (weights[0] if weights else 0) * (per_filter + bias)
+    return math.prod(site.out[1:]) * (2 * per_filter - 1 + bias), params
 
 
 def _gemm(site: Site) -> tuple[int, int]:
     last = site.input(1)[-2:]
     into, out = reversed(last) if site.settings.get("transB") else last
-    bias = int(site.given(2) is not None)
+    bias = int(site.shape_of(2) is not None)
     return out * (2 * into - 1 + bias), out * (into + bias)
 
 
@@ -138,7 +128,9 @@ def _softmax(site: Site) -> tuple[int, int]:
 
 
 _COSTS: dict[str, Callable[[Site], tuple[int, int]]] = {
-    **dict.fromkeys(("Add", "Mul", "Sub", "Div", "Pow", "Sqrt", "Sigmoid", "Tanh", "ReduceMean"), _elements),
+    **dict.fromkeys(
+        ("Add", "Mul", "Sub", "Div", "Pow", "Sqrt", "Sigmoid", "Tanh", "ReduceMean"), lambda site: (site.out_size, 0)
+    ),
     **dict.fromkeys(("Conv", "ConvTranspose"), _conv),
     **dict.fromkeys(("AveragePool", "GlobalAveragePool"), _average),
     "Gemm": _gemm,

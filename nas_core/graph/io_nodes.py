@@ -1,0 +1,140 @@
+"""Topological order, and input and output nodes: the form of graphs that predictors expect."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas_core.graph.graphs import Graphs
+from nas_core.graph.operation import Operation
+
+_END = Operation("end")
+_SOURCE, _TARGET = 0, 1
+
+
+def topological(graphs: Graphs) -> Graphs:
+    """Return the same networks with nodes in an order in which every edge leads forward (Kahn 1962).
+
+    Graphs that are in such an order stay as they are. Among nodes without an order the first comes first.
+    """
+    graph_of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
+    backward = np.unique(graph_of_edge[graphs.edges[:, _SOURCE] >= graphs.edges[:, _TARGET]])
+    if not len(backward):
+        return graphs
+    parts = list(graphs)
+    for index in backward.tolist():
+        parts[index] = parts[index].permuted(_order(parts[index].edges, len(parts[index])))
+    return Graphs.of(parts)
+
+
+def _order(edges: NDArray[np.int32], nodes: int) -> list[int]:
+    children: list[list[int]] = [[] for _ in range(nodes)]
+    waiting = np.bincount(edges[:, _TARGET], minlength=nodes).tolist()
+    for source, target in edges.tolist():
+        children[source].append(target)
+    ready = [node for node in range(nodes) if not waiting[node]]
+    order = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for child in children[node]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                heapq.heappush(ready, child)
+    return order
+
+
+def open_ended(graphs: Graphs) -> NDArray[np.bool_]:
+    """Return a mask ``(G,)`` of the graphs with several nodes without a parent or several without a child."""
+    several = [np.bincount(_end_nodes(graphs, side)[1], minlength=len(graphs)) > 1 for side in (_TARGET, _SOURCE)]
+    return np.asarray(several[0] | several[1])
+
+
+def common_ends(graphs: Graphs) -> tuple[int, int] | None:
+    """Return the input and output operation shared by all graphs with one input and one output.
+
+    Returns:
+        Operation indices; None if they differ, or if there is no such graph.
+    """
+    closed = ~open_ended(graphs)
+    ends = [_end_nodes(graphs, side) for side in (_TARGET, _SOURCE)]
+    inputs, outputs = (np.unique(graphs.ops[nodes][closed[owners]]).tolist() for nodes, owners in ends)
+    return (inputs[0], outputs[0]) if len(inputs) == len(outputs) == 1 else None
+
+
+def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
+    """Return a mask ``(G,)`` of the graphs of :func:`open_ended` without an input and an output of given operations.
+
+    Graphs with these and with dead branches are not among them: cells of NAS-Bench-201 with ``none`` on an edge.
+
+    Args:
+        common: result of :func:`common_ends`.
+    """
+    lacking = open_ended(graphs)
+    if common is None:
+        return lacking
+    has = np.ones(len(graphs), np.bool_)
+    for side, operation in zip((_TARGET, _SOURCE), common, strict=True):
+        nodes, owners = _end_nodes(graphs, side)
+        has &= np.isin(np.arange(len(graphs)), owners[graphs.ops[nodes] == operation])
+    return np.asarray(lacking & ~has)
+
+
+def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
+    """Return the same networks between an input node and an output node.
+
+    The input feeds all nodes without a parent, and all nodes without a child feed the output. Attributes, shapes and
+    costs of both are 0.
+
+    Args:
+        graphs: in topological order.
+        first: operation index of the input.
+        last: operation index of the output.
+    """
+    count, sizes = len(graphs), graphs.sizes
+    graph_of_node = np.repeat(np.arange(count), sizes)
+    position = np.arange(len(graphs.ops)) - (np.cumsum(sizes) - sizes)[graph_of_node] + 1  # within the new graph
+    inner = np.arange(len(graphs.ops)) + 1 + 2 * graph_of_node
+    behind = np.cumsum(sizes + 2) - 1
+    before = behind - sizes - 1
+
+    def widened(values: NDArray[Any], ends: tuple[float, float]) -> NDArray[Any]:
+        wide = np.zeros((len(graphs.ops) + 2 * count, *values.shape[1:]), values.dtype)
+        wide[inner], wide[before], wide[behind] = values, *ends
+        return wide
+
+    (starts, start_owners), (stops, stop_owners) = (_end_nodes(graphs, side) for side in (_TARGET, _SOURCE))
+    edges = np.concatenate(
+        [
+            graphs.edges + 1,
+            np.stack([np.zeros(len(starts), np.int64), position[starts]], 1),
+            np.stack([position[stops], sizes[stop_owners] + 1], 1),
+        ]
+    ).astype(np.int32)
+    owner = np.concatenate([np.repeat(np.arange(count), graphs.edge_counts), start_owners, stop_owners])
+    order = np.lexsort((edges[:, 1], edges[:, 0], owner))
+    features: dict[str, Any] = {
+        name: widened(values, (0, 0))
+        for name in ("attributes", "shapes", "costs")
+        if (values := getattr(graphs, name)) is not None
+    }
+    if graphs.operations is not None:
+        table = dict(enumerate(graphs.operations)) | dict.fromkeys((first, last), _END)
+        features["operations"] = tuple(table.get(index, _END) for index in range(max(table) + 1))
+    return replace(
+        graphs, ops=widened(graphs.ops, (first, last)), edges=edges[order], sizes=sizes + 2,
+        edge_counts=np.bincount(owner, minlength=count), **features,
+    )  # fmt: skip
+
+
+def _end_nodes(graphs: Graphs, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the nodes that are on no edge's side, numbered through all graphs, and the graph of each."""
+    first_node = np.cumsum(graphs.sizes) - graphs.sizes
+    inside = np.zeros(len(graphs.ops), np.bool_)
+    inside[np.repeat(first_node, graphs.edge_counts) + graphs.edges[:, side]] = True
+    nodes = np.flatnonzero(~inside)
+    return nodes, np.repeat(np.arange(len(graphs)), graphs.sizes)[nodes]

@@ -1,0 +1,167 @@
+"""The corrected encoding of ONNX operators: nodes are what a runtime computes.
+
+Differences from the released encoding: constants, Identity, Dropout and operators that reach no output are no nodes;
+kernels have all their dimensions; every attribute has a column; shapes of more than four dimensions keep their number
+of elements; kinds include the fused operators of onnxruntime; costs are those of :mod:`nas_core.graph.onnx.costs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from nas_core.graph.graph import GraphError
+from nas_core.graph.onnx.costs import Cost, cost_of
+from nas_core.graph.onnx.encoding import FREE, Encoded, batch_of
+from nas_core.graph.onnx.network import Network, Operation, Shape, Site, check_fit, einsum_sizes, site_of
+from nas_core.graph.onnx.operators import CORRECTED, INPUT, OTHER, PASSED, SHAPE_READERS, operator_kind
+
+ATTRIBUTES = ("kernel_depth", "kernel_height", "kernel_width", "stride", "padding", "dilation", "groups", "summed")
+"""Columns of ``Graph.attributes``; 0 if an operator has no such number.
+
+kernel: of convolutions and pooling, the last axis as width; of global pooling the whole input. stride: product over the
+axes; padding: sum of all elements added; dilation: the largest. groups: of convolutions and group normalisation, heads
+of an attention, tensors of Concat and Split. summed: number of summands of one result. A Transpose has its permutation
+in these columns, as in the released encoding.
+"""
+
+
+def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
+    """Return a value for each of :data:`ATTRIBUTES`."""
+    name = "other" if kind is None else CORRECTED[kind]
+    if site.kind == "Transpose":
+        perm = site.settings.get("perm", tuple(reversed(range(len(site.input())))))
+        return [*perm, *[0] * 8][:8]
+    if name in ("conv", "conv_transpose") and len(site.filters()) > 2:
+        channels = site.input()[1] // max(1, _groups(site)) if len(site.input()) > 1 else 0
+        return [*_window(site, site.filters()[2:]), _groups(site), channels]
+    if name in ("max_pool", "average_pool") and "kernel_shape" in site.settings:
+        return [*_window(site, site.settings["kernel_shape"]), 0, 0]
+    if name == "global_pool":
+        return [*_window(site, site.input()[2:]), 0, 0]
+    return [0, 0, 0, 0, 0, 0, *_groups_and_sum(site, name)]
+
+
+def four_dims(shape: Shape) -> Shape:
+    """Pad a shape with zeros to four dimensions, or merge the first ones of more than four."""
+    if len(shape) > 4:
+        return (math.prod(shape[:-3]), *shape[-3:])
+    return (*shape, 0, 0, 0, 0)[:4]
+
+
+def _groups(site: Site) -> int:
+    return int(site.settings.get("group", 1))
+
+
+def _window(site: Site, kernel: Sequence[int]) -> list[int]:
+    rank = len(kernel)
+    strides = site.settings.get("strides", (1,) * rank)
+    dilations = site.settings.get("dilations", (1,) * rank)
+    padding = sum(site.settings.get("pads", ()))
+    if str(site.settings.get("auto_pad", "")).startswith("SAME") and site.kind != "ConvTranspose":
+        axes = zip(site.input()[2:], site.out[2:], kernel, strides, dilations, strict=False)
+        padding = sum(max(0, (out - 1) * s + (k - 1) * d + 1 - size) for size, out, k, s, d in axes)
+    last = list(kernel)[-3:]
+    return [*[0] * (3 - len(last)), *last, math.prod(strides), max(0, padding), max(dilations, default=1)]
+
+
+def _groups_and_sum(site: Site, name: str) -> tuple[int, int]:
+    shape, settings = site.input(), site.settings
+    if name == "gemm" and shape:
+        return 0, shape[0 if settings.get("transA") else -1]
+    if site.kind == "Einsum":
+        return 0, einsum_sizes(site)[1]
+    if name == "matmul" and shape:
+        return 0, shape[-1]
+    if name == "attention":
+        heads = shape[1] if len(shape) == 4 else int(settings.get("q_num_heads", settings.get("num_heads", 1)))
+        keys = site.input(1) if len(site.input(1)) >= 3 else shape
+        return heads, keys[-2] if len(keys) > 1 else 0
+    if name == "recurrent" and shape:
+        return 2 if settings.get("direction") == "bidirectional" else 1, shape[-1]
+    if name == "layer_norm" and shape:
+        return 0, math.prod(shape[site.axis(-1) :])
+    if name == "group_norm" and len(shape) > 1:
+        groups = int(settings.get("num_groups", settings.get("groups", shape[1])))
+        return groups, math.prod(shape[1:]) // max(1, groups)
+    if name == "softmax" and shape:
+        return 0, shape[site.axis(-1)] if site.axis(-1) < len(shape) else 0
+    if name == "reduce" and site.out_size:
+        return 0, math.prod(shape) // site.out_size
+    if site.kind in ("Concat", "Sum", "Mean", "Max", "Min"):
+        return len(site.ins), 0
+    if site.kind in ("Split", "SplitToSequence"):
+        return len(site.outs), 0
+    return 0, 0
+
+
+def encode_corrected(network: Network) -> Encoded:
+    """Encode the operators that a runtime computes.
+
+    Raises:
+        GraphError: no output depends on an input, a shape is not known, or shapes do not fit.
+    """
+    same: dict[str, str] = {}
+    copies: set[str] = set()
+    for op in network.operations:
+        if op.kind in PASSED and op.outputs[0] in network.constants:
+            copies.add(op.outputs[0])  # exporters join parameters that are equal before training
+        elif op.kind in PASSED:
+            same[op.outputs[0]] = same.get(op.inputs[0], op.inputs[0])
+    kept, needed = _needed(network, same)
+    made = Encoded(batch_of(network))
+    for tensor in network.inputs:
+        if tensor in needed:
+            made.add(tensor, "Input", INPUT, (0,) * len(ATTRIBUTES), four_dims(network.shape(tensor)))
+    unknown: Counter[str] = Counter()
+    alike: Alike = {}
+    for op in kept:
+        _add(op, network, same, needed, made, alike)
+        if operator_kind(op.kind) is None:
+            unknown[op.kind] += 1
+    if not made.edges:
+        raise GraphError(f"{network.name}: no operator turns an input into an output; expected a network")
+    weights = network.weights & (network.stored | copies) & needed
+    params = sum(math.prod(shape) for shape in (network.shapes.get(tensor, ()) for tensor in weights) if shape)
+    made.total = Cost(sum(c.flops for c in made.costs), params, sum(c.access for c in made.costs))
+    made.unknown = dict(unknown)
+    return made
+
+
+def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], set[str]]:
+    """Return the operators between inputs and outputs, and all tensors that the outputs depend on."""
+    needed = {same.get(tensor, tensor) for tensor in network.outputs}
+    kept: list[Operation] = []
+    for op in reversed(network.operations):
+        used = [tensor for tensor in op.outputs if tensor in needed]
+        if not used:
+            continue
+        if used[0] not in network.constants:
+            kept.append(op)
+        elif op.kind in SHAPE_READERS or op.kind in PASSED:
+            continue
+        needed.update(same.get(tensor, tensor) for tensor in op.inputs if tensor)
+    return kept[::-1], needed
+
+
+Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
+"""Attributes and costs by operator: networks repeat themselves."""
+
+
+def _add(op: Operation, network: Network, same: dict[str, str], needed: set[str], made: Encoded, alike: Alike) -> None:
+    site = site_of(op, network)
+    kind = operator_kind(op.kind)
+    if (key := site.key) not in alike:
+        check_fit(site, network.name)
+        alike[key] = tuple(int(value) for value in attributes_of(site, kind)), cost_of(site)
+    attributes, cost = alike[key]
+    sources = {made.nodes[tensor] for tensor in [same.get(t, t) for t in op.inputs] if tensor in made.nodes}
+    for tensor in op.outputs:
+        if tensor in needed:
+            made.add(
+                tensor, op.kind, OTHER if kind is None else kind, attributes,
+                four_dims(network.shape(tensor, op.kind)), cost,
+            )  # fmt: skip
+            made.edges.extend((source, made.nodes[tensor]) for source in sources)
+            cost = FREE

@@ -1,1 +1,0 @@
-"""Shapes of all tensors of an ONNX model, inferred and checked."""

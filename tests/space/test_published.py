@@ -1,0 +1,265 @@
+"""Published spaces, architectures and draws: sizes, layers and encodings."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.parts.published import HAT_SPACES, RELEASED, absent, released
+from nas_core.errors import ArchitectureError
+from nas_core.models.translation.costs import parameters
+from nas_core.space import (
+    Architecture,
+    SearchSpace,
+    found_translation,
+    get_space,
+    hat_draw,
+    image_architecture,
+    language_space,
+    list_image_architectures,
+    static_image_space,
+    with_attention,
+)
+from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
+from nas_core.space.image import image_layers, token_grid
+from nas_core.space.language import with_context
+from nas_core.space.stack import TransformerLayer, transformer_layers
+
+
+@pytest.mark.parametrize("name", HAT_SPACES.values())
+def test_size_is_the_published_one(name: str) -> None:
+    space = get_space(name)
+    assert space.cardinality() == 417_846_678_672_384
+    assert space.cardinality() == 2 * 2 * (3 * 2) ** 6 * sum((3 * 2 * 2 * 3) ** depth for depth in range(1, 7))
+    assert space.slots.count == 40  # HAT's gene has 40 places
+
+
+def reference_draw(update: int) -> dict[str, Any]:
+    """HAT's procedure for the WMT spaces, written down once more from its description."""
+    random.seed(update)
+    genes: dict[str, Any] = {"qkv_dim": 512}
+    genes["encoder.embed_dim"] = random.choice([640, 512])
+    genes["decoder.embed_dim"] = random.choice([640, 512])
+    genes["encoder.layers"] = random.choice([6])
+    genes["decoder.layers"] = random.choice([6, 5, 4, 3, 2, 1])
+    for name in ("encoder.ffn_dim", "encoder.self_heads", "decoder.ffn_dim", "decoder.self_heads"):
+        genes[name] = []
+    genes["decoder.cross_heads"] = []
+    for _ in range(genes["encoder.layers"]):
+        genes["encoder.ffn_dim"].append(random.choice([3072, 2048, 1024]))
+        genes["encoder.self_heads"].append(random.choice([8, 4]))
+    for _ in range(genes["decoder.layers"]):
+        genes["decoder.ffn_dim"].append(random.choice([3072, 2048, 1024]))
+        genes["decoder.self_heads"].append(random.choice([8, 4]))
+        genes["decoder.cross_heads"].append(random.choice([8, 4]))
+    cross = [random.choice([-1, 1, 2]) for _ in range(6)]
+    genes["decoder.arbitrary_cross"] = cross[: genes["decoder.layers"]]
+    return genes
+
+
+def test_draw_order_is_hats() -> None:
+    space = get_space("hat_wmt14_en_de")
+    for update in (*range(40), 39_999):
+        drawn = hat_draw(space, update)
+        assert drawn == Architecture(reference_draw(update))
+        assert drawn in space
+
+
+def test_draw_leaves_the_global_generator_alone() -> None:
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    hat_draw(get_space("hat_small"), 1)
+    assert random.random() == expected
+
+
+def test_released_architectures_lie_in_their_spaces() -> None:
+    if reason := absent(RELEASED):
+        pytest.skip(reason)
+    outside = {}
+    entries = released()
+    for entry, architecture in entries:
+        try:
+            get_space(HAT_SPACES[entry["task"]]).validate(architecture)
+        except ArchitectureError as error:
+            outside[entry["name"]] = str(error)
+    assert len(entries) == 44
+    assert outside == {}
+
+
+def test_summary_encoding_is_hats_latency_features() -> None:
+    """Averages over existing layers, cross-attention as the number of encoder layers read, HAT's constants."""
+    architecture = Architecture(
+        {
+            **get_space("hat_wmt14_en_de").largest().to_dict(),
+            "decoder.layers": 2,
+            "decoder.ffn_dim": [3072, 1024],
+            "decoder.self_heads": [8, 4],
+            "decoder.cross_heads": [4, 4],
+            "decoder.arbitrary_cross": [-1, 2],
+        }
+    )
+    space = get_space("hat_wmt14_en_de")
+    features = dict(zip(space.feature_names(), space.encode(architecture)[0], strict=True))
+    expected = {
+        "encoder.embed_dim": 640 / 640,
+        "encoder.layers": 6 / 6,
+        "encoder.ffn_dim.mean": 3072 / 2048,
+        "encoder.self_heads.mean": 8 / 6,
+        "decoder.embed_dim": 640 / 640,
+        "decoder.layers": 2 / 6,
+        "decoder.ffn_dim.mean": 2048 / 2048,
+        "decoder.self_heads.mean": 6 / 6,
+        "decoder.cross_heads.mean": 4 / 6,
+        "decoder.arbitrary_cross.mean": (1 + 3) / 2 / 2,
+    }
+    assert features.keys() == expected.keys()
+    assert np.allclose([features[name] for name in expected], list(expected.values()))
+
+
+def test_sizes_of_table_1() -> None:
+    """Encoder: 2 widths, (4 sizes x 3 heads) per layer; decoder: 2 widths, 108 per layer, 1 to 6 layers."""
+    decoder = 2 * sum(108**layers for layers in range(1, 7))
+    assert get_space("cosformer_wmt14_en_de").cardinality() == 2 * 12**6 * decoder
+    assert get_space("mformer_wmt14_en_de").cardinality() == 2 * 24**6 * decoder
+    everywhere = 2 * 24**6 * 2 * sum(432**layers for layers in range(1, 7))
+    assert get_space("mformer_wmt14_en_de_all").cardinality() == everywhere
+
+
+def test_found_networks_have_the_sums_of_the_paper() -> None:
+    space = get_space("mformer_wmt14_en_de")
+    for name, ffn, heads, decoder_ffn in (
+        ("mformer", 6 * 3072, 64, 7168),
+        ("cosformer", 20 * 1024, 48, 8192),
+        ("transformer", 23 * 1024, 48, 11264),
+    ):
+        found = space.validate(found_translation(name))
+        assert sum(found.numbers("encoder.ffn_dim")) == ffn
+        assert sum(found.numbers("encoder.self_heads")) == heads
+        assert sum(found.numbers("decoder.ffn_dim")) == decoder_ffn
+    kinds = found_translation("mformer")["encoder.self_attention"]
+    assert isinstance(kinds, tuple) and [i + 1 for i, kind in enumerate(kinds) if kind == "linear"] == [2, 4]
+    assert get_space("cosformer_wmt14_en_de").validate(found_translation("cosformer"))
+
+
+def test_the_kind_of_attention_changes_no_size() -> None:
+    found = found_translation("mformer")
+    linear = Architecture({**found.to_dict(), "encoder.self_attention": ["linear"] * 6})
+    assert parameters(found) == parameters(linear) > 10**7
+
+
+def test_any_kinds_of_attention_have_codes_of_their_own_between_the_published_ones() -> None:
+    """So that smallest and largest stay what they were, and no two kinds look alike to a router or a latency model."""
+    published = get_space("mformer_translation_small").choice("encoder.self_attention")
+    assert published.options[0] == ("softmax", "linear")
+    assert published.codes == (("linear", 0.0), ("softmax", 1.0))
+    space = with_attention(get_space("hat_small"), "more", ("softmax", "linear", "local", "theirs"))
+    choice = space.choice("encoder.self_attention")
+    assert [choice.code(kind) for kind in ("linear", "local", "theirs", "softmax")] == [0.0, 1 / 3, 2 / 3, 1.0]
+    assert space.largest()["encoder.self_attention"] == ("softmax",) * 3
+    assert space.smallest()["encoder.self_attention"] == ("linear",) * 3
+
+
+def test_sizes_of_the_papers_space() -> None:
+    space = get_space("mformer_cifar10")
+    assert space.cardinality() == 3 * sum(30**layers for layers in (12, 13, 14))
+    assert f"{space.cardinality():.1e}" == "1.5e+21"
+    without = SearchSpace("softmax", [c for c in space.choices if c.name != "attention"], space.fixed)
+    assert f"{without.cardinality():.1e}" == "9.4e+16"
+
+
+def test_layers_of_an_architecture() -> None:
+    genes: dict[str, Any] = {"layers": 2, "embed_dim": 320, "heads": (5, 7), "head_dim": 64}
+    plain = Architecture({**genes, "ffn_dim": (672, 896), "attention": ("linear", "softmax")})
+    assert image_layers(plain) == (TransformerLayer(672, 5, 320, "linear"), TransformerLayer(896, 7, 448, "softmax"))
+    ratios = Architecture({**genes, "mlp_ratio": (3.5, 4.0)})
+    assert image_layers(ratios) == (
+        TransformerLayer(1120, 5, 320, "softmax"),
+        TransformerLayer(1280, 7, 448, "softmax"),
+    )
+
+
+def test_grids() -> None:
+    architecture = get_space("mformer_cifar10").largest()
+    assert (token_grid(architecture), token_grid(architecture, 384)) == (14, 24)
+
+
+@pytest.mark.parametrize("name", ["mformer_cifar10", "autoformer_s", "vit_cifar10_small"])
+def test_the_space_of_one_architecture(name: str) -> None:
+    space = get_space(name)
+    architecture = space.smallest()
+    static = static_image_space(architecture)
+    assert static.cardinality() == 1
+    assert static.largest() == architecture
+    assert image_layers(static.largest()) == image_layers(architecture)
+
+
+def test_published_networks() -> None:
+    space = get_space("mformer_cifar10")
+    sums = {"cosformer_star_cifar10": (12, 448, 17_024, 75), "mformer_like_cifar10": (12, 384, 14_784, 76)}
+    for name, (layers, width, ffn, heads) in sums.items():
+        found = image_architecture(name)
+        assert found in space
+        assert (found["layers"], found["embed_dim"]) == (layers, width)
+        assert (sum(found.numbers("ffn_dim")), sum(found.numbers("heads"))) == (ffn, heads)
+    linear = [
+        layer
+        for layer, kind in enumerate(image_architecture("mformer_like_cifar10")["attention"], 1)
+        if kind == "linear"
+    ]  # type: ignore[arg-type]
+    assert linear == [3, 7, 11]
+    assert image_architecture("subnet_s_cifar10").number("layers") == 13
+    for name in list_image_architectures():
+        assert len(image_layers(image_architecture(name))) == image_architecture(name)["layers"]
+
+
+def test_sizes_are_those_of_the_paper() -> None:
+    shaped, homogeneous = get_space("supershaper_bert"), get_space("bert_base")
+    assert shaped.cardinality() == 13_841_287_201 == 7**12 and homogeneous.cardinality() == 550
+    assert homogeneous.feature_names("layers") == ["layers", "hidden_dim", "ffn_ratio", "heads"]
+    assert len(shaped.feature_names("layers")) == 1 + 12, "the constant depth and each layer's width"
+    assert shaped.encode(shaped.smallest(), "layers")[0] == pytest.approx([1.0, *[120 / 768] * 12])
+    for space in (shaped, homogeneous):
+        assert encoder_layers(space.largest()) == (TransformerLayer(3072, 12, 768, "softmax"),) * 12
+
+
+def test_widths_and_what_lies_between() -> None:
+    space = get_space("supershaper_bert_small")
+    architecture = Architecture({**space.largest().to_dict(), "hidden_dim": [32, 64, 64, 128]})
+    assert layer_widths(architecture) == (32, 64, 64, 128) and network_width(architecture) == 128
+    assert joint_sizes(architecture) == ((128, 32), (32, 64), (64, 64), (64, 128), (128, 128))
+    assert [layer.qkv_dim for layer in encoder_layers(architecture)] == [32, 64, 64, 128]
+    assert {layer.ffn_dim for layer in encoder_layers(architecture)} == {512}
+    plain = get_space("bert_base").smallest()
+    assert joint_sizes(plain) == () and network_width(plain) == 120
+    assert encoder_layers(plain) == (TransformerLayer(240, 6, 120, "softmax"),) * 12
+    odd = get_space("bert_small").validate(Architecture({"layers": 4, "hidden_dim": 112, "ffn_ratio": 3.0, "heads": 4}))
+    assert encoder_layers(odd)[0].ffn_dim == 336
+    roberta = get_space("roberta_small").largest()
+    assert network_width(roberta) == 128 and layer_widths(roberta) == (128,) * 4 and joint_sizes(roberta) == ()
+
+
+def test_layers_have_their_kinds_of_attention() -> None:
+    space = get_space("mformer_language_small")
+    assert space.largest()["attention"] == ("softmax",) * 4 and space.smallest()["attention"] == ("linear",) * 2
+    assert transformer_layers(space.largest())[0] == TransformerLayer(512, 4, 128, "softmax")
+    plain = get_space("language_small")
+    assert "attention" not in plain.largest() and transformer_layers(plain.largest())[3].attention == "softmax"
+    linear = language_space("one", layers=(2,), embed_dims=(8,), ffn_dims=(8,), heads=(2,), head_dim=4,
+                            context_length=9, attention=("linear",))  # fmt: skip
+    assert [layer.attention for layer in transformer_layers(linear.largest())] == ["linear"] * 2
+
+
+def test_another_context_is_the_same_space_otherwise() -> None:
+    space = with_context(get_space("language_small"), 64)
+    assert space.fixed["context_length"] == 64 and space.fixed["head_dim"] == 32
+    assert space.cardinality() == get_space("language_small").cardinality()
+
+
+def test_the_largest_is_robertas_base_network() -> None:
+    largest = get_space("roberta_base").largest()
+    assert transformer_layers(largest) == (TransformerLayer(3072, 12, 768, "softmax"),) * 12
+    assert largest.number("embed_dim") == 768
