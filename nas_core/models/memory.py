@@ -17,11 +17,6 @@ def state_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch:
     return _counted(kind.state_values(heads, dim, "length"), length, batch)
 
 
-def memory_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch: int) -> int:
-    """What decoding keeps of another sequence of that length."""
-    return _counted(kind.memory_values(heads, dim, "length"), length, batch)
-
-
 def _counted(values: tuple[StateValue, ...], length: int, batch: int) -> int:
     total = 0
     for value in values:

@@ -22,7 +22,7 @@ from nas_core.layers.attention import (
     SelfAttentionWeights,
     placed,
 )
-from nas_core.layers.attention.forward import (
+from nas_core.layers.attention.projections import (
     attend,
     cross_attention,
     cross_keys_values,

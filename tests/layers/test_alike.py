@@ -8,7 +8,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.layers import ElasticLinear, MoSConfig, MoSLinear
-from nas_core.layers.alike import check_apart, expert_layers, experts_alike, naive_alike, rows_alike
+from nas_core.layers.mos import check_apart, expert_layers, experts_alike, naive_alike, rows_alike
 
 
 @pytest.mark.parametrize("experts", [2, 3, 5])

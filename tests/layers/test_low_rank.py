@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError
 from nas_core.layers import ElasticLinear, MoSConfig, MoSLinear
 from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
-from nas_core.layers.low_rank import low_rank_experts, mix_low_rank
+from nas_core.layers.mos import low_rank_experts, mix_low_rank
 from nas_core.layers.mos import naive_mix
 from tests.contracts.elastic import ElasticCase, ElasticContract
 

@@ -7,7 +7,7 @@ import torch
 
 from nas_core.errors import UnknownChoiceError
 from nas_core.layers import ElasticLinear, MoSConfig, MoSLinear
-from nas_core.layers.starts import SPREAD, near_copies
+from nas_core.layers.mos import SPREAD, near_copies
 
 
 def started(start: str, rank: int = 0, experts: int = 3) -> torch.Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nas_core.layers import ElasticDecoderLayer, ElasticEncoderLayer, MoSConfig
 from nas_core.layers.attention import KeysValues
-from nas_core.layers.attention.forward import cross_keys_values
+from nas_core.layers.attention.projections import cross_keys_values
 from nas_core.layers.transformer import DecoderLayerWeights, Dropouts, LayerForm
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, multihead_names, nested_prefix, waves
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers import MoSConfig
-from nas_core.layers.vision import VisionLayerWeights
+from nas_core.layers.transformer import EncoderLayerWeights
 from nas_core.layers.weights import Affine, NormWeights
 from nas_core.space import Architecture
 
@@ -91,7 +91,7 @@ class VisionSubnet(NamedTuple):
     positions: Tensor
     """``(N, C)``, those of the class token and the registers first."""
     embedding_norm: NormWeights | None
-    layers: tuple[VisionLayerWeights, ...]
+    layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights
     head: Affine | None
     architecture: Architecture

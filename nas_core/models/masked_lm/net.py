@@ -19,7 +19,7 @@ from nas_core.layers import ElasticLayerNorm
 from nas_core.layers.bottleneck import ElasticBottlenecks, Joints
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.layers.modes import is_exporting
+from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.positions import StoredPositions
 from nas_core.layers.transformer import Dropouts, LayerForm, norm
 from nas_core.layers.weights import Affine, named_tensors

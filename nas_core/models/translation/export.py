@@ -91,7 +91,7 @@ class DecoderStep(nn.Module):
             table = getattr(self, f"table_{self.kinds.index(kind)}")
             return [next(given) for _ in values], position, None if table is None else F.embedding(position, table)
 
-        cross = [w.cross_attn.kind.restored_memory(*taken(w.cross_attn.kind, _kept(w.cross_attn))) for w in layers]
+        cross = [w.cross_attn.kind.restored(*taken(w.cross_attn.kind, _kept(w.cross_attn))) for w in layers]
         cache = DecoderCache(cross, [masks.get(reads) for reads in _reads(self.architecture)], None)
         cache.past = [w.self_attn.kind.restored(*taken(w.self_attn.kind, _kept(w.self_attn))) for w in layers]
         table = subnet.target_embedding
@@ -128,8 +128,7 @@ def _source(reads: int) -> str:
 def _kept(weights: SelfAttentionWeights | CrossAttentionWeights, length: str = "past") -> tuple[StateValue, ...]:
     """The tensors that a layer's attention keeps of so many positions."""
     dim = weights.out_proj.weight.shape[1] // weights.heads
-    own = isinstance(weights, SelfAttentionWeights)
-    return (weights.kind.state_values if own else weights.kind.memory_values)(weights.heads, dim, length)
+    return weights.kind.state_values(weights.heads, dim, length)
 
 
 def _values(

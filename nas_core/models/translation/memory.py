@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.positions import ROWS
-from nas_core.models.memory import layer_numbers, memory_numbers, state_numbers
+from nas_core.models.memory import layer_numbers, state_numbers
 from nas_core.models.translation.costs import parameters
 from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.space import Architecture
@@ -36,7 +36,7 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
     for heads, cross_heads, option, q, p, kind, cross in zip(*genes, *widths, *kinds, strict=True):
         own += state_numbers(KINDS.get(kind), heads, q // heads, config.target_length, config.beam)
         source = config.source_length * min(READ_LAYERS[option], layers)
-        across += memory_numbers(KINDS.get(cross), cross_heads, p // cross_heads, source, config.beam)
+        across += state_numbers(KINDS.get(cross), cross_heads, p // cross_heads, source, config.beam)
     return own, across
 
 

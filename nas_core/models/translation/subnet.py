@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention.cosformer.checks import check_length
+from nas_core.layers.attention.cosformer.common import check_length
 from nas_core.layers.attention.cosformer.kind import LinearAttention
-from nas_core.layers.attention.forward import cross_keys_values
+from nas_core.layers.attention.projections import cross_keys_values
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.attention.projections import CrossAttentionWeights
-from nas_core.layers.modes import is_exporting
+from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.transformer import DecoderLayerWeights, EncoderLayerWeights
 from nas_core.layers.weights import NormWeights
 from nas_core.space import Architecture

@@ -21,7 +21,7 @@ from nas_core.layers.attention.cosformer import (
     cosformer_packed,
 )
 from nas_core.layers.attention.cosformer import streaming as streaming_module
-from nas_core.layers.attention.cosformer.products import running_sums
+from nas_core.layers.attention.cosformer.forms import running_sums
 from tests.layers.attention.cuda_forms import take_cuda_forms
 
 FORMS = ("streaming", "chunked", "dense")

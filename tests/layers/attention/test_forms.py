@@ -13,10 +13,10 @@ from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import FORMS, cosformer_attention, cosformer_naive
 from nas_core.layers.attention.cosformer import attention as attention_module
-from nas_core.layers.attention.cosformer.fla import fla_sums
+from nas_core.layers.attention.cosformer.forms import fla_sums
 from nas_core.layers.attention.cosformer.forms import chosen_form
-from nas_core.layers.attention.cosformer.normalize import EPS, finished
-from nas_core.layers.attention.cosformer.positions import turns
+from nas_core.layers.attention.cosformer.common import EPS, finished
+from nas_core.layers.attention.cosformer.common import turns
 from tests.host_reads import host_reads, no_host_reads
 
 F32, F16, BF16, F64 = torch.float32, torch.float16, torch.bfloat16, torch.float64

@@ -14,7 +14,7 @@ from nas_core.layers.attention import (
     SelfAttentionWeights,
     naive_attention,
 )
-from nas_core.layers.attention.forward import attend, cross_attention, cross_keys_values, self_attention
+from nas_core.layers.attention.projections import attend, cross_attention, cross_keys_values, self_attention
 from nas_core.layers.attention.projections import split_heads
 from nas_core.layers.weights import Affine
 from tests.contracts.elastic import ElasticCase, ElasticContract, multihead_names, waves
