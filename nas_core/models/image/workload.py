@@ -1,7 +1,4 @@
-"""The workload of an image architecture: a batch of images through its static network.
-
-Shapes: B batch.
-"""
+"""The workload of an image architecture: a batch of images through its static network."""
 
 from __future__ import annotations
 
@@ -13,24 +10,23 @@ from torch import Tensor
 
 from nas_core.errors import unknown_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.workload import SubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace, static_image_space
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageWorkloadConfig:
-    """What is classified while the clock runs; the images have the size that the space says."""
+    """Settings of the workload; the size of images is the space's."""
 
     batch: int = 1
-    """B: images at a time."""
+    """B: images per pass."""
     classes: int = 10
     """Classes of the classifier."""
     channels: int = 3
     """Channels of an image."""
     activation: str = "relu"
-    """Function of the hidden units: relu, gelu, .."""
+    """Activation of the hidden units: relu, gelu, .."""
 
     def __post_init__(self) -> None:
         check_least(self, batch=1, classes=1, channels=1)
@@ -39,7 +35,7 @@ class ImageWorkloadConfig:
 
 
 class ImageWorkload(SubnetWorkload):
-    """A static network of ``architecture``, with random weights, and the one part ``network``.
+    """A static network with random weights, as the part ``network``.
 
     Raises:
         ArchitectureError: the architecture lies outside the space.
@@ -63,20 +59,16 @@ class ImageWorkload(SubnetWorkload):
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
-        return {"network": self.classify}
-
-    def classify(self) -> Tensor:
-        """Logits ``(B, classes)``."""
-        return self._net(self._subnet, self._images)  # type: ignore[no-any-return]
+        return {"network": lambda: self._net(self._subnet, self._images)}
 
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
-    """The network of one architecture in evaluation mode, with random weights."""
-    own = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
-    return VisionNet(static_image_space(architecture), own).eval()
+    """Build the network of one architecture in evaluation mode, with random weights."""
+    settings = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
+    return VisionNet(static_image_space(architecture), settings).eval()
 
 
 def images(architecture: Architecture, config: ImageWorkloadConfig) -> Tensor:
-    """Random images ``(B, channels, height, width)`` of the size that the architecture is for."""
+    """Draw images ``(B, channels, height, width)`` of the architecture's size."""
     side = architecture.number("image_size")
     return torch.randn(config.batch, config.channels, side, side)

@@ -15,7 +15,7 @@ from nas_core.errors import ArchitectureError, UnknownChoiceError
 from nas_core.layers.attention import KINDS
 from nas_core.models.image.costs import flops, flops_g, parameters, params_m
 from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig
 from nas_core.models.translation import costs
 from nas_core.space import Architecture, get_space, image_architecture, image_space, static_image_space
 

@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.errors import ArchitectureError
 from nas_core.models.image import image_graph
-from nas_core.models.image.graph import ATTRIBUTES, SCALES, operations
+from nas_core.models.image.kind import ATTRIBUTES, SCALES, operations
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 

@@ -16,7 +16,7 @@ from nas_core.layers.attention import KINDS
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.weights import named_tensors
 from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig
 from nas_core.space import Architecture, SearchSpace, image_space, static_image_space
 
 SPACE = image_space(

@@ -11,7 +11,7 @@ from torch import Tensor
 from nas_core.errors import UnknownChoiceError
 from nas_core.layers import MoSConfig
 from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig
 from nas_core.precision import computing_in, half_type
 from nas_core.space import Architecture, image_space
 from nas_core.supernet.sampling import sandwich

@@ -10,7 +10,7 @@ from nas_core.errors import ConfigError, SpaceError
 from nas_core.layers.attention import KINDS, LinearAttention, LocalAttention
 from nas_core.layers.weights import named_tensors
 from nas_core.models.translation import TranslationConfig, TranslationNet, flops, translation_graph
-from nas_core.models.translation.graph import operations
+from nas_core.models.translation.kind import operations
 from nas_core.space import Architecture, Choice, SearchSpace, with_attention
 from nas_core.space.mformer import ATTENTION_GENES
 from tests.models.translation.tiny import SOURCE_VOCAB, SPACE, VOCAB, build, close, sentences

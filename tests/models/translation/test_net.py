@@ -14,7 +14,7 @@ from nas_core.errors import ArchitectureError, CheckpointError, SpaceError
 from nas_core.layers.attention.softmax import naive_attention
 from nas_core.layers.positions import sinusoids
 from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.models.translation.subnet import Subnet
+from nas_core.models.translation.net import Subnet
 from nas_core.space import Architecture, Choice, SearchSpace, translation_space
 from tests.models.translation.tiny import (
     ARCHITECTURES,
